@@ -1,0 +1,1 @@
+"""Acts: everything that touches disk, net, clock or cluster."""
