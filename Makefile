@@ -23,3 +23,8 @@ $(VENV)/.installed: requirements/dev.lock pyproject.toml
 
 .PHONY: dev
 dev: $(VENV)/.installed ## create .venv with everything; the program is .venv/bin/fairlead
+
+.PHONY: control-plane
+control-plane: ## build the pinned Kubernetes programs once; the last line of stdout is their folder
+	@command -v $(PYTHON) >/dev/null || { echo "fairlead: needs Python 3.11 or newer; install python3 and try again" >&2; exit 1; }
+	@$(PYTHON) e2e/controlplane/build.py

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Build the pinned control plane once, and say where it is.
+
+    build.py                     kube-apiserver, kube-controller-manager, etcd, kubectl
+    build.py --with node         and what a real node needs: scheduler, kubelet, kube-proxy, CoreDNS, helm
+    build.py kube-apiserver helm exactly these
+
+    KUBEBUILDER_ASSETS ──has it──────────────┐
+                                             ├─► one folder, printed alone on the last line of stdout
+    go.mod + go.sum ──go build──► the cache ─┘
+
+Plain Python, standard library only: it runs before any virtual environment exists. Each `<module>/go.mod` beside this
+file pins versions and its go.sum pins content; the cache folder is named by the hash of all of them, so a changed pin
+builds afresh and never mixes. Progress goes to standard error. Exit 0 with the folder; exit 1 with one sentence that
+says what to do. Several builds may run at once: each program has its own lock and appears by an atomic rename, so what
+is finished can be used while the rest still builds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROGRESS_EVERY_SECONDS = 15
+LOG_TAIL_LINES = 15
+KEPT_CACHES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One binary: the module folder that pins it, its Go package, and how long it takes.
+
+    `seconds` is the measured wall time on two cores with an empty build cache, in the order of DEFAULT and NODE (the
+    first of a module pays for the packages that the others share).
+    """
+
+    module: str
+    package: str
+    seconds: int
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "etcd": Program(module="etcd", package="go.etcd.io/etcd/server/v3", seconds=40),
+    "kube-apiserver": Program(module="kubernetes", package="k8s.io/kubernetes/cmd/kube-apiserver", seconds=215),
+    "kube-controller-manager": Program(
+        module="kubernetes", package="k8s.io/kubernetes/cmd/kube-controller-manager", seconds=75
+    ),
+    "kubectl": Program(module="kubernetes", package="k8s.io/kubernetes/cmd/kubectl", seconds=25),
+    "kube-scheduler": Program(module="kubernetes", package="k8s.io/kubernetes/cmd/kube-scheduler", seconds=10),
+    "kube-proxy": Program(module="kubernetes", package="k8s.io/kubernetes/cmd/kube-proxy", seconds=10),
+    "kubelet": Program(module="kubernetes", package="k8s.io/kubernetes/cmd/kubelet", seconds=25),
+    "coredns": Program(module="coredns", package="github.com/coredns/coredns", seconds=90),
+    "helm": Program(module="helm", package="helm.sh/helm/v3/cmd/helm", seconds=115),
+}
+DEFAULT = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+NODE = ("kube-scheduler", "kube-proxy", "kubelet", "coredns", "helm")
+
+
+class BuildError(Exception):
+    """Something the user can act on; the text is the whole message."""
+
+
+def say(text: str) -> None:
+    """Progress and errors: standard error only, so that standard output stays one path."""
+    print(f"control plane: {text}", file=sys.stderr, flush=True)
+
+
+def pinned(module: str, path: str, modules: Path = HERE) -> str:
+    """The version that `module`'s go.mod requires of Go module `path`, for example "v1.36.3"."""
+    text = (modules / module / "go.mod").read_text()
+    found = re.search(rf"^(?:require)?\s+{re.escape(path)} (v\S+)", text, re.MULTILINE)
+    if found is None:
+        raise BuildError(f"{modules / module / 'go.mod'} does not require {path}; add it and run go mod tidy there")
+    return found.group(1)
+
+
+def stamps(module: str) -> dict[str, str]:
+    """The -X values of a module: without them the API server reports v0.0.0 and clients complain."""
+    if module == "kubernetes":
+        version = pinned(module, "k8s.io/kubernetes")
+        major, minor = version.removeprefix("v").split(".")[:2]
+        package = "k8s.io/component-base/version"
+        return {
+            f"{package}.gitVersion": version,
+            f"{package}.gitMajor": major,
+            f"{package}.gitMinor": minor,
+            f"{package}.gitTreeState": "clean",
+            # The module proxy serves content by version, not by commit; the go.sum hash is what pins it.
+            f"{package}.gitCommit": "0" * 40,
+            f"{package}.buildDate": "1970-01-01T00:00:00Z",
+        }
+    if module == "helm":
+        minor = pinned(module, "k8s.io/client-go").split(".")[1]
+        return {
+            "helm.sh/helm/v3/internal/version.version": pinned(module, "helm.sh/helm/v3"),
+            "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": "1",
+            "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": minor,
+            "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor": "1",
+            "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor": minor,
+        }
+    return {}
+
+
+def fingerprint(modules: Path = HERE) -> str:
+    """16 hex digits that name the content of every go.mod and go.sum: the cache key."""
+    digest = hashlib.sha256()
+    for path in sorted([*modules.glob("*/go.mod"), *modules.glob("*/go.sum")]):
+        digest.update(f"{path.parent.name}/{path.name}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_root(environ: Mapping[str, str]) -> Path:
+    """$XDG_CACHE_HOME/fairlead/controlplane, or ~/.cache/fairlead/controlplane."""
+    base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".cache")
+    return Path(base).absolute() / "fairlead" / "controlplane"
+
+
+def is_program(path: Path) -> bool:
+    """True for an executable regular file (or a link to one)."""
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def assets_of(environ: Mapping[str, str]) -> Path | None:
+    """The folder that KUBEBUILDER_ASSETS names, None when unset; an absent folder is an error, not a silent build."""
+    value = environ.get("KUBEBUILDER_ASSETS", "")
+    if not value:
+        return None
+    folder = Path(value).absolute()
+    if not folder.is_dir():
+        raise BuildError(f"KUBEBUILDER_ASSETS={value} is not a folder; unset it or point it at one with the programs")
+    return folder
+
+
+@contextlib.contextmanager
+def locked(path: Path, waiting: str) -> Iterator[None]:
+    """Hold an exclusive file lock; says `waiting` once when somebody else has it. Dies with its process."""
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(waiting)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def require_go(module: str) -> str:
+    """The path of a Go that can build `module`, or the sentence that says what to install."""
+    wanted = re.search(r"^go (\d+\.\d+)", (HERE / module / "go.mod").read_text(), re.MULTILINE)
+    least = wanted.group(1) if wanted else "1.26"
+    remedy = (
+        f"install Go {least} or newer (https://go.dev/dl), "
+        f"or set KUBEBUILDER_ASSETS to a folder that holds {', '.join(DEFAULT)}"
+    )
+    go = shutil.which("go")
+    if go is None:
+        raise BuildError(f"needs Go to build the Kubernetes programs and found none; {remedy}")
+    asked = subprocess.run(
+        [go, "env", "GOVERSION"], cwd=HERE / module, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    if asked.returncode != 0:
+        lines = asked.stderr.strip().splitlines() or ["no reason given"]
+        raise BuildError(f"the installed Go cannot build the Kubernetes programs ({lines[-1]}); {remedy}")
+    return go
+
+
+def run_go(name: str, command: Sequence[str], module: str, log: Path, position: str) -> None:
+    """Run one `go build`, printing elapsed seconds and the estimate; raises BuildError with the log's tail."""
+    estimate = PROGRAMS[name].seconds * 2 // min(2, os.cpu_count() or 2)
+    environ = {**os.environ, "CGO_ENABLED": "0"}
+    started = time.monotonic()
+    say(f"{position} {name}: building, about {estimate} s on two cores with a cold build cache")
+    with log.open("wb") as output:
+        # A session of its own, so that an interrupt takes the compilers along, not only the go command.
+        process = subprocess.Popen(
+            command, cwd=HERE / module, env=environ, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            while True:
+                try:
+                    code = process.wait(timeout=PROGRESS_EVERY_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    say(f"{position} {name}: {time.monotonic() - started:.0f} s of about {estimate} s")
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    if code != 0:
+        tail = "\n  ".join(log.read_text(errors="replace").strip().splitlines()[-LOG_TAIL_LINES:])
+        raise BuildError(f"building {name} failed (go exited with {code}); the end of {log}:\n  {tail}")
+    say(f"{position} {name}: built in {time.monotonic() - started:.0f} s")
+
+
+def build(name: str, folder: Path, position: str) -> Path:
+    """Make `folder/name` unless it is there, under its own lock; returns its path."""
+    target = folder / name
+    if is_program(target):
+        return target
+    with locked(folder / f".{name}.lock", f"{position} {name}: another build is making it; waiting"):
+        if is_program(target):
+            return target
+        program = PROGRAMS[name]
+        go = require_go(program.module)
+        draft = folder / f".{name}.{os.getpid()}"
+        flags = " ".join(["-s -w", *(f"-X {key}={value}" for key, value in stamps(program.module).items())])
+        command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", flags]
+        try:
+            run_go(
+                name, [*command, "-o", str(draft), program.package], program.module, folder / f"{name}.log", position
+            )
+            draft.rename(target)
+        finally:
+            draft.unlink(missing_ok=True)
+    return target
+
+
+def compose(sources: Mapping[str, Path], cache: Path) -> Path:
+    """A folder of links to programs that live in different places, named by what it holds."""
+    key = hashlib.sha256("\n".join(f"{name}={path}" for name, path in sorted(sources.items())).encode()).hexdigest()
+    folder = cache / f"composed-{key[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, path in sources.items():
+        draft = folder / f".{name}.{os.getpid()}"
+        draft.symlink_to(path)
+        draft.rename(folder / name)
+    return folder
+
+
+def forget_old(cache: Path) -> None:
+    """Keep the newest KEPT_CACHES folders of built programs; each is 300 MB and more."""
+    folders = [path for path in cache.iterdir() if path.is_dir() and not path.name.startswith("composed-")]
+    for old in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT_CACHES:]:
+        say(f"removing the programs of an older pin: {old}")
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def provide(names: Sequence[str], environ: Mapping[str, str]) -> Path:
+    """A folder with every program in `names`; builds what neither KUBEBUILDER_ASSETS nor the cache has."""
+    given = assets_of(environ)
+    sources = {name: given / name for name in names if is_program(given / name)} if given else {}
+    if given and len(sources) == len(names):
+        return given
+    cache = cache_root(environ)
+    built = cache / fingerprint()
+    missing = [name for name in names if name not in sources]
+    fresh = not built.exists()
+    built.mkdir(parents=True, exist_ok=True)
+    os.utime(built)
+    if fresh:
+        forget_old(cache)
+    absent = [name for name in missing if not is_program(built / name)]
+    if absent:
+        total = sum(PROGRAMS[name].seconds for name in absent)
+        say(f"building {', '.join(absent)} once, about {total} s on two cores; kept in {built}")
+    for name in missing:
+        position = f"[{absent.index(name) + 1}/{len(absent)}]" if name in absent else ""
+        sources[name] = build(name, built, position)
+    return compose(sources, cache) if given else built
+
+
+def parse(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The names to provide, in build order, without doubles."""
+    parser = argparse.ArgumentParser(description="build the pinned Kubernetes programs once and print their folder")
+    parser.add_argument(
+        "programs", nargs="*", metavar="PROGRAM", help=f"of {', '.join(PROGRAMS)}; default: {', '.join(DEFAULT)}"
+    )
+    parser.add_argument("--with", dest="extra", choices=["node"], help="node: also what a real node needs")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.programs if name not in PROGRAMS]
+    if unknown:
+        parser.error(f"no such program: {', '.join(unknown)}; known are {', '.join(PROGRAMS)}")
+    names = [*(options.programs or DEFAULT), *(NODE if options.extra == "node" else ())]
+    return tuple(dict.fromkeys(names))
+
+
+def interrupted(number: int, frame: object) -> None:
+    """SIGTERM ends like Ctrl-C: the compilers are killed, the half-made file is removed."""
+    raise KeyboardInterrupt
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run as a program; see the module's docstring."""
+    names = parse(arguments)
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        folder = provide(names, os.environ)
+    except BuildError as error:
+        say(str(error))
+        return 1
+    except OSError as error:
+        say(f"cannot use the cache folder: {error}; set XDG_CACHE_HOME to a folder that can be written")
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; what was finished is kept")
+        return 130
+    print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
