@@ -1,1 +1,20 @@
-"""fairlead_wire"""
+"""What both ends of the link share.
+
+    hub ──Update, Delete──▶ edge        state: newest wins, one in flight per object
+    hub ◀──Ack, Nack────── edge        an Ack means: durable on the peer's disk
+    hub ◀──Upstream──────── edge        facts: each once, most important first
+    hub ──Ack, Nack───────▶ edge
+
+``resource``  the name of an object as its Kubernetes REST path
+``version``   order of resourceVersions
+``digest``    content digest and the bucketed sum a session opens with
+``message``   the headers that travel, one struct for each verb
+``codec``     bytes ⇄ (header, content), bounded before it is parsed
+``window``    what is in flight, what is overdue, what an ack settles
+``session``   which frame is legal when; ids; keepalive
+``delivery``  the delivery policy: phases and the four backoff curves
+``errors``    LocalError (we broke the contract) and RemoteError (the peer did)
+
+The root is pure: no clock, disk, network or randomness.  ``io`` holds what programs
+share at their rim: settings files, JSON logs, mutual TLS.
+"""

@@ -1,0 +1,108 @@
+"""Bytes ⇄ (header, content), bounded before anything is parsed.
+
+    0x01 │ header length, 4 bytes big endian │ header, JSON │ content, bytes to the end
+
+One binary WebSocket message is one frame.  The header is small and typed; the content is passed through
+as it is, so an object is encoded, digested and compressed once however many nodes want it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Final
+
+import msgspec
+import zstandard
+
+from fairlead_wire import message
+from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed
+
+FORMAT: Final = 0x01
+PREFIX_BYTES: Final = 5
+HEADER_BYTES_MAX: Final = 64 * 1024
+FRAME_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Longest frame either side sends or takes."""
+CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Longest content once unpacked; an etcd object is at most 1.5 MiB."""
+COMPRESS_BYTES_MIN: Final = 256
+"""Below this a compressed frame is seldom shorter."""
+
+_ZSTD_LEVEL: Final = 1
+_encoder = msgspec.json.Encoder()
+_from_edge = msgspec.json.Decoder(message.FromEdge)
+_from_hub = msgspec.json.Decoder(message.FromHub)
+
+
+def encode(header: message.AnyHeader, content: bytes = b"") -> bytes:
+    """One frame.  Raises ``LocalError`` when it would be over a limit: split it or refuse it earlier."""
+    head = _encoder.encode(header)
+    size = PREFIX_BYTES + len(head) + len(content)
+    if len(head) > HEADER_BYTES_MAX or size > FRAME_BYTES_MAX:
+        raise LocalError(f"frame of {size} bytes (header {len(head)}) is over the limit of {FRAME_BYTES_MAX}")
+    return b"".join((bytes((FORMAT,)), len(head).to_bytes(4, "big"), head, content))
+
+
+def decode_from_edge(frame: bytes) -> tuple[message.FromEdge, bytes]:
+    """What the hub reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
+    head, content = _split(frame)
+    try:
+        return _from_edge.decode(head), content
+    except msgspec.DecodeError as error:
+        raise Malformed(f"header: {error}") from None
+
+
+def decode_from_hub(frame: bytes) -> tuple[message.FromHub, bytes]:
+    """What the edge reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
+    head, content = _split(frame)
+    try:
+        return _from_hub.decode(head), content
+    except msgspec.DecodeError as error:
+        raise Malformed(f"header: {error}") from None
+
+
+def _split(frame: bytes) -> tuple[bytes, bytes]:
+    if len(frame) > FRAME_BYTES_MAX:
+        raise FrameTooLarge(size=len(frame), limit=FRAME_BYTES_MAX)
+    if len(frame) < PREFIX_BYTES or frame[0] != FORMAT:
+        raise Malformed("not a frame: wrong first byte or too short")
+    length = int.from_bytes(frame[1:PREFIX_BYTES], "big")
+    if length > HEADER_BYTES_MAX:
+        raise FrameTooLarge(size=length, limit=HEADER_BYTES_MAX)
+    if PREFIX_BYTES + length > len(frame):
+        raise Malformed(f"header of {length} bytes is cut off")
+    return frame[PREFIX_BYTES : PREFIX_BYTES + length], frame[PREFIX_BYTES + length :]
+
+
+def pack(content: bytes) -> tuple[message.Encoding, bytes]:
+    """Compress when it pays.  Returns the encoding to put into the header, and the bytes."""
+    if len(content) < COMPRESS_BYTES_MIN:
+        return "", content
+    packed = _compressor().compress(content)
+    return ("zstd", packed) if len(packed) < len(content) else ("", content)
+
+
+def unpack(encoding: message.Encoding, content: bytes, limit: int = CONTENT_BYTES_MAX) -> bytes:
+    """Undo ``pack``; refuses a decompression bomb by the size its frame declares, before expanding it."""
+    if not encoding:
+        if len(content) > limit:
+            raise FrameTooLarge(size=len(content), limit=limit)
+        return content
+    try:
+        declared = zstandard.frame_content_size(content)
+        if declared < 0:
+            raise Malformed("compressed content does not declare its size")
+        if declared > limit:
+            raise FrameTooLarge(size=declared, limit=limit)
+        return _decompressor().decompress(content, max_output_size=limit)
+    except zstandard.ZstdError as error:
+        raise Malformed(f"compressed content: {error}") from None
+
+
+@functools.cache
+def _compressor() -> zstandard.ZstdCompressor:
+    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_content_size=True)
+
+
+@functools.cache
+def _decompressor() -> zstandard.ZstdDecompressor:
+    return zstandard.ZstdDecompressor()

@@ -1,0 +1,53 @@
+"""Errors named by what comes next and by whose fault it was.
+
+    FairleadError
+      LocalError       our own caller broke the contract: fix the program
+      RemoteError      the peer did: close the session with the reason
+        FrameTooLarge    a limit was met before anything was parsed
+        Malformed        bytes that are no frame, or a frame that may not come now
+      Temporary        try again, after ``retry_after_seconds``
+      Permanent        never try the same thing again
+"""
+
+from __future__ import annotations
+
+
+class FairleadError(Exception):
+    """Root of everything Fairlead raises on purpose; ``str()`` is the sentence people read."""
+
+
+class LocalError(FairleadError):
+    """Our own caller asked for something the contract forbids; nothing was changed."""
+
+
+class RemoteError(FairleadError):
+    """The peer sent something the contract forbids; close the session and say why."""
+
+
+class FrameTooLarge(RemoteError):
+    """The peer sent more bytes than the limit; they were not parsed."""
+
+    def __init__(self, *, size: int, limit: int) -> None:
+        super().__init__(f"frame of {size} bytes is over the limit of {limit}")
+        self.size = size
+        self.limit = limit
+
+
+class Malformed(RemoteError):
+    """The peer sent bytes that are no frame, or a frame that is not legal now."""
+
+
+class Temporary(FairleadError):
+    """It did not work this time; try again after ``retry_after_seconds`` (None: your own policy decides)."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Permanent(FairleadError):
+    """It will never work as asked; ``code`` is stable for programs, the text is for people."""
+
+    def __init__(self, message: str, *, code: str = "permanent") -> None:
+        super().__init__(message)
+        self.code = code

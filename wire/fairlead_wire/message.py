@@ -1,0 +1,262 @@
+"""The headers that travel on the link: one struct for each verb, one frame each.
+
+A frame is a header and, for some verbs, a *content* of bytes that the codec passes through untouched
+(an object's canonical JSON, a batch of upstream messages, bucket sums): encoded and compressed once,
+sent to any number of nodes.  An acknowledgement keeps the seed's meaning: ``operation`` is "ack" and
+``parentID`` is the id of the message it answers (seed: reliable message delivery, "ACK message Format").
+
+Ids are integers from 1, unique within a session and direction.  Times are seconds, sizes bytes.
+
+    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · status · keepalive
+    hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · keepalive
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+PROTOCOL = 1
+
+Encoding = Literal["", "zstd"]
+
+
+class Header(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="operation", rename="camel", omit_defaults=True
+):
+    """Base of all headers; ``operation`` on the wire is the verb."""
+
+
+# ---- opening -------------------------------------------------------------------------------------
+
+
+class Hello(Header, frozen=True, kw_only=True, tag="hello"):
+    """The edge opens: who it is, which opening of its store this is, and a digest of all it holds."""
+
+    protocol: int = PROTOCOL
+    node: str
+    agent: str
+    store_epoch: int
+    """Random 53-bit number, minted each time the edge opens its store."""
+    fence: int
+    """The highest fencing number of a hub this edge has ever obeyed; 0 = none yet."""
+    bits: int
+    held: int
+    root: str
+
+
+class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
+    """The hub accepts.  An edge must leave a hub whose ``fence`` is below the highest it has seen."""
+
+    protocol: int = PROTOCOL
+    hub: str
+    fence: int
+    session: int
+    keepalive_seconds: float
+    frame_bytes_max: int
+    upstream_window: int
+    """How many upstream batches may be unacknowledged at once."""
+
+
+class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
+    """The hub ends the session (now or later) and says why; ``retry_after`` None = do not come back by yourself."""
+
+    code: Literal["identity", "protocol", "busy", "replaced", "node_unknown", "node_deleted", "stale_hub", "draining"]
+    reason: str
+    retry_after: float | None = None
+
+
+# ---- comparing what the edge holds with what it should hold --------------------------------------
+
+
+class Compare(Header, frozen=True, kw_only=True, tag="compare"):
+    """Hub: send your bucket sums at this granularity.  May be asked again at any time (an audit)."""
+
+    id: int
+    bits: int
+
+
+class Buckets(Header, frozen=True, kw_only=True, tag="buckets"):
+    """Edge: the sums (content, ``digest.Buckets.encode``) as of one snapshot of the store."""
+
+    parent_id: int = msgspec.field(name="parentID")
+    bits: int
+
+
+class ListBuckets(Header, frozen=True, kw_only=True, tag="list"):
+    """Hub: name the entries of these buckets."""
+
+    id: int
+    bits: int
+    buckets: list[int]
+
+
+class Entries(Header, frozen=True, kw_only=True, tag="entries"):
+    """Edge: entries (content: JSON array of ``Entry``); ``last`` on the final frame of one answer."""
+
+    parent_id: int = msgspec.field(name="parentID")
+    last: bool
+    encoding: Encoding = ""
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """One object the edge holds."""
+
+    resource: str
+    uid: str
+    digest: str
+    resource_version: str
+
+
+# ---- down: state ---------------------------------------------------------------------------------
+
+
+class Update(Header, frozen=True, kw_only=True, tag="update"):
+    """Hub: hold this object (content: its canonical JSON).  A new UID replaces the old atomically."""
+
+    id: int
+    resource: str
+    uid: str
+    resource_version: str
+    digest: str
+    """Hex SHA-256 of the unpacked content; the edge checks it before it stores."""
+    encoding: Encoding = ""
+    chunks: int = 0
+    """0: the content is in this frame.  n: it follows in n ``chunk`` frames with this id."""
+
+
+class Chunk(Header, frozen=True, kw_only=True, tag="chunk"):
+    """Hub: part ``index`` (from 0) of the content of update ``id``."""
+
+    id: int
+    index: int
+
+
+class Progress(Header, frozen=True, kw_only=True, tag="progress"):
+    """Edge: ``chunks`` parts of that update have arrived; restarts the sender's ack timer."""
+
+    parent_id: int = msgspec.field(name="parentID")
+    chunks: int
+
+
+class Delete(Header, frozen=True, kw_only=True, tag="delete"):
+    """Hub: forget this object if it still has this UID; another UID under the name stays."""
+
+    id: int
+    resource: str
+    uid: str
+
+
+# ---- up: facts -----------------------------------------------------------------------------------
+
+
+class Upstream(Header, frozen=True, kw_only=True, tag="upstream"):
+    """Edge: a batch of one stream (content: JSON array of ``UpstreamMessage``)."""
+
+    id: int
+    stream: str
+    encoding: Encoding = ""
+
+
+class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One message as the edge stored it; the hub adds ``node`` from the link's identity (contract section 8)."""
+
+    id: str
+    topic: str
+    """``namespace/name``."""
+    epoch: int
+    sequence: int
+    source: str
+    priority: int
+    enqueued_at: str
+    properties: dict[str, str | None] = {}
+    system_properties: dict[str, str | None] = {}
+    body: msgspec.Raw = msgspec.Raw(b"null")
+    body_base64: str | None = None
+
+
+# ---- both ways -----------------------------------------------------------------------------------
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A message inside an acknowledged batch that will never be taken: index in the batch, code, reason."""
+
+    index: int
+    code: str
+    reason: str
+
+
+class Ack(Header, frozen=True, kw_only=True, tag="ack"):
+    """The message ``parentID`` is durable here.
+
+    ``cumulative``: so is every earlier one of this session that was not nacked.  ``refused`` (upstream only):
+    these messages of the batch were not stored and never will be; the edge dead-letters them.
+    """
+
+    parent_id: int = msgspec.field(name="parentID")
+    cumulative: bool = False
+    refused: list[Refused] = []
+
+
+class Nack(Header, frozen=True, kw_only=True, tag="nack"):
+    """The message ``parentID`` was not taken.  ``permanent``: the same again would fail again."""
+
+    parent_id: int = msgspec.field(name="parentID")
+    code: str
+    reason: str
+    permanent: bool = False
+    retry_after: float | None = None
+
+
+class Keepalive(Header, frozen=True, kw_only=True, tag="keepalive"):
+    """I am here.  The edge speaks first; the hub answers with the same."""
+
+
+class Status(Header, frozen=True, kw_only=True, tag="status"):
+    """Edge: its own account (content: JSON ``EdgeStatus``), for EdgeNode and EdgeRoutes status."""
+
+
+class QueueStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One priority of one endpoint at the edge."""
+
+    endpoint: str
+    priority: int
+    length: int
+    bytes: int
+    oldest_age_seconds: float
+
+
+class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Why a route is quarantined; positions count from 1, ``endColumn`` is exclusive."""
+
+    route: str
+    message: str
+    line: int
+    column: int
+    end_column: int
+
+
+class RoutesStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the edge made of one EdgeRoutes object, at which of its versions."""
+
+    uid: str
+    resource_version: str
+    accepted: list[str]
+    errors: list[RouteError]
+    topics: list[str] = []
+
+
+class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an edge reports of itself; ``routes`` maps EdgeRoutes object names."""
+
+    held: int
+    queues: list[QueueStatus] = []
+    routes: dict[str, RoutesStatus] = {}
+    dead_letters: int = 0
+    store_bytes: int = 0
+
+
+FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | Status | Keepalive
+FromHub = Welcome | Refuse | Compare | ListBuckets | Update | Delete | Chunk | Ack | Nack | Keepalive
+AnyHeader = FromEdge | FromHub

@@ -1,0 +1,134 @@
+"""Which frame is legal when, message ids, and keepalive: the part of a session both ends share.
+
+    OPENING ──hello──▶ GREETED ──welcome──▶ OPEN ──refuse / silence / malformed──▶ CLOSED
+                          └──────refuse──────────────────────────────────────────────▲
+
+What the protocol permits, and what tests may therefore do to it: within a session frames arrive in order
+and unbroken or the session ends; across sessions anything sent may be lost or may have arrived without our
+knowing; power may fail at either end between any two effects.  Nothing is remembered across sessions here:
+the edge's own store is the truth, and the opening digest tells the rest.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from fairlead_wire import message
+from fairlead_wire.errors import LocalError, Malformed
+
+SILENCE_FACTOR: Final = 3
+"""A peer that says nothing for so many keepalive intervals is gone."""
+KEEPALIVE_SECONDS: Final = 10.0
+OPENING_SECONDS_MAX: Final = 10.0
+"""How long a connection may stay without hello or welcome."""
+
+
+class Role(enum.Enum):
+    EDGE = "edge"
+    HUB = "hub"
+
+
+class State(enum.Enum):
+    OPENING = "opening"
+    GREETED = "greeted"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Timer(enum.Enum):
+    """What ``tick`` asks for."""
+
+    SEND_KEEPALIVE = "send keepalive"
+    PEER_SILENT = "peer silent"
+
+
+_FROM: Final[dict[Role, tuple[type, ...]]] = {
+    Role.EDGE: message.FromEdge.__args__,
+    Role.HUB: message.FromHub.__args__,
+}
+
+
+class Session:
+    """One end of one connection.  Call ``sent`` before a frame leaves and ``received`` for each that came."""
+
+    def __init__(self, role: Role, *, now: float, keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
+        self.role = role
+        self.state = State.OPENING
+        self.keepalive_seconds = keepalive_seconds
+        self.last_received = now
+        self._last_sent = now
+        self._opened_at = now
+        self._next_id = 1
+
+    def take_id(self) -> int:
+        """The next message id of this direction."""
+        taken = self._next_id
+        self._next_id += 1
+        return taken
+
+    def sent(self, header: message.AnyHeader, now: float) -> None:
+        """We are about to send this.  Raises ``LocalError`` when it is not ours to send now."""
+        if not isinstance(header, _FROM[self.role]):
+            raise LocalError(f"{self.role.value} may not send {_verb(header)}")
+        if not self._step(header):
+            raise LocalError(f"may not send {_verb(header)} while {self.state.value}")
+        self._last_sent = now
+
+    def received(self, header: message.AnyHeader, now: float) -> None:
+        """The peer sent this.  Raises ``Malformed`` when it may not, and nothing changes."""
+        peer = Role.HUB if self.role is Role.EDGE else Role.EDGE
+        if not isinstance(header, _FROM[peer]):
+            raise Malformed(f"{peer.value} may not send {_verb(header)}")
+        if not self._step(header):
+            raise Malformed(f"unexpected {_verb(header)} while {self.state.value}")
+        self.last_received = now
+        if isinstance(header, message.Welcome):
+            self.keepalive_seconds = max(0.1, header.keepalive_seconds)
+
+    def close(self) -> None:
+        self.state = State.CLOSED
+
+    def tick(self, now: float) -> Timer | None:
+        """What time asks for; call again at ``next_tick``."""
+        if self.state is State.CLOSED:
+            return None
+        if now >= self._silence_deadline():
+            return Timer.PEER_SILENT
+        # Only the edge speaks first: a hub with ten thousand quiet nodes then has no timers to fire.
+        if self.role is Role.EDGE and self.state is State.OPEN and now >= self._last_sent + self.keepalive_seconds:
+            return Timer.SEND_KEEPALIVE
+        return None
+
+    def next_tick(self) -> float:
+        """Time (seconds) at which ``tick`` may have something to say."""
+        if self.role is Role.EDGE and self.state is State.OPEN:
+            return min(self._silence_deadline(), self._last_sent + self.keepalive_seconds)
+        return self._silence_deadline()
+
+    def _silence_deadline(self) -> float:
+        if self.state is State.OPEN:
+            return self.last_received + SILENCE_FACTOR * self.keepalive_seconds
+        return self._opened_at + OPENING_SECONDS_MAX
+
+    def _step(self, header: message.AnyHeader) -> bool:
+        """Legal now?  Then make the transition."""
+        match self.state, header:
+            case State.OPENING, message.Hello():
+                self.state = State.GREETED
+            case State.GREETED, message.Welcome():
+                self.state = State.OPEN
+            case (State.OPENING | State.GREETED | State.OPEN), message.Refuse():
+                self.state = State.CLOSED
+            case State.OPEN, message.Hello() | message.Welcome():
+                return False
+            case State.OPEN, _:
+                pass
+            case _:
+                return False
+        return True
+
+
+def _verb(header: message.AnyHeader) -> str:
+    tag = header.__struct_config__.tag
+    return str(tag)
