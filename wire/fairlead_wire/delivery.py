@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from random import Random  # only ever seeded or handed in: same arguments, same schedule
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -81,18 +81,6 @@ class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             _check_sns(self)
 
 
-HUB_DEFAULT = DeliveryPolicy(
-    retries_with_no_delay=0,
-    minimum_delay_retries=0,
-    minimum_delay=1,
-    maximum_delay=30,
-    maximum_delay_retries=0,
-    retry_backoff_function="exponential",
-    backoff_retries=5,
-)
-"""The hub's delivery to a node: one send and up to five retries, then parked (seed: reliable message delivery)."""
-
-
 # ── validation ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -137,12 +125,20 @@ def _key_first(message: str) -> str:
     """msgspec's wording, turned round so that it begins with the key as all other reasons do."""
     reason, at, path = message.partition(" - at `$.")
     if at:
-        return f"{path.rstrip('`')}: {reason[0].lower()}{reason[1:]}"
+        key = path.rstrip("`")
+        choices = _choices(key) if reason.startswith("Invalid enum value") else ""
+        return f"{key}: {reason[0].lower()}{reason[1:]}{choices}"
     if reason.startswith("Object contains unknown field"):
         return f"{reason.split('`')[1]}: unknown key; known are {', '.join(DeliveryPolicy.__struct_fields__)}"
     if reason.startswith("Expected"):
         return f"policy: {reason[0].lower()}{reason[1:]}"
     return reason
+
+
+def _choices(key: str) -> str:
+    allowed = get_args(get_type_hints(DeliveryPolicy)[key])
+    names = [name for choice in allowed for name in (get_args(choice) or (choice,)) if isinstance(name, str)]
+    return f"; one of {', '.join(names)}"
 
 
 def _check_delays(policy: DeliveryPolicy) -> None:
@@ -151,12 +147,14 @@ def _check_delays(policy: DeliveryPolicy) -> None:
         if seconds is None:
             continue
         if not 0 <= seconds <= DELAY_SECONDS_LIMIT:  # a NaN fails every comparison, so it ends here too
-            raise ValueError(f"{name}: must be from 0 to {DELAY_SECONDS_LIMIT} seconds, is {seconds}")
+            raise ValueError(f"{name}: must be from 0 to {DELAY_SECONDS_LIMIT} seconds")
     low, high = policy.minimum_delay, policy.maximum_delay
     if high < low:
         raise ValueError(f"maximum_delay: must not be below minimum_delay, is {high:g} < {low:g}")
     if low <= 0 and policy.retry_backoff_function in ("geometric", "exponential"):
-        raise ValueError(f"minimum_delay: must be above 0 for {policy.retry_backoff_function}, whose curve multiplies it")
+        raise ValueError(
+            f"minimum_delay: must be above 0 for the {policy.retry_backoff_function} curve, which multiplies it"
+        )
 
 
 def _check_counts(policy: DeliveryPolicy) -> None:
@@ -167,7 +165,7 @@ def _check_counts(policy: DeliveryPolicy) -> None:
         if count is not None and count < 0 and not negative_is_none:
             raise ValueError(f"{name}: must not be negative, is {count}")
     if retries(policy) > RETRIES_LIMIT:
-        raise ValueError(f"retries_max: the policy asks for {retries(policy)} retries, at most {RETRIES_LIMIT} are kept")
+        raise ValueError(f"retries_max: the policy asks for {retries(policy)} retries, the limit is {RETRIES_LIMIT}")
 
 
 def _check_zaqar(policy: DeliveryPolicy) -> None:
@@ -220,20 +218,21 @@ def next_delay(
     policy: DeliveryPolicy,
     retry: int,
     *,
+    uniform: Uniform,
     waited_seconds: float = 0.0,
     previous_seconds: float = 0.0,
-    uniform: Uniform | None = None,
     retry_after_seconds: float | None = None,
 ) -> Delay | None:
     """The wait before retry number `retry` (from 0) for a sender that keeps count; None: give up.
 
-    `waited_seconds` is what was waited so far for this delivery, `previous_seconds` the wait before this one (for
-    decorrelated jitter), `retry_after_seconds` what the receiver asked for: never less is waited than that.
+    `uniform` is the sender's `generator_of(policy, ...)`, kept for all its retries; `waited_seconds` is what was waited
+    so far for this delivery, `previous_seconds` the wait before this one (for decorrelated jitter),
+    `retry_after_seconds` what the receiver asked for: never less is waited than that.
     """
     nominal = delay(policy, retry)
     if nominal is None:
         return None
-    seconds = jittered(policy, nominal.seconds, previous_seconds, uniform or _generator(policy, None))
+    seconds = jittered(policy, nominal.seconds, previous_seconds, uniform)
     if retry_after_seconds is not None:
         seconds = max(seconds, retry_after_seconds)
     if policy.total_seconds_max is not None and waited_seconds + seconds > policy.total_seconds_max:
@@ -242,8 +241,8 @@ def next_delay(
 
 
 def schedule(policy: DeliveryPolicy, generator: Random | None = None) -> list[Delay]:
-    """Every wait in order.  With jitter the policy's `seed` decides, else `generator`, else seed 0."""
-    uniform = _generator(policy, generator)
+    """Every wait in order; `generator` is used when the policy asks for jitter and names no seed."""
+    uniform = generator_of(policy, generator)
     delays: list[Delay] = []
     previous = 0.0
     for number in range(retries(policy)):
@@ -276,10 +275,11 @@ def jittered(policy: DeliveryPolicy, seconds: float, previous_seconds: float, un
     return min(drawn, high)
 
 
-def _generator(policy: DeliveryPolicy, generator: Random | None) -> Uniform:
+def generator_of(policy: DeliveryPolicy, otherwise: Random | None = None) -> Uniform:
+    """Where the jitter comes from: the policy's `seed`, else `otherwise`, else seed 0."""
     if policy.seed is not None:
         return Random(policy.seed).random
-    return (generator or Random(0)).random
+    return (otherwise or Random(0)).random
 
 
 def _within_time(policy: DeliveryPolicy, delays: list[Delay]) -> list[Delay]:
@@ -311,10 +311,11 @@ def _derived_retries(policy: DeliveryPolicy) -> int:
 
 def _nominal(policy: DeliveryPolicy, number: int) -> Delay:
     """The wait before retry `number`, which must be below `retries(policy)`."""
-    for phase, count in _phases(policy):
-        if number < count:
-            break
+    phases = iter(_phases(policy))
+    phase, count = next(phases)
+    while number >= count:
         number -= count
+        phase, count = next(phases)
     match phase:
         case "immediate":
             seconds: float = 0.0
@@ -368,3 +369,15 @@ def _zaqar_curve(policy: DeliveryPolicy, index: int, count: int) -> float:
 
 def _zaqar_ratio(low: int, high: int, count: int) -> float:
     return math.pow(10, math.log10(high / low) / (count - 1))
+
+
+HUB_DEFAULT = DeliveryPolicy(
+    retries_with_no_delay=0,
+    minimum_delay_retries=0,
+    minimum_delay=1,
+    maximum_delay=30,
+    maximum_delay_retries=0,
+    retry_backoff_function="exponential",
+    backoff_retries=5,
+)
+"""The hub's delivery to a node: one send and up to five retries, then parked (seed: reliable message delivery)."""
