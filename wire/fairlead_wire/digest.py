@@ -84,6 +84,5 @@ class Buckets:
         return [
             index
             for index in range(1 << self.bits)
-            if mine[index * SUM_BYTES : (index + 1) * SUM_BYTES]
-            != encoded[index * SUM_BYTES : (index + 1) * SUM_BYTES]
+            if mine[index * SUM_BYTES : (index + 1) * SUM_BYTES] != encoded[index * SUM_BYTES : (index + 1) * SUM_BYTES]
         ]

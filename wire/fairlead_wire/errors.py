@@ -1,12 +1,12 @@
 """Errors named by what comes next and by whose fault it was.
 
-    FairleadError
-      LocalError       our own caller broke the contract: fix the program
-      RemoteError      the peer did: close the session with the reason
-        FrameTooLarge    a limit was met before anything was parsed
-        Malformed        bytes that are no frame, or a frame that may not come now
-      Temporary        try again, after ``retry_after_seconds``
-      Permanent        never try the same thing again
+FairleadError
+  LocalError       our own caller broke the contract: fix the program
+  RemoteError      the peer did: close the session with the reason
+    FrameTooLarge    a limit was met before anything was parsed
+    Malformed        bytes that are no frame, or a frame that may not come now
+  Temporary        try again, after ``retry_after_seconds``
+  Permanent        never try the same thing again
 """
 
 from __future__ import annotations

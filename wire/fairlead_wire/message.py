@@ -22,9 +22,7 @@ PROTOCOL = 1
 Encoding = Literal["", "zstd"]
 
 
-class Header(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="operation", rename="camel", omit_defaults=True
-):
+class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="operation", rename="camel", omit_defaults=True):
     """Base of all headers; ``operation`` on the wire is the verb."""
 
 

@@ -118,7 +118,7 @@ class Session:
                 self.state = State.GREETED
             case State.GREETED, message.Welcome():
                 self.state = State.OPEN
-            case (State.OPENING | State.GREETED | State.OPEN), message.Refuse():
+            case ((State.OPENING | State.GREETED | State.OPEN), message.Refuse()):
                 self.state = State.CLOSED
             case State.OPEN, message.Hello() | message.Welcome():
                 return False

@@ -1,0 +1,1 @@
+"""What every program shares at its rim: settings files, JSON logs, mutual TLS."""

@@ -1,0 +1,105 @@
+"""Mutual TLS: both sides show a certificate of the same authority; files are read again when they change.
+
+Identity is the certificate's name and nothing else: the common name of its subject, or, when it carries
+none, the first DNS name of its subject alternative names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.io import logs
+
+RELOAD_SECONDS = 5.0
+_log = logs.get("wire.tls")
+
+
+class TlsFilesError(FairleadError):
+    """A certificate, key or authority file cannot be used; the text names the file."""
+
+
+class Files:
+    """The three files of one side, and what they looked like when they were last read."""
+
+    def __init__(self, *, ca: Path, cert: Path, key: Path) -> None:
+        self.ca, self.cert, self.key = ca, cert, key
+        self._seen = self._stamps()
+
+    def changed(self) -> bool:
+        """True once after any of the files was replaced."""
+        now = self._stamps()
+        if now == self._seen:
+            return False
+        self._seen = now
+        return True
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Raises ``TlsFilesError`` naming the file that does not work."""
+        try:
+            context.load_verify_locations(cafile=str(self.ca))
+        except (OSError, ssl.SSLError) as error:
+            raise TlsFilesError(f"tls_ca {self.ca}: {error}") from None
+        try:
+            context.load_cert_chain(str(self.cert), str(self.key))
+        except (OSError, ssl.SSLError) as error:
+            raise TlsFilesError(f"tls_cert {self.cert} with tls_key {self.key}: {error}") from None
+
+    def _stamps(self) -> tuple[tuple[int, int] | None, ...]:
+        stamps: list[tuple[int, int] | None] = []
+        for path in (self.ca, self.cert, self.key):
+            try:
+                status = path.stat()
+            except OSError:
+                stamps.append(None)
+            else:
+                stamps.append((status.st_mtime_ns, status.st_size))
+        return tuple(stamps)
+
+
+def server_context(files: Files) -> ssl.SSLContext:
+    """For listeners: asks every client for a certificate of our authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_mode = ssl.CERT_REQUIRED
+    files.load_into(context)
+    return context
+
+
+def client_context(files: Files) -> ssl.SSLContext:
+    """For connections: shows our certificate, checks the server's name against our authority only."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    files.load_into(context)
+    return context
+
+
+async def keep_loaded(context: ssl.SSLContext, files: Files) -> None:
+    """Run beside a server or client: new handshakes use replaced files.  A bad replacement is logged, the old stays."""
+    while True:
+        await asyncio.sleep(RELOAD_SECONDS)
+        if files.changed():
+            try:
+                files.load_into(context)
+            except TlsFilesError as error:
+                _log.error("tls_reload_failed", reason=str(error))
+            else:
+                _log.info("tls_reloaded", cert=str(files.cert))
+
+
+def peer_name(certificate: Mapping[str, Any] | None) -> str | None:
+    """The name in a peer's certificate (``ssl_object.getpeercert()``); None when it carries none."""
+    if not certificate:
+        return None
+    for relative in certificate.get("subject", ()):
+        for key, value in relative:
+            if key == "commonName":
+                return str(value)
+    for kind, value in certificate.get("subjectAltName", ()):
+        if kind == "DNS":
+            return str(value)
+    return None
