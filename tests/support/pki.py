@@ -1,0 +1,108 @@
+"""Certificates for tests and the demo: one authority, any number of servers and clients.
+
+Elliptic curve keys (milliseconds to make); an RSA key only where Kubernetes wants one for service account tokens.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+VALID = datetime.timedelta(days=30)
+SKEW = datetime.timedelta(minutes=5)
+PRIVATE_MODE = 0o600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A certificate and its key, as PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+def write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> Path:
+    """Write a private key as unencrypted PKCS 8 PEM, readable by its owner only."""
+    path.touch(mode=PRIVATE_MODE)
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return path
+
+
+def service_account_keys(folder: Path) -> Pair:
+    """The RSA pair with which the API server signs and checks service account tokens (`certificate`: public key)."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = folder / "service-account.pub"
+    public.write_bytes(
+        key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
+    return Pair(certificate=public, key=write_key(folder / "service-account.key", key))
+
+
+class Authority:
+    """A certificate authority in a folder: `ca.crt`, and what it issues beside it."""
+
+    def __init__(self, folder: Path, name: str = "fairlead test authority") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.certificate = folder / "ca.crt"
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        now = datetime.datetime.now(datetime.UTC)
+        usage = x509.KeyUsage(
+            digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False,
+            key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False,
+            decipher_only=False,
+        )  # fmt: skip
+        certificate = (
+            x509.CertificateBuilder(self._name, self._name, self._key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - SKEW)
+            .not_valid_after(now + VALID)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(usage, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    def issue(self, name: str, *, hosts: tuple[str, ...] = (), valid: datetime.timedelta = VALID) -> Pair:
+        """A pair named `name` for client and server use; `hosts` are DNS names or addresses it may serve as."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        now = datetime.datetime.now(datetime.UTC)
+        builder = (
+            x509.CertificateBuilder(
+                self._name, x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key.public_key()
+            )
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - SKEW)
+            .not_valid_after(now + valid)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(
+                x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]),
+                critical=False,
+            )
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+        if hosts:
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False
+            )
+        certificate = self.folder / f"{name}.crt"
+        certificate.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        return Pair(certificate=certificate, key=write_key(self.folder / f"{name}.key", key))
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,157 @@
+"""Real processes for tests: started with a log, killed with their parent, asked by conditions with a deadline.
+
+start(...) ──► Running ──► wait_until(condition) ──► stop() | kill()
+                 └── the log's tail goes into every failure text
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.05
+STOP_SECONDS = 20.0
+LOG_TAIL_LINES = 25
+PR_SET_PDEATHSIG = 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Unmet(AssertionError):
+    """A condition did not come true in time; the text says which, how long, and what was seen last."""
+
+
+def wait_until(
+    what: str,
+    condition: Callable[[], T],
+    *,
+    seconds: float,
+    every: float = POLL_SECONDS,
+    describe: Callable[[], str] = lambda: "",
+) -> T:
+    """Ask `condition` until its answer is true and return it; raise Unmet after `seconds`.
+
+    A condition may raise OSError or AssertionError while things come up: that counts as "not yet" and is told on
+    failure. `describe` adds the state worth reading, for example a log's tail.
+    """
+    deadline = time.monotonic() + seconds
+    seen = "it answered nothing"
+    while True:
+        try:
+            answer = condition()
+            if answer:
+                return answer
+            seen = f"it answered {answer!r}"
+        except (OSError, AssertionError) as error:
+            seen = f"{type(error).__name__}: {error}"
+        if time.monotonic() >= deadline:
+            raise Unmet(f"{what}: not within {seconds:g} s; {seen}\n{describe()}".rstrip())
+        time.sleep(every)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now, all different. A caller that loses the race afterwards starts again with others."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def die_with_parent() -> None:
+    """In the child, before exec: the kernel kills it when the thread that started it ends, even by SIGKILL."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Running:
+    """A started program: its log, its end."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, process: subprocess.Popen[bytes]) -> None:
+        self.name = name
+        self.command = tuple(command)
+        self.log = log
+        self.process = process
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        """True while it runs."""
+        return self.process.poll() is None
+
+    def tail(self, lines: int = LOG_TAIL_LINES) -> str:
+        """The end of its log, headed by its name."""
+        text = self.log.read_text(errors="replace").splitlines()[-lines:] if self.log.exists() else []
+        state = "running" if self.alive else f"exited with {self.process.returncode}"
+        return "\n".join([f"--- {self.name} ({state}), end of {self.log}", *text])
+
+    def require_alive(self) -> None:
+        """Raise Unmet, with the log's tail, when it has ended by itself."""
+        if not self.alive:
+            raise Unmet(f"{self.name} ended by itself\n{self.tail()}")
+
+    def stop(self, seconds: float = STOP_SECONDS) -> int:
+        """SIGTERM, then SIGKILL after `seconds`; returns the exit code (negative: the signal). Safe to call twice."""
+        if self.alive:
+            self.process.terminate()
+            try:
+                self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._sweep()
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """kill -9, with its whole process group; returns when it is gone."""
+        self._sweep()
+        self.process.wait()
+
+    def _sweep(self) -> None:
+        # The group outlives its leader when the program left children behind (Spark's JVM does).
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+
+def start(
+    name: str,
+    command: Sequence[str],
+    log: Path,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    outlive: bool = False,
+) -> Running:
+    """Start `command` with its output appended to `log`, in its own process group.
+
+    It dies with the calling thread unless `outlive`. Call it from the main thread for that reason.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=None if environ is None else dict(environ),
+            cwd=folder,
+            start_new_session=True,
+            preexec_fn=None if outlive else die_with_parent,
+        )
+    return Running(name, command, log, process)
