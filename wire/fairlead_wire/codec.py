@@ -9,7 +9,7 @@ as it is, so an object is encoded, digested and compressed once however many nod
 from __future__ import annotations
 
 import functools
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import zstandard
@@ -26,6 +26,8 @@ CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
 """Longest content once unpacked; an etcd object is at most 1.5 MiB."""
 COMPRESS_BYTES_MIN: Final = 256
 """Below this a compressed frame is seldom shorter."""
+
+Decoded = TypeVar("Decoded")
 
 _ZSTD_LEVEL: Final = 1
 _encoder = msgspec.json.Encoder()
@@ -45,19 +47,13 @@ def encode(header: message.AnyHeader, content: bytes = b"") -> bytes:
 def decode_from_edge(frame: bytes) -> tuple[message.FromEdge, bytes]:
     """What the hub reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
     head, content = _split(frame)
-    try:
-        return _from_edge.decode(head), content
-    except msgspec.DecodeError as error:
-        raise Malformed(f"header: {error}") from None
+    return decode_json(_from_edge, head), content
 
 
 def decode_from_hub(frame: bytes) -> tuple[message.FromHub, bytes]:
     """What the edge reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
     head, content = _split(frame)
-    try:
-        return _from_hub.decode(head), content
-    except msgspec.DecodeError as error:
-        raise Malformed(f"header: {error}") from None
+    return decode_json(_from_hub, head), content
 
 
 def _split(frame: bytes) -> tuple[bytes, bytes]:
@@ -71,6 +67,18 @@ def _split(frame: bytes) -> tuple[bytes, bytes]:
     if PREFIX_BYTES + length > len(frame):
         raise Malformed(f"header of {length} bytes is cut off")
     return frame[PREFIX_BYTES : PREFIX_BYTES + length], frame[PREFIX_BYTES + length :]
+
+
+def decode_json(decoder: msgspec.json.Decoder[Decoded], text: bytes) -> Decoded:
+    """Decode a peer's JSON.  Raises ``Malformed`` for all that can be wrong with it.
+
+    A typed decoder reports most faults itself; text that is not UTF-8 and nesting beyond the interpreter's
+    depth come as other exceptions, which a hostile peer must not be able to raise in us.
+    """
+    try:
+        return decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"not the JSON expected here: {error}") from None
 
 
 def pack(content: bytes) -> tuple[message.Encoding, bytes]:

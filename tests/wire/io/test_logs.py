@@ -1,0 +1,55 @@
+"""Logs: one JSON object a line, never a secret."""
+
+import io
+import json
+import logging
+
+import pytest
+
+from fairlead_wire.io import logs
+
+
+@pytest.fixture
+def lines():
+    stream = io.StringIO()
+    root = logging.getLogger()
+    before = root.handlers[:], root.level, logging.getLogger("fairlead").level
+    logs.configure("hub", "debug", stream)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    root.handlers[:], level, ours = before
+    root.setLevel(level)
+    logging.getLogger("fairlead").setLevel(ours)
+
+
+def test_an_event_and_its_fields(lines):
+    """Each line can be read by a program."""
+    logs.get("hub.server").info("session_opened", node="edge-1", fence=3)
+    [line] = lines()
+    assert line["event"] == "session_opened"
+    assert (line["room"], line["logger"], line["node"], line["fence"]) == ("hub", "hub.server", "edge-1", 3)
+    assert line["ts"].endswith("Z")
+
+
+def test_secrets_never_reach_the_log(lines):
+    """Neither by their key nor inside a text."""
+    logs.get("edge.api").warning("refused", token="abc123", reason="header was Bearer abc123.def")
+    text = json.dumps(lines())
+    assert "abc123" not in text
+
+
+def test_newlines_stay_inside_the_line(lines):
+    """A peer's text cannot forge a second line."""
+    logs.get("hub.server").info("nack", reason='x\n{"event":"forged"}')
+    assert len(lines()) == 1
+
+
+def test_other_libraries_and_tracebacks_are_json_too(lines):
+    """Whatever writes a log record, the stream stays readable."""
+    logging.getLogger("aiohttp").warning("slow %s", "thing")
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        logs.get("hub.server").exception("defect")
+    foreign, ours = lines()
+    assert (foreign["event"], foreign["message"]) == ("log", "slow thing")
+    assert "ValueError: bad" in ours["traceback"]

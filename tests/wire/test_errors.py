@@ -1,0 +1,18 @@
+"""Errors carry what the reader needs to decide what comes next."""
+
+from fairlead_wire import errors
+
+
+def test_whose_fault_is_in_the_type():
+    """A caller can tell our own mistake from the peer's, and both from everything else."""
+    assert not issubclass(errors.LocalError, errors.RemoteError)
+    assert issubclass(errors.FrameTooLarge, errors.RemoteError)
+    assert issubclass(errors.Malformed, errors.RemoteError)
+
+
+def test_what_comes_next_is_in_the_fields():
+    """Temporary says when, Permanent says which."""
+    assert errors.Temporary("busy", retry_after_seconds=3).retry_after_seconds == 3
+    assert errors.Temporary("busy").retry_after_seconds is None
+    assert errors.Permanent("no such topic", code="not_found").code == "not_found"
+    assert "70 bytes" in str(errors.FrameTooLarge(size=70, limit=60))
