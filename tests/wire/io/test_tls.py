@@ -4,7 +4,7 @@ import asyncio
 import ssl
 
 import pytest
-from tests.support.certificates import Authority
+from tests.support.pki import Authority
 
 from fairlead_wire.io import tls
 
@@ -12,6 +12,12 @@ from fairlead_wire.io import tls
 @pytest.fixture
 def authority(tmp_path):
     return Authority(tmp_path)
+
+
+def issue(authority, name):
+    """The three files of one side, good for localhost."""
+    pair = authority.issue(name, hosts=("localhost", "127.0.0.1"))
+    return tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
 
 
 async def greet(server_context, client_context):
@@ -39,8 +45,8 @@ async def greet(server_context, client_context):
 
 async def test_identity_is_the_certificates_name(authority):
     """The server learns the client's name from its certificate and nowhere else."""
-    server = tls.server_context(authority.issue("hub"))
-    client = tls.client_context(authority.issue("edge-1"))
+    server = tls.server_context(issue(authority, "hub"))
+    client = tls.client_context(issue(authority, "edge-1"))
     assert await greet(server, client) == "edge-1"
 
 
@@ -48,28 +54,30 @@ async def test_another_authority_is_refused(authority, tmp_path):
     """A certificate of a foreign authority does not get in."""
     (tmp_path / "other").mkdir()
     stranger = Authority(tmp_path / "other", "another authority")
-    server = tls.server_context(authority.issue("hub"))
-    files = stranger.issue("edge-1")
-    files.ca = authority.ca
+    server = tls.server_context(issue(authority, "hub"))
+    files = issue(stranger, "edge-1")
+    files.ca = authority.certificate
     with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
         await greet(server, tls.client_context(files))
 
 
 async def test_no_certificate_is_refused(authority):
     """Knowing the authority is not enough."""
-    bare = ssl.create_default_context(cafile=str(authority.ca))
+    bare = ssl.create_default_context(cafile=str(authority.certificate))
     with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-        await greet(tls.server_context(authority.issue("hub")), bare)
+        await greet(tls.server_context(issue(authority, "hub")), bare)
 
 
 async def test_replaced_files_serve_new_handshakes(authority):
     """A renewed certificate needs no restart."""
-    files = authority.issue("edge-1", as_file="side")
+    files = issue(authority, "edge-1")
     client = tls.client_context(files)
-    server = tls.server_context(authority.issue("hub"))
+    server = tls.server_context(issue(authority, "hub"))
     assert await greet(server, client) == "edge-1"
     assert not files.changed()
-    authority.issue("edge-1-renewed", as_file="side")
+    renewed = issue(authority, "edge-1-renewed")
+    renewed.cert.replace(files.cert)
+    renewed.key.replace(files.key)
     assert files.changed()
     files.load_into(client)
     assert await greet(server, client) == "edge-1-renewed"
@@ -77,7 +85,7 @@ async def test_replaced_files_serve_new_handshakes(authority):
 
 def test_a_file_that_does_not_work_is_named(authority, tmp_path):
     """The operator reads which file, not a stack trace."""
-    files = authority.issue("hub")
+    files = issue(authority, "hub")
     files.key = tmp_path / "missing.key"
     with pytest.raises(tls.TlsFilesError, match=r"missing\.key"):
         tls.server_context(files)
