@@ -1,0 +1,119 @@
+"""The root command: groups, the `run` of every room, and the nouns other modules bring."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+"""Also for settings that cannot be used and for a room whose packages are not installed."""
+
+ROOMS = {
+    "hub": "Keeps edge nodes' objects up to date; runs in the cluster.",
+    "edge": "Holds a node's objects, routes and stores its messages; runs on the node.",
+    "messaging": "Stores messages in topics, with transactions.",
+    "ingest": "Writes topics into Delta tables, with Spark.",
+}
+NOUNS = ("routes", "backoff", "topics", "ingest", "status", "explain", "bench")
+"""Modules beside this one that add commands; one that is not there is left out."""
+
+HELP = """Fairlead keeps a Kubernetes cluster and its edge nodes true to each other over bad links, and carries what the
+nodes say into tables.
+
+\b
+Run a room:            fairlead edge run --config edge.toml
+Check a manifest:      fairlead routes check routes.json
+Try a condition:       echo '{"condition": "as_number(temp) > 20", "message": {"properties": {"temp": "21"}}}'
+                         | fairlead routes eval
+See a retry policy:    fairlead backoff plot
+
+Every key of a configuration file is also an environment variable: FAIRLEAD_<ROOM>_<KEY>. Exit codes: 0 done, 1 it
+found or met a problem, 2 it was asked for something it cannot do (the reason is on standard error).
+"""
+
+
+def _program_name() -> str:
+    """kubectl runs a plugin under its own file name; people call it with a blank."""
+    return "kubectl fairlead" if Path(sys.argv[0]).stem == "kubectl-fairlead" else "fairlead"
+
+
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import version
+
+    click.echo(f"fairlead {version('fairlead')}")
+    context.exit()
+
+
+@click.group(help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
+)
+def root() -> None:
+    """The root command; what people read is HELP."""
+
+
+def _start(room: str, config: Path | None) -> int:
+    """Import the room's app and run it; a missing package becomes one sentence."""
+    try:
+        app = importlib.import_module(f"fairlead_{room}.app")
+    except ModuleNotFoundError as missing:
+        click.echo(
+            f"fairlead {room}: the package {missing.name} is not installed; install it with: "
+            f"pip install 'fairlead[{room}]'",
+            err=True,
+        )
+        return EXIT_USAGE
+    code: int = app.run(config)
+    return code
+
+
+def _add_room(room: str, purpose: str) -> None:
+    group = click.Group(room, help=purpose, short_help=purpose)
+
+    @group.command("run", help=f"Run it in the foreground until SIGTERM, which drains and exits 0. {purpose}")
+    @click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help=f"TOML; every key also as FAIRLEAD_{room.upper()}_<KEY>.",
+    )
+    def run(config: Path | None) -> None:
+        sys.exit(_start(room, config))
+
+    root.add_command(group)
+
+
+def _add_nouns() -> None:
+    for noun in NOUNS:
+        name = f"fairlead_cli.{noun}"
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as missing:
+            if missing.name != name:
+                raise
+            continue
+        module.register(root)
+
+
+def build() -> click.Group:
+    """The whole command tree; building it twice gives the same tree."""
+    if not root.commands:
+        for room, purpose in ROOMS.items():
+            _add_room(room, purpose)
+        _add_nouns()
+    return root
+
+
+def main() -> None:
+    """Entry point of `fairlead` and `kubectl-fairlead`."""
+    build()(prog_name=_program_name())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""The root command: help that teaches, lazy rooms, one sentence for what is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from fairlead_cli import main
+
+
+@pytest.fixture
+def stub_app() -> Iterator[list[Path | None]]:
+    """An edge room whose app only notes what it was given, and wants exit status 2."""
+    seen: list[Path | None] = []
+    app = ModuleType("fairlead_edge.app")
+
+    def run(config: Path | None) -> int:
+        seen.append(config)
+        return 2
+
+    app.run = run  # type: ignore[attr-defined]
+    before = sys.modules.get("fairlead_edge.app")
+    sys.modules["fairlead_edge.app"] = app
+    yield seen
+    if before is None:
+        del sys.modules["fairlead_edge.app"]
+    else:
+        sys.modules["fairlead_edge.app"] = before
+
+
+def test_help_names_every_room_and_a_first_step() -> None:
+    """Someone who types the name alone or --help learns what to type next."""
+    shown = CliRunner().invoke(main.build(), ["--help"])
+    assert shown.exit_code == 0
+    for word in ("hub", "edge", "messaging", "ingest", "routes check", "FAIRLEAD_<ROOM>_<KEY>"):
+        assert word in shown.output
+
+
+def test_help_imports_no_room() -> None:
+    """--help stays fast because no room, and nothing heavy, is imported for it."""
+    code = (
+        "import sys; from fairlead_cli import main; main.build();"
+        "rooms = ('aiohttp', 'pyspark', 'kubernetes', 'kopf', 'websockets');"
+        "heavy = [m for m in sys.modules if m.split('.')[0] in rooms"
+        " or m.endswith('.app')]; print(heavy)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_version() -> None:
+    """The version of the distribution, one line."""
+    shown = CliRunner().invoke(main.build(), ["--version"])
+    assert (shown.exit_code, shown.output.split()[0]) == (0, "fairlead")
+
+
+def test_run_hands_over_the_file_and_its_exit_code(stub_app: list[Path | None], tmp_path: Path) -> None:
+    """The room decides the exit code; settings errors are 2."""
+    config = tmp_path / "edge.toml"
+    config.write_text("")
+    done = CliRunner().invoke(main.build(), ["edge", "run", "--config", str(config)])
+    assert (done.exit_code, stub_app) == (2, [config])
+
+
+def test_run_without_a_file(stub_app: list[Path | None]) -> None:
+    """Environment variables alone may be enough."""
+    assert CliRunner().invoke(main.build(), ["edge", "run"]).exit_code == 2
+    assert stub_app == [None]
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    """Exit 2, naming the file."""
+    done = CliRunner().invoke(main.build(), ["hub", "run", "--config", str(tmp_path / "no.toml")])
+    assert done.exit_code == 2
+    assert "no.toml" in done.output
+
+
+def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says which package is missing and what to install, without a stack trace."""
+
+    def no_package(name: str) -> ModuleType:
+        raise ModuleNotFoundError(f"No module named 'kopf' ({name})", name="kopf")
+
+    main.build()
+    monkeypatch.setattr(main.importlib, "import_module", no_package)
+    done = CliRunner().invoke(main.root, ["hub", "run"])
+    assert done.exit_code == 2
+    assert done.output == (
+        "fairlead hub: the package kopf is not installed; install it with: pip install 'fairlead[hub]'\n"
+    )
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    """Exit 2, as for everything we are asked and cannot do."""
+    assert CliRunner().invoke(main.build(), ["sail"]).exit_code == 2
+
+
+def test_kubectl_plugin_calls_itself_by_its_two_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`kubectl fairlead --help` must not teach a name nobody typed."""
+    monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kubectl-fairlead"])
+    assert main._program_name() == "kubectl fairlead"
