@@ -6,14 +6,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 
+# What a target may be told on the command line; empty means its own default.
+ONLY ?=
+KILLS ?=
+SEEDS ?=
+SEED ?=
+KEEP ?=
+PYTEST ?=
+
+# $(call needs,FILE,SENTENCE): one sentence instead of a stack trace where a room is not there.
+needs = @test -e $(1) || { echo "fairlead: $(2)" >&2; exit 1; }
+# $(call timed,NAME,COMMAND): run it without standard input, say how long it took, stop when it fails.
+timed = @started=$$SECONDS; $(2) </dev/null || { echo "make test: $(1) failed" >&2; exit 1; }; echo "make test: $(1) took $$((SECONDS - started)) s"
+
 .PHONY: help
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-# The stamp is the lock's own content: a changed lock reinstalls, an unchanged one costs nothing.
-$(VENV)/.installed: requirements/dev.lock pyproject.toml
+.PHONY: python
+python:
 	@command -v $(PYTHON) >/dev/null || { echo "fairlead: needs Python 3.11 or newer; install python3 and try again" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fairlead: needs Python 3.11 or newer, found $$($(PYTHON) -V); set PYTHON=/path/to/python3.11" >&2; exit 1; }
+
+# Older than its prerequisites means: install again. An unchanged lock costs nothing.
+$(VENV)/.installed: requirements/dev.lock pyproject.toml | python
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "fairlead: this Python has no venv module; install python3-venv (or your system's equivalent)" >&2; exit 1; }
 	@echo "fairlead: installing the pinned packages into $(VENV) (about 700 MB, a minute or two)" >&2
 	@$(PYTHON) -m venv $(VENV)
@@ -24,7 +40,63 @@ $(VENV)/.installed: requirements/dev.lock pyproject.toml
 .PHONY: dev
 dev: $(VENV)/.installed ## create .venv with everything; the program is .venv/bin/fairlead
 
+.PHONY: lock
+lock: ## pin requirements/dev.lock again from pyproject.toml (needs uv)
+	@command -v uv >/dev/null || { echo "fairlead: make lock needs uv; install it (pip install uv) and try again" >&2; exit 1; }
+	@uv pip compile --extra dev --generate-hashes --no-emit-index-url --no-header --no-emit-find-links --universal \
+		--python-version 3.11 pyproject.toml -o requirements/dev.lock
+	@! grep -nE '[a-z]+://' requirements/dev.lock || { echo "fairlead: the lock names a host; remove that line" >&2; exit 1; }
+
 .PHONY: control-plane
-control-plane: ## build the pinned Kubernetes programs once; the last line of stdout is their folder
-	@command -v $(PYTHON) >/dev/null || { echo "fairlead: needs Python 3.11 or newer; install python3 and try again" >&2; exit 1; }
+control-plane: python ## build the pinned Kubernetes programs once; the last line of stdout is their folder
 	@$(PYTHON) e2e/controlplane/build.py
+
+.PHONY: demo
+demo: dev ## the whole story on this machine, with real data; KEEP=1 leaves it up, KUBECONFIG=… uses that cluster
+	@$(PY) -m e2e.demo $(if $(KEEP),--keep) $(if $(filter command line,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) </dev/null
+
+.PHONY: up down
+up: dev ## start the local stack for development and leave it running
+	@$(PY) -m e2e.demo up </dev/null
+down: dev ## stop what make up, or make demo KEEP=1, left running
+	@$(PY) -m e2e.demo down </dev/null
+
+.PHONY: check
+check: dev ## ruff, mypy --strict, import contracts, tidy
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/mypy e2e benchmarks tests/support
+	@$(BIN)/lint-imports
+	@$(PY) -m pytest -q -p no:cacheprovider tests/test_tidy.py
+
+.PHONY: test
+test: ## everything that needs nothing but this machine; PYTEST="…" narrows it
+	$(call timed,install,$(MAKE) --no-print-directory dev)
+	$(call timed,check,$(MAKE) --no-print-directory check)
+	$(call timed,control plane,$(MAKE) --no-print-directory control-plane)
+	@$(PY) -m pytest --durations=15 $(PYTEST) </dev/null
+
+.PHONY: sim
+sim: dev ## the deterministic simulation; SEEDS=how many, SEED=one to replay
+	$(call needs,tests/sim/__main__.py,the simulation is not part of this checkout)
+	@$(PY) -m tests.sim $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) </dev/null
+
+.PHONY: faults
+faults: dev control-plane ## kill real processes at random; ONLY=room, KILLS=how many; writes faults.json
+	@$(PY) -m tests.faults $(if $(ONLY),--only $(ONLY)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED)) </dev/null
+
+.PHONY: bench
+bench: dev ## every benchmark beside its baseline; ONLY=room; writes bench.json
+	@$(PY) -m benchmarks $(if $(ONLY),--only $(ONLY)) </dev/null
+
+.PHONY: e2e
+e2e: dev ## a real node with kubelet, helm install, the whole line through Pods
+	$(call needs,e2e/node/__main__.py,the real node is not part of this checkout; make demo runs the same line without a kubelet)
+	@$(PY) -m e2e.node </dev/null
+
+.PHONY: e2e-kind
+e2e-kind: dev ## the same story on kind, where there is a container engine
+	@command -v docker >/dev/null || command -v podman >/dev/null || { echo "fairlead: make e2e-kind needs a container engine; install docker or podman and try again" >&2; exit 1; }
+	@command -v kind >/dev/null || { echo "fairlead: make e2e-kind needs kind; install it (go install sigs.k8s.io/kind) and try again" >&2; exit 1; }
+	$(call needs,e2e/kind/__main__.py,the story on kind is not part of this checkout; make demo KUBECONFIG=… runs on a kind cluster of yours)
+	@$(PY) -m e2e.kind </dev/null

@@ -270,7 +270,7 @@ class Cluster:
 
     def _can_list(self, crd: str) -> bool:
         found = self.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd}")
-        conditions = {each["type"]: each["status"] for each in found.get("status", {}).get("conditions", [])}
+        conditions = {each["type"]: each["status"] for each in found.get("status", {}).get("conditions") or []}
         if conditions.get("Established") != "True":
             return False
         spec = found["spec"]

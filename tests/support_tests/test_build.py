@@ -1,0 +1,148 @@
+"""The control plane's builder: what it builds, from where, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e.controlplane import build
+from tests.support.assets import BUILDER
+
+
+def fake_assets(folder: Path, *names: str) -> Path:
+    """A folder with executables of these names."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run the builder as a program with nothing in its environment but `environ`."""
+    return subprocess.run(
+        [sys.executable, str(BUILDER), *arguments], env=environ, capture_output=True, text=True, timeout=30
+    )
+
+
+def test_without_arguments_it_provides_the_four() -> None:
+    """`make control-plane` promises these four."""
+    assert set(build.parse([])) == {"kube-apiserver", "kube-controller-manager", "etcd", "kubectl"}
+
+
+def test_a_real_node_needs_more() -> None:
+    """`--with node` adds and never repeats."""
+    names = build.parse(["--with", "node", "helm", "kubectl"])
+    assert names == ("helm", "kubectl", "kube-scheduler", "kube-proxy", "kubelet", "coredns")
+
+
+def test_an_unknown_program_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt name ends with exit 2 and the list of known ones."""
+    with pytest.raises(SystemExit, match="2"):
+        build.parse(["kubeapiserver"])
+    assert "no such program: kubeapiserver; known are etcd" in capsys.readouterr().err
+
+
+def test_every_module_pins_content_and_versions() -> None:
+    """Each program's module folder has a go.mod and a go.sum, and the stamps carry its version."""
+    for name, program in build.PROGRAMS.items():
+        for file in ("go.mod", "go.sum"):
+            assert (build.HERE / program.module / file).is_file(), f"{name}: {program.module}/{file}"
+    assert build.stamps("kubernetes")["k8s.io/component-base/version.gitVersion"] == "v1.36.3"
+    assert build.stamps("helm")["helm.sh/helm/v3/internal/version.version"] == "v3.22.0"
+
+
+def test_a_changed_pin_changes_the_cache_folder(tmp_path: Path) -> None:
+    """Programs of different pins never share a folder."""
+    (tmp_path / "etcd").mkdir()
+    (tmp_path / "etcd" / "go.mod").write_text("a")
+    before = build.fingerprint(tmp_path)
+    (tmp_path / "etcd" / "go.mod").write_text("b")
+    assert build.fingerprint(tmp_path) != before
+
+
+def test_the_cache_follows_xdg(tmp_path: Path) -> None:
+    """$XDG_CACHE_HOME when set, ~/.cache otherwise."""
+    assert build.cache_root({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "fairlead" / "controlplane"
+    assert build.cache_root({"HOME": "/home/x"}) == Path("/home/x/.cache/fairlead/controlplane")
+
+
+def test_complete_kubebuilder_assets_are_used_as_they_are(tmp_path: Path) -> None:
+    """The envtest convention: their folder is the answer, alone on standard output."""
+    given = fake_assets(tmp_path / "given", *build.DEFAULT)
+    done = run(KUBEBUILDER_ASSETS=str(given), HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, f"{given}\n")
+
+
+def test_incomplete_kubebuilder_assets_are_completed_from_the_cache(tmp_path: Path) -> None:
+    """What they lack comes from the cache; one folder has everything, and theirs wins."""
+    given = fake_assets(tmp_path / "given", "kube-apiserver", "etcd")
+    cached = tmp_path / "cache" / "fairlead" / "controlplane" / build.fingerprint()
+    cached.parent.mkdir(parents=True)
+    fake_assets(cached, *build.DEFAULT)
+    done = run(KUBEBUILDER_ASSETS=str(given), XDG_CACHE_HOME=str(tmp_path / "cache"))
+    folder = Path(done.stdout.strip())
+    assert done.returncode == 0, done.stderr
+    assert (folder / "etcd").resolve() == given / "etcd"
+    assert (folder / "kubectl").resolve() == cached / "kubectl"
+    assert all(build.is_program(folder / name) for name in build.DEFAULT)
+
+
+def test_kubebuilder_assets_that_are_no_folder_are_an_error(tmp_path: Path) -> None:
+    """A misspelt path must not start a build of six minutes."""
+    done = run(KUBEBUILDER_ASSETS=str(tmp_path / "none"), HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "is not a folder; unset it or point it at one" in done.stderr
+
+
+def test_without_go_one_sentence_says_what_to_install(tmp_path: Path) -> None:
+    """No stack trace, nothing on standard output, exit 1."""
+    done = run("helm", PATH=str(tmp_path), HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "install Go 1.26 or newer" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_failed_build_tells_the_end_of_its_log(tmp_path: Path) -> None:
+    """Exit 1 with what the compiler said, and no half-made program in the cache."""
+    tools = fake_assets(tmp_path / "tools", "go")
+    (tools / "go").write_text('#!/bin/sh\n[ "$1" = env ] && exit 0\necho "package broken: no such file"\nexit 3\n')
+    done = run("etcd", PATH=f"{tools}:{os.defpath}", HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert "building etcd failed (go exited with 3)" in done.stderr
+    assert "package broken: no such file" in done.stderr
+    assert not list(tmp_path.glob(".cache/fairlead/controlplane/*/etcd"))
+
+
+def test_two_builds_at_once_make_a_program_once(tmp_path: Path) -> None:
+    """The second waits for the first one's lock and uses what it made."""
+    tools = fake_assets(tmp_path / "tools", "go")
+    count = tmp_path / "count"
+    (tools / "go").write_text(
+        '#!/bin/sh\n[ "$1" = env ] && exit 0\n'
+        f"echo made >> {count}\n"
+        'while [ "$1" != -o ]; do shift; done\nsleep 0.3\nprintf "#!/bin/sh\\n" > "$2"; chmod +x "$2"\n'
+    )
+    command = [sys.executable, str(BUILDER), "etcd"]
+    environ = {"PATH": f"{tools}:{os.defpath}", "HOME": str(tmp_path)}
+    both = [
+        subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    answers = [each.communicate(timeout=30)[0] for each in both]
+    assert answers[0] == answers[1] != ""
+    assert count.read_text() == "made\n"
+
+
+def test_old_pins_are_removed_beyond_the_newest_three(tmp_path: Path) -> None:
+    """Each folder is hundreds of megabytes; old ones do not pile up."""
+    for age in range(5):
+        folder = tmp_path / f"pin{age}"
+        folder.mkdir()
+        os.utime(folder, (1000 - age, 1000 - age))
+    build.forget_old(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pin0", "pin1", "pin2"]
