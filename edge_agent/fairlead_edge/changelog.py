@@ -1,0 +1,95 @@
+"""What changed since the store was opened: bounded, in memory, newest last.
+
+Watches read it, and a paged list is rewound with it to the version its first page was read at.  It is not on
+disk: a watcher that comes back after a restart of the agent is told 410 and lists again, which is local and
+cheap, while logging every content twice would cost each update a second write.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from fairlead_wire.errors import FairleadError
+
+CHANGES_MAX: Final = 4096
+BYTES_MAX: Final = 16 * 1024 * 1024
+"""Contents kept alive by the log; whichever limit is met first drops the oldest changes."""
+
+
+class Expired(FairleadError):
+    """The history asked for is not held any more (or never was); list again.  Kubernetes answers 410."""
+
+
+class Sized(Protocol):
+    @property
+    def content(self) -> bytes: ...
+
+
+Object = TypeVar("Object", bound=Sized)
+
+
+class Change(msgspec.Struct, Generic[Object], frozen=True, kw_only=True):
+    """One change at ``version``: created (no ``previous``), deleted (no ``current``), else replaced."""
+
+    version: int
+    previous: Object | None
+    current: Object | None
+
+    @property
+    def subject(self) -> Object:
+        """The object as it is now, or as it last was."""
+        found = self.current if self.current is not None else self.previous
+        assert found is not None
+        return found
+
+
+class ChangeLog(Generic[Object]):
+    """Changes after ``floor`` up to ``version``.  Listeners are called for each new one and must not raise."""
+
+    def __init__(self, version: int, *, changes_max: int = CHANGES_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self.floor = version
+        self.version = version
+        self._changes: deque[Change[Object]] = deque()
+        self._bytes = 0
+        self._changes_max = changes_max
+        self._bytes_max = bytes_max
+        self._listeners: list[Callable[[Change[Object]], None]] = []
+
+    def append(self, change: Change[Object]) -> Change[Object]:
+        """Note a change that is durable.  Versions rise."""
+        assert change.version > self.version
+        self.version = change.version
+        self._changes.append(change)
+        self._bytes += _size(change)
+        while len(self._changes) > self._changes_max or (self._bytes > self._bytes_max and len(self._changes) > 1):
+            dropped = self._changes.popleft()
+            self._bytes -= _size(dropped)
+            self.floor = dropped.version
+        for listener in tuple(self._listeners):
+            listener(change)
+        return change
+
+    def since(self, version: int) -> list[Change[Object]]:
+        """Changes above ``version``, oldest first.  Raises ``Expired`` when they are not all held."""
+        if not self.floor <= version <= self.version:
+            raise Expired(f"version {version} is outside of what is kept, {self.floor} to {self.version}")
+        found: list[Change[Object]] = []
+        for change in reversed(self._changes):
+            if change.version <= version:
+                break
+            found.append(change)
+        found.reverse()
+        return found
+
+    def listen(self, listener: Callable[[Change[Object]], None]) -> Callable[[], None]:
+        """Call ``listener`` for each change from now on; returns what ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+
+def _size(change: Change[Object]) -> int:
+    return sum(len(state.content) for state in (change.previous, change.current) if state is not None)

@@ -1,0 +1,65 @@
+"""Kinds of objects: what discovery tells clients about each.
+
+The kind of an object is in its content, plural and scope are in its path; short names of the built-in kinds
+are known here, so that ``kubectl get cm,po`` works and an empty node answers "No resources found".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One served type: ``group`` "" is the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+_BUILT_IN: Final = (
+    # plural, kind, namespaced, group, version, short names
+    ("configmaps", "ConfigMap", True, "", "v1", ("cm",)),
+    ("endpoints", "Endpoints", True, "", "v1", ("ep",)),
+    ("namespaces", "Namespace", False, "", "v1", ("ns",)),
+    ("nodes", "Node", False, "", "v1", ("no",)),
+    ("persistentvolumeclaims", "PersistentVolumeClaim", True, "", "v1", ("pvc",)),
+    ("persistentvolumes", "PersistentVolume", False, "", "v1", ("pv",)),
+    ("pods", "Pod", True, "", "v1", ("po",)),
+    ("secrets", "Secret", True, "", "v1", ()),
+    ("serviceaccounts", "ServiceAccount", True, "", "v1", ("sa",)),
+    ("services", "Service", True, "", "v1", ("svc",)),
+    ("daemonsets", "DaemonSet", True, "apps", "v1", ("ds",)),
+    ("deployments", "Deployment", True, "apps", "v1", ("deploy",)),
+    ("replicasets", "ReplicaSet", True, "apps", "v1", ("rs",)),
+    ("statefulsets", "StatefulSet", True, "apps", "v1", ("sts",)),
+    ("cronjobs", "CronJob", True, "batch", "v1", ("cj",)),
+    ("jobs", "Job", True, "batch", "v1", ()),
+    ("networkpolicies", "NetworkPolicy", True, "networking.k8s.io", "v1", ("netpol",)),
+    ("ingresses", "Ingress", True, "networking.k8s.io", "v1", ("ing",)),
+    ("storageclasses", "StorageClass", False, "storage.k8s.io", "v1", ("sc",)),
+    ("edgeroutes", "EdgeRoutes", False, "fairlead.dev", "v1alpha1", ("eroutes",)),
+)
+
+SHORT_NAMES: Final = {(group, plural): list(short) for plural, _, _, group, _, short in _BUILT_IN}
+ALWAYS_SERVED: Final = tuple(
+    Kind(group=group, version=version, plural=plural, kind=kind, namespaced=namespaced)
+    for plural, kind, namespaced, group, version, _ in _BUILT_IN
+    if group in ("", "fairlead.dev")
+)
+"""Listed by discovery whether anything of them is held or not."""
+
+
+def served(held: Iterable[Kind]) -> list[Kind]:
+    """The kinds a client may ask for: the core ones and all that were ever held."""
+    by_path = {(kind.group, kind.version, kind.plural): kind for kind in (*ALWAYS_SERVED, *held)}
+    return [by_path[path] for path in sorted(by_path)]
