@@ -1,0 +1,230 @@
+"""The house rules, as tests: pure roots, one test file a module, commands and docs that agree, no leftovers.
+
+Every failure names the file, the line and the remedy.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from fairlead_cli.main import build
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# room → (package folder, test folder)
+ROOMS = {
+    "wire": (ROOT / "wire" / "fairlead_wire", ROOT / "tests" / "wire"),
+    "hub": (ROOT / "operator" / "fairlead_hub", ROOT / "tests" / "hub"),
+    "edge": (ROOT / "edge_agent" / "fairlead_edge", ROOT / "tests" / "edge"),
+    "messaging": (ROOT / "messaging" / "fairlead_messaging", ROOT / "tests" / "messaging"),
+    "ingest": (ROOT / "ingest" / "fairlead_ingest", ROOT / "tests" / "ingest"),
+    "cli": (ROOT / "cli" / "fairlead_cli", ROOT / "tests" / "cli"),
+}
+
+# Modules without a test file of their own. This list may only shrink.
+UNTESTED: frozenset[str] = frozenset()
+
+IMPURE_MODULES = frozenset(
+    """aiohttp apsw asyncio concurrent deltalake fcntl http kopf kubernetes multiprocessing prometheus_client pyspark
+    random requests rocksdict secrets select selectors shutil signal socket sqlite3 ssl subprocess tempfile
+    time urllib uvloop websockets""".split()  # noqa: SIM905
+)
+IMPURE_CALLS = frozenset(
+    """open input print os.environ.get os.getenv os.urandom uuid.uuid1 uuid.uuid4 datetime.now datetime.utcnow
+    datetime.today datetime.datetime.now datetime.datetime.utcnow date.today""".split()  # noqa: SIM905
+)
+IMPURE_METHODS = frozenset(["read_text", "write_text", "read_bytes", "write_bytes"])
+# Parsing the text of an address touches no network; a Random that was handed in is an argument like any other.
+ALLOWED_IMPORTS = ("urllib.parse", "http.HTTPStatus", "random.Random")
+# Columns are the vocabulary of transforms.
+PYSPARK_MAY = frozenset(["transforms.py", "schema.py"])
+REMEDY = "take it as an argument, or move this to io/"
+
+
+def impurities(path: Path) -> Iterator[str]:
+    """What a pure module must not do, as `line: what`; imports for type checking alone are free."""
+    tree = ast.parse(path.read_text(), filename=str(path))
+    free = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in free:
+            continue
+        match node:
+            case ast.Import(names=names):
+                imported = [each.name for each in names]
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                imported = [f"{module}.{each.name}" for each in names]
+            case ast.Call(func=function):
+                called = ast.unparse(function)
+                method = function.attr if isinstance(function, ast.Attribute) else ""
+                if called in IMPURE_CALLS or method in IMPURE_METHODS:
+                    yield f"{node.lineno}: calls {called}()"
+                continue
+            case ast.Subscript(value=value) if ast.unparse(value) == "os.environ":
+                yield f"{node.lineno}: reads os.environ"
+                continue
+            case _:
+                continue
+        for name in imported:
+            top = name.split(".")[0]
+            if top not in IMPURE_MODULES or any(name.startswith(allowed) for allowed in ALLOWED_IMPORTS):
+                continue
+            if top == "pyspark" and path.name in PYSPARK_MAY:
+                continue
+            yield f"{node.lineno}: imports {name}"
+
+
+def pure_modules() -> list[Path]:
+    """Everything outside io/ but app.py; the command line is all rim."""
+    return sorted(
+        path
+        for room, (package, _) in ROOMS.items()
+        if room != "cli"
+        for path in package.rglob("*.py")
+        if "io" not in path.relative_to(package).parts and path.name != "app.py"
+    )
+
+
+def tracked() -> list[Path]:
+    """Every text file of the project that is, or is about to be, committed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout: which files belong to the project is unknown")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def documents() -> str:
+    """README and docs in one text."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return "\n".join(page.read_text() for page in pages if page.exists())
+
+
+def commands(group: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The path of every command below `group`, hidden ones aside."""
+    if not isinstance(group, click.Group):
+        yield path
+        return
+    context = click.Context(group, info_name=path[-1])
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is not None and not command.hidden:
+            yield from commands(command, (*path, name))
+
+
+def test_package_roots_are_pure() -> None:
+    """Root thinks, io acts, app joins: no clock, disk, network, randomness or environment outside io/."""
+    found = [f"{path.relative_to(ROOT)}:{what}; {REMEDY}" for path in pure_modules() for what in impurities(path)]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_the_purity_rule_sees_what_it_forbids(tmp_path: Path) -> None:
+    """A rule that finds nothing proves nothing."""
+    sample = tmp_path / "sample.py"
+    sample.write_text(
+        "import time\nfrom asyncio import Queue\nfrom typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import socket\nfrom urllib.parse import quote\n"
+        "x = open('a')\ny = os.environ['A']\nz = path.read_text()\n"
+    )
+    assert sorted(impurities(sample)) == [
+        "1: imports time",
+        "2: imports asyncio.Queue",
+        "7: calls open()",
+        "8: reads os.environ",
+        "9: calls path.read_text()",
+    ]
+
+
+def test_operator_is_still_the_standard_library() -> None:
+    """The hub lives in operator/, which must never shadow Python's own module, from the root or from inside."""
+    for folder in (ROOT, ROOT / "tests"):
+        asked = subprocess.run(
+            [sys.executable, "-c", "import operator; print(operator.itemgetter(0)(['ok']), operator.__file__)"],
+            cwd=folder, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        )  # fmt: skip
+        assert asked.stdout.startswith("ok "), asked.stderr
+        assert str(ROOT) not in asked.stdout
+    assert not (ROOT / "operator" / "__init__.py").exists(), "remove operator/__init__.py: it shadows Python's operator"
+    assert not (ROOT / "tests" / "operator").exists(), "move tests/operator to tests/hub: collection breaks otherwise"
+
+
+def test_every_module_has_its_test_file() -> None:
+    """wire/fairlead_wire/io/tls.py is tested by a test_tls.py somewhere below tests/wire, and so on for every room."""
+    missing: set[str] = set()
+    for package, tests in ROOMS.values():
+        there = Counter(path.name for path in tests.rglob("test_*.py"))
+        for path in sorted(package.rglob("*.py")):
+            if path.name == "__init__.py":
+                continue
+            wanted = f"test_{path.stem.strip('_')}.py"
+            if there[wanted] > 0:
+                there[wanted] -= 1
+            else:
+                missing.add(str(path.relative_to(ROOT)))
+    new = sorted(missing - UNTESTED)
+    assert not new, "write test_<module>.py below tests/<room>/ (io modules: tests/<room>/io/) for:\n" + "\n".join(new)
+    paid = sorted(UNTESTED - missing)
+    assert not paid, f"these have their tests now; take them off UNTESTED in {Path(__file__).name}:\n" + "\n".join(paid)
+
+
+def test_every_command_is_documented() -> None:
+    """docs/reference/cli.md names every command as one types it."""
+    page = ROOT / "docs" / "reference" / "cli.md"
+    text = page.read_text() if page.exists() else ""
+    missing = [" ".join(path) for path in commands(build(), ("fairlead",)) if " ".join(path) not in text]
+    assert not missing, "add to docs/reference/cli.md:\n" + "\n".join(missing)
+
+
+def test_every_make_target_is_documented() -> None:
+    """README, CONTRIBUTING or docs say what each daily word does."""
+    targets = re.findall(r"^([a-z0-9-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert len(targets) > 10
+    text = documents()
+    missing = [target for target in targets if not re.search(rf"make {target}\b", text)]
+    assert not missing, "mention in README.md, CONTRIBUTING.md or docs/:\n" + "\n".join(
+        f"make {each}" for each in missing
+    )
+
+
+# Written in two halves, so that this file does not find itself.
+FORBIDDEN = {
+    r"\bTO" r"DO\b": "do it, or write an issue",
+    r"\bFIX" r"ME\b": "fix it, or write an issue",
+    r"\bNotImplemented" r"Error\b": "build it, or leave the name out",
+    r"(?<![\w.-])/(?:work|root)" r"/\w": "name no folder of one machine",
+    r"\b(?:proxy\.golang|pypi|files\.python" r"hosted)\.org\b": "name no registry host: mirrors are the user's choice",
+}
+# Content hashes, in which any four letters may meet.
+HASHES = frozenset(["go.sum", "dev.lock"])
+
+
+def test_no_leftovers() -> None:
+    """What is committed is finished, and knows nothing of the machine it was written on."""
+    found: list[str] = []
+    for path in tracked():
+        if path.name in HASHES:
+            continue
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        for pattern, remedy in FORBIDDEN.items():
+            for match in re.finditer(pattern, text):
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(f"{path.relative_to(ROOT)}:{line}: {match.group()}; {remedy}")
+    assert not found, "\n" + "\n".join(found)
