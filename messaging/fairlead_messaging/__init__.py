@@ -1,1 +1,14 @@
-"""fairlead_messaging"""
+"""Messaging: ordered, durable, transactional topics that everybody reads in the same order.
+
+    rest ─bodies→ commands ─→ committer ─propose→ service ─┬ sequencer   where a message stands, for ever
+                                 │                         ├ producers   which sequences are known
+                                 │ one atomic batch        └ transactions  who may be believed
+                                 ▼
+                       OrderedKV (rocksdb | sqlite | memory)
+                                 ▲ snapshot
+    rest ←─page── reader ─visibility, retention─┘
+
+Pure modules decide; ``io`` acts; ``app`` joins them.  A publish is answered only after its batch is
+durable; concurrent publishes share one batch.  Positions only grow: across clock steps, restarts and
+sequence overflow.
+"""

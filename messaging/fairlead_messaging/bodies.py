@@ -1,0 +1,146 @@
+"""Request and response bodies as JSON: bytes in, commands and pages out.  Sizes were bounded before."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from fairlead_messaging import producers
+from fairlead_messaging.commands import Message, Published
+from fairlead_messaging.errors import Refused, TooLarge
+from fairlead_messaging.message_id import FIRST, TIMESTAMP_MAX, before, before_time, parse_hex
+from fairlead_messaging.producers import Producer
+from fairlead_messaging.reader import Page
+from fairlead_messaging.topic import parse_ttl
+
+PUBLISH_MESSAGES_MAX = 65_536
+WAIT_MS_MAX = 60_000
+LIMIT_MAX = 2**31 - 1
+
+
+class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
+    payload: bytes
+    ttl: int | str | None = None
+
+
+class ProducerBody(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    epoch: int
+    sequence: int | None = None
+    sequences: list[int] | None = None
+    fence: bool = False
+
+
+class PublishBody(msgspec.Struct, forbid_unknown_fields=True):
+    transactionWritePointer: int | None = None
+    messages: list[bytes | MessageBody] = []
+    producer: ProducerBody | None = None
+
+
+class PollBody(msgspec.Struct, forbid_unknown_fields=True):
+    startFrom: str | int | None = None
+    inclusive: bool = True
+    limit: int | None = None
+    transaction: bytes | None = None
+    isolation: Literal["none", "read_committed"] = "none"
+    wait_ms: int = 0
+
+
+class _Shown(msgspec.Struct):
+    id: str
+    payload: bytes
+
+
+Body = TypeVar("Body")
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+_encoder = msgspec.json.Encoder()
+
+
+def decode(raw: bytes, kind: type[Body]) -> Body:
+    """Raises: Refused with what is wrong and where."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(raw)  # type: ignore[no-any-return]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(f"body: {error}", code="bad_body") from None
+
+
+def decode_properties(raw: bytes) -> object:
+    """Topic properties: nothing, or any JSON (what it must hold is judged by the topic)."""
+    return decode(raw, object) if raw.strip() else None
+
+
+def messages(body: PublishBody) -> list[Message]:
+    """Raises: Refused for a bad ttl, TooLarge for too many messages."""
+    if len(body.messages) > PUBLISH_MESSAGES_MAX:
+        raise TooLarge(f"at most {PUBLISH_MESSAGES_MAX} messages in one request")
+    return [
+        Message(item)
+        if isinstance(item, bytes)
+        else Message(item.payload, parse_ttl(item.ttl, "message ttl") if item.ttl is not None else 0)
+        for item in body.messages
+    ]
+
+
+def producer(body: PublishBody) -> Producer | None:
+    """Raises: Refused when numbers and messages do not match."""
+    given = body.producer
+    if given is None:
+        return None
+    return producers.make(
+        producer_id=given.id,
+        epoch=given.epoch,
+        sequence=given.sequence,
+        sequences=given.sequences,
+        fence=given.fence,
+        messages=len(body.messages),
+    )
+
+
+def start(body: PollBody) -> bytes:
+    """The exclusive start a poll asks for.
+
+    Raises: Refused for ids and times that cannot be.
+    """
+    if body.startFrom is None:
+        return FIRST
+    if isinstance(body.startFrom, str):
+        message_id = parse_hex(body.startFrom)
+        return before(message_id) if body.inclusive else message_id
+    if not 0 <= body.startFrom <= TIMESTAMP_MAX:
+        raise Refused("startFrom: a time is milliseconds since 1970, not negative", code="bad_start")
+    return before_time(body.startFrom if body.inclusive else body.startFrom + 1)
+
+
+def limit(asked: int | None, maximum: int) -> int:
+    """Raises: Refused when not positive; more than the service's maximum is cut to it."""
+    if asked is None:
+        return maximum
+    if not 1 <= asked <= LIMIT_MAX:
+        raise Refused(f"limit must be 1 to {LIMIT_MAX}", code="bad_limit")
+    return min(asked, maximum)
+
+
+def wait_ms(asked: int) -> int:
+    """Raises: Refused when negative; more than the maximum is cut to it."""
+    if asked < 0:
+        raise Refused("wait_ms must not be negative", code="bad_wait")
+    return min(asked, WAIT_MS_MAX)
+
+
+def encode(value: object) -> bytes:
+    return _encoder.encode(value)
+
+
+def encode_page(page: Page) -> bytes:
+    return _encoder.encode(
+        [_Shown(message_id.hex(), payload) for message_id, payload in zip(page.ids, page.payloads, strict=True)]
+    )
+
+
+def encode_published(answer: Published) -> bytes:
+    """What a producer is told: the sequences stored now and those known from before."""
+    return _encoder.encode({"producer": {"stored": answer.stored, "known": answer.known}})

@@ -1,0 +1,68 @@
+"""What callers ask the service to change: one frozen record per wish, and what each answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fairlead_messaging.message_id import Position
+from fairlead_messaging.producers import Producer
+
+
+class Message(NamedTuple):
+    """A payload and its own time to live in seconds; 0 means the topic's."""
+
+    payload: bytes
+    ttl_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic:
+    """Answers the Topic; Conflict when it exists."""
+
+    namespace: str
+    name: str
+    ttl_seconds: int
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateTopic:
+    """Replaces all properties, keeps the generation; answers the Topic."""
+
+    namespace: str
+    name: str
+    ttl_seconds: int
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopic:
+    """Its messages are unreachable at once and removed later."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """Answers Published."""
+
+    namespace: str
+    name: str
+    messages: list[Message]
+    producer: Producer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Where the messages stand; with a producer, which sequences were stored and which were known."""
+
+    first: Position | None
+    last: Position | None
+    stored: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
+
+
+Command = CreateTopic | UpdateTopic | DeleteTopic | Publish

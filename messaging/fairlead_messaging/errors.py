@@ -1,0 +1,76 @@
+"""What can go wrong, named by what the caller does next.
+
+``Refused`` is permanent: the same request will be refused again.  ``Unavailable`` carries the seconds
+to wait before trying again.  ``code`` is the machine-readable word in the JSON error body.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_wire.errors import FairleadError
+
+
+class MessagingError(FairleadError):
+    """Every refusal of this room; ``code`` and ``message`` go to the caller, ``facts`` beside them."""
+
+    status = 500
+    code = "internal"
+
+    def __init__(self, message: str, *, code: str | None = None, **facts: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.facts = facts
+
+
+class Refused(MessagingError):
+    """Permanent: the request is wrong as it stands (400)."""
+
+    status = 400
+    code = "bad_request"
+
+
+class NotFound(Refused):
+    """Permanent until somebody creates it (404)."""
+
+    status = 404
+    code = "not_found"
+
+
+class Conflict(Refused):
+    """The thing is in a state that rules this out (409); ``facts`` say which."""
+
+    status = 409
+    code = "conflict"
+
+
+class Gone(Refused):
+    """What was asked for has expired (410)."""
+
+    status = 410
+    code = "expired"
+
+
+class TooLarge(Refused):
+    """A named size limit was met (413)."""
+
+    status = 413
+    code = "too_large"
+
+
+class Unavailable(MessagingError):
+    """Try again after ``retry_after_seconds`` (503)."""
+
+    status = 503
+    code = "unavailable"
+
+    def __init__(
+        self, message: str, *, retry_after_seconds: float = 1.0, code: str | None = None, **facts: Any
+    ) -> None:
+        super().__init__(message, code=code, **facts)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class StorageError(FairleadError):
+    """A store could not read or write; whether the write took place is unknown until it is read again."""

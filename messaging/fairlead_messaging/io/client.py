@@ -1,0 +1,220 @@
+"""A client of the messaging service for asyncio programs.
+
+Every call either did what it says, durably, or raises ``Temporary`` (repeat it, after
+``retry_after_seconds``) or ``Permanent`` (the same request will be refused again; ``code`` says why).
+Publishing with a producer makes repeating safe: what was stored already is skipped.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+
+from fairlead_wire.errors import Permanent, Temporary
+
+REQUEST_TIMEOUT_SECONDS = 30.0
+DEFAULT_RETRY_AFTER_SECONDS = 1.0
+TEMPORARY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    """Who publishes.  ``sequence`` numbers the first message, the others follow; or ``sequences``, one each."""
+
+    id: str
+    epoch: int
+    sequence: int | None = None
+    sequences: Sequence[int] | None = None
+    fence: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """With a producer: the sequences stored by this call, and those known from an earlier one."""
+
+    stored: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """``id`` is hex."""
+
+    id: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """``next_position`` (hex) is the exclusive start of the next page, also of an empty one."""
+
+    messages: tuple[Message, ...]
+    next_position: str
+
+
+class _Message(msgspec.Struct):
+    id: str
+    payload: bytes
+
+
+class _ProducerAnswer(msgspec.Struct):
+    stored: tuple[int, ...]
+    known: tuple[int, ...]
+
+
+class _PublishAnswer(msgspec.Struct):
+    producer: _ProducerAnswer
+
+
+class _Error(msgspec.Struct):
+    code: str = ""
+    message: str = ""
+
+
+class _ErrorBody(msgspec.Struct):
+    error: _Error
+
+
+class MessagingClient:
+    """``async with MessagingClient("http://127.0.0.1:11015") as client: …``; safe for concurrent calls."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._ssl = ssl_context
+        self._timeout = timeout_seconds
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def create_topic(self, namespace: str, name: str, properties: Mapping[str, str | int] | None = None) -> bool:
+        """True when this call created it, False when it existed (its properties stay as they are)."""
+        try:
+            await self._call("PUT", self._topic(namespace, name), dict(properties or {}))
+        except Permanent as refused:
+            if refused.code == "topic_exists":
+                return False
+            raise
+        return True
+
+    async def topic(self, namespace: str, name: str) -> dict[str, str]:
+        """The topic's properties, ``ttl`` always among them."""
+        raw, _ = await self._call("GET", self._topic(namespace, name), None)
+        return msgspec.json.decode(raw, type=dict[str, Any])["properties"]  # type: ignore[no-any-return]
+
+    async def topics(self, namespace: str) -> list[str]:
+        raw, _ = await self._call("GET", f"/v1/namespaces/{namespace}/topics", None)
+        return msgspec.json.decode(raw, type=list[str])
+
+    async def delete_topic(self, namespace: str, name: str) -> None:
+        await self._call("DELETE", self._topic(namespace, name), None)
+
+    async def publish(
+        self,
+        namespace: str,
+        name: str,
+        payloads: Sequence[bytes],
+        *,
+        producer: Producer | None = None,
+        ttl_seconds: int | None = None,
+    ) -> Published:
+        """Durable when it returns.  ``Permanent`` with code ``topic_not_found`` when the topic is missing."""
+        messages: list[Any] = list(payloads)
+        if ttl_seconds is not None:
+            messages = [{"payload": payload, "ttl": ttl_seconds} for payload in payloads]
+        asked: dict[str, Any] = {"messages": messages}
+        if producer is not None:
+            asked["producer"] = _producer(producer)
+        raw, _ = await self._call("POST", self._topic(namespace, name) + "/publish", asked)
+        if producer is None:
+            return Published()
+        answer = msgspec.json.decode(raw, type=_PublishAnswer).producer
+        return Published(stored=answer.stored, known=answer.known)
+
+    async def poll(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        start_from: str | int | None = None,
+        inclusive: bool = True,
+        limit: int | None = None,
+        wait_ms: int = 0,
+    ) -> Page:
+        """``start_from``: an id (hex), a time in milliseconds, or None for the oldest message."""
+        asked = {"startFrom": start_from, "inclusive": inclusive, "limit": limit, "wait_ms": wait_ms}
+        raw, headers = await self._call(
+            "POST", self._topic(namespace, name) + "/poll", asked, timeout_seconds=self._timeout + wait_ms / 1000
+        )
+        messages = tuple(
+            Message(id=message.id, payload=message.payload) for message in msgspec.json.decode(raw, type=list[_Message])
+        )
+        return Page(messages=messages, next_position=headers["Fairlead-Next-Position"])
+
+    @staticmethod
+    def _topic(namespace: str, name: str) -> str:
+        return f"/v1/namespaces/{namespace}/topics/{name}"
+
+    async def _call(
+        self, method: str, path: str, asked: object, *, timeout_seconds: float | None = None
+    ) -> tuple[bytes, Mapping[str, str]]:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        try:
+            async with self._session.request(
+                method,
+                self._base_url + path,
+                data=None if asked is None else msgspec.json.encode(asked),
+                headers=None if asked is None else {"Content-Type": "application/json"},
+                ssl=self._ssl or True,
+                timeout=aiohttp.ClientTimeout(total=timeout_seconds or self._timeout),
+            ) as response:
+                raw = await response.read()
+                if response.status >= 400:
+                    raise _failure(response.status, response.headers, raw)
+                return raw, response.headers
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Temporary(
+                f"messaging at {self._base_url} did not answer: {error or type(error).__name__}",
+                retry_after_seconds=DEFAULT_RETRY_AFTER_SECONDS,
+            ) from error
+
+
+def _producer(producer: Producer) -> dict[str, Any]:
+    shown: dict[str, Any] = {"id": producer.id, "epoch": producer.epoch, "fence": producer.fence}
+    if producer.sequences is not None:
+        shown["sequences"] = list(producer.sequences)
+    else:
+        shown["sequence"] = producer.sequence
+    return shown
+
+
+def _failure(status: int, headers: Mapping[str, str], raw: bytes) -> Temporary | Permanent:
+    try:
+        error = msgspec.json.decode(raw, type=_ErrorBody).error
+    except msgspec.MsgspecError:
+        error = _Error(code=f"http_{status}", message=raw[:200].decode(errors="replace"))
+    text = f"messaging answered {status}: {error.message}"
+    if status in TEMPORARY_STATUSES:
+        after = headers.get("Retry-After", "")
+        return Temporary(text, retry_after_seconds=float(after) if after.isdecimal() else DEFAULT_RETRY_AFTER_SECONDS)
+    return Permanent(text, code=error.code)

@@ -1,0 +1,150 @@
+"""Group commit: whatever is waiting becomes one durable write.
+
+Commands are judged in order on the event loop; only the write itself waits in a thread.  While one batch
+is being written the next one gathers, so the batch grows with the load and nobody waits for a timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from fairlead_messaging.commands import Command
+from fairlead_messaging.errors import MessagingError, StorageError, Unavailable
+from fairlead_messaging.kv import Batch, OrderedKV
+from fairlead_messaging.service import Service
+from fairlead_wire.io import logs
+
+GROUP_BYTES_MAX = 8 * 1024 * 1024
+"""A batch is closed once it holds this many bytes; the rest waits for the next."""
+
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+WAITING_COMMANDS_MAX = 10_000
+"""Beyond these callers are told to come back later."""
+
+RETRY_AFTER_SECONDS = 1.0
+
+_log = logs.get("messaging.committer")
+
+
+class Committer:
+    """The only writer of the store.  ``on_advanced`` is called with the topics that got new messages."""
+
+    def __init__(
+        self,
+        kv: OrderedKV,
+        service: Service,
+        now_ms: Callable[[], int],
+        on_advanced: Callable[[set[tuple[str, str]]], None],
+    ) -> None:
+        self._kv = kv
+        self._service = service
+        self._now_ms = now_ms
+        self._on_advanced = on_advanced
+        self._waiting: deque[tuple[Command, int, asyncio.Future[Any]]] = deque()
+        self._waiting_bytes = 0
+        self._writer = ThreadPoolExecutor(1, "writer")
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+        self.batches = 0
+        self.failures = 0
+
+    @property
+    def waiting(self) -> int:
+        """Commands not yet in a batch."""
+        return len(self._waiting)
+
+    async def submit(self, command: Command, size: int = 0) -> Any:
+        """The command's answer, once it is durable.
+
+        Raises: MessagingError; Unavailable when the store failed or too much is waiting.
+        """
+        if self._closing:
+            raise Unavailable("the service is stopping", retry_after_seconds=RETRY_AFTER_SECONDS)
+        if self._waiting_bytes + size > WAITING_BYTES_MAX or len(self._waiting) >= WAITING_COMMANDS_MAX:
+            raise Unavailable(
+                "too much is waiting to be written", code="overloaded", retry_after_seconds=RETRY_AFTER_SECONDS
+            )
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append((command, size, future))
+        self._waiting_bytes += size
+        if self._task is None:
+            self._task = loop.create_task(self._run())
+        return await future
+
+    async def close(self) -> None:
+        """Write what is waiting, then refuse everything."""
+        self._closing = True
+        if self._task is not None:
+            await self._task
+        self._writer.shutdown()
+
+    async def _run(self) -> None:
+        while self._waiting:
+            batch, answers = self._gather()
+            if answers:
+                await self._write(batch, answers)
+        self._task = None
+
+    def _gather(self) -> tuple[Batch, list[tuple[asyncio.Future[Any], Any]]]:
+        batch = Batch()
+        answers: list[tuple[asyncio.Future[Any], Any]] = []
+        now_ms = self._now_ms()
+        while self._waiting and batch.size < GROUP_BYTES_MAX:
+            command, size, future = self._waiting.popleft()
+            self._waiting_bytes -= size
+            try:
+                answers.append((future, self._service.propose(command, batch, now_ms)))
+            except MessagingError as error:
+                # A refusal may rest on an earlier command of this batch, so it too waits until that is durable.
+                answers.append((future, error))
+            except Exception as error:  # noqa: BLE001 - one bad command or read must not end the writer
+                _log.exception("proposal_failed", command=type(command).__name__)
+                answers.append((future, None))
+                self._fail_all(answers, error)
+                return Batch(), []
+        self._service.close_batch(batch)
+        return batch, answers
+
+    async def _write(self, batch: Batch, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
+        if len(batch):
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._writer, self._kv.apply, batch)
+            except StorageError as error:
+                _log.error("store_write_failed", reason=str(error), commands=len(answers))
+                self._fail_all(answers, error)
+                return
+            self.batches += 1
+        advanced = self._service.settled()
+        for future, answer in answers:
+            if future.done():
+                continue
+            if isinstance(answer, MessagingError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+        if advanced:
+            self._on_advanced(advanced)
+
+    def _fail_all(self, answers: list[tuple[asyncio.Future[Any], Any]], error: Exception) -> None:
+        """Nothing of this batch is known to be stored: forget what was assumed and tell every caller."""
+        self.failures += 1
+        self._service.forget()
+        for future, _ in answers:
+            if not future.done():
+                failed = Unavailable(
+                    "the store failed; whether this took effect is not known, repeat it",
+                    code="storage_failed",
+                    retry_after_seconds=RETRY_AFTER_SECONDS,
+                )
+                failed.__cause__ = error
+                future.set_exception(failed)
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000

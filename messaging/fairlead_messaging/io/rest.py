@@ -1,0 +1,105 @@
+"""The REST interface: topics (seed: transactional messaging, "APIs"), and the routes of the other handlers."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from fairlead_messaging import bodies, topics
+from fairlead_messaging.commands import CreateTopic, DeleteTopic, UpdateTopic
+from fairlead_messaging.io import rest_messages
+from fairlead_messaging.io.broker import Broker
+from fairlead_messaging.io.http import BROKER, METRICS, body, errors_as_json, json_response
+from fairlead_messaging.io.metrics import Metrics
+from fairlead_messaging.topic import parse_properties
+
+NAMESPACE = "/v1/namespaces/{namespace}"
+TOPIC = NAMESPACE + "/topics/{topic}"
+
+
+def application(broker: Broker, metrics: Metrics) -> web.Application:
+    app = web.Application(middlewares=[errors_as_json], client_max_size=broker.settings.body_bytes_max)
+    app[BROKER] = broker
+    app[METRICS] = metrics
+    app.router.add_post(TOPIC + "/publish", rest_messages.publish)
+    app.router.add_post(TOPIC + "/poll", rest_messages.poll)
+    app.router.add_put(TOPIC, create_topic)
+    app.router.add_get(TOPIC, get_topic)
+    app.router.add_delete(TOPIC, delete_topic)
+    app.router.add_put(TOPIC + "/properties", update_topic)
+    app.router.add_get(NAMESPACE + "/topics", list_topics)
+    return app
+
+
+def health_application(broker: Broker, metrics: Metrics) -> web.Application:
+    app = web.Application(middlewares=[errors_as_json])
+    app[BROKER] = broker
+    app[METRICS] = metrics
+    add_health(app)
+    return app
+
+
+def add_health(app: web.Application) -> None:
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", metrics_text)
+
+
+def names(request: web.Request) -> tuple[str, str]:
+    """(namespace, topic) of the path."""
+    return request.match_info["namespace"], request.match_info["topic"]
+
+
+async def create_topic(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    namespace, name = names(request)
+    raw = bodies.decode_properties(await body(request))
+    ttl, properties = parse_properties(raw, broker.settings.default_ttl_seconds)
+    await broker.change(CreateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=properties))
+    return web.Response()
+
+
+async def update_topic(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    namespace, name = names(request)
+    broker.topic(namespace, name)  # a missing topic is the first thing to say, before what is wrong with the body
+    raw = bodies.decode_properties(await body(request))
+    ttl, properties = parse_properties(raw, broker.settings.default_ttl_seconds)
+    await broker.change(UpdateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=properties))
+    return web.Response()
+
+
+async def get_topic(request: web.Request) -> web.Response:
+    topic = request.app[BROKER].topic(*names(request))
+    return json_response({"name": topic.name, "properties": topic.shown_properties()})
+
+
+async def delete_topic(request: web.Request) -> web.Response:
+    namespace, name = names(request)
+    await request.app[BROKER].change(DeleteTopic(namespace=namespace, name=name))
+    return web.Response()
+
+
+async def list_topics(request: web.Request) -> web.Response:
+    namespace = request.match_info["namespace"]
+    return json_response(await request.app[BROKER].read(lambda snapshot: topics.names(snapshot, namespace)))
+
+
+async def healthz(request: web.Request) -> web.Response:
+    return json_response({"status": "ok"})
+
+
+async def readyz(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    await broker.read(lambda snapshot: snapshot.get(b""))
+    if broker.closing:
+        return json_response({"status": "stopping"}, status=503)
+    return json_response({"status": "ready", "service": broker.service_id})
+
+
+async def metrics_text(request: web.Request) -> web.Response:
+    broker, metrics = request.app[BROKER], request.app[METRICS]
+    metrics.batches.set(broker.batches)
+    metrics.failures.set(broker.failures)
+    metrics.waiting.set(broker.waiting)
+    metrics.listeners.set(broker.listeners)
+    return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

@@ -1,0 +1,169 @@
+"""SQLite behind the ordered key-value port: nothing but the standard library.
+
+One table without rowids keyed by bytes; write-ahead log with ``synchronous=FULL``, so a commit is on disk
+when it returns.  One connection writes; each snapshot holds a read transaction on a connection of its own,
+taken from a small pool.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fairlead_messaging.errors import StorageError
+from fairlead_messaging.kv import DELETE, PUT, Batch
+
+IDLE_READERS_MAX = 8
+FILE_NAME = "messaging.sqlite"
+
+
+class SqliteKV:
+    """One database file in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._path = directory / FILE_NAME
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+        with _storage_errors("open"):
+            self._writer = self._connect()
+            self._writer.execute("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA busy_timeout=5000")
+        return connection
+
+    def apply(self, batch: Batch) -> None:
+        with self._lock, _storage_errors("write"):
+            writer = self._writer
+            writer.execute("BEGIN IMMEDIATE")
+            try:
+                for kind, key, value in batch.operations:
+                    if kind == PUT:
+                        writer.execute("INSERT OR REPLACE INTO kv VALUES (?, ?)", (key, value))
+                    elif kind == DELETE:
+                        writer.execute("DELETE FROM kv WHERE k = ?", (key,))
+                    else:
+                        writer.execute("DELETE FROM kv WHERE k >= ? AND k < ?", (key, value))
+                writer.execute("COMMIT")
+            except sqlite3.Error:
+                if writer.in_transaction:
+                    writer.execute("ROLLBACK")
+                raise
+
+    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
+        # The port has one writer at a time, so reading first is enough.
+        if self.get(key) != expected:
+            return False
+        batch = Batch()
+        batch.put(key, value)
+        self.apply(batch)
+        return True
+
+    def get(self, key: bytes) -> bytes | None:
+        with self._lock, _storage_errors("read"):
+            row = self._writer.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
+            return row[0] if row else None
+
+    def snapshot(self) -> SqliteSnapshot:
+        with _storage_errors("read"):
+            with self._lock:
+                if self._closed:
+                    raise StorageError("the store is closed")
+                connection = self._idle.pop() if self._idle else self._connect()
+            connection.execute("BEGIN")
+            # The snapshot of a deferred transaction begins with its first read.
+            connection.execute("SELECT 1 FROM kv LIMIT 1").fetchone()
+            return SqliteSnapshot(self, connection)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        connection.execute("ROLLBACK")
+        with self._lock:
+            if not self._closed and len(self._idle) < IDLE_READERS_MAX:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def compact(self, low: bytes, high: bytes) -> None:
+        """SQLite uses freed pages again by itself; the log is folded into the file."""
+        with self._lock, _storage_errors("compact"):
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for connection in (*self._idle, self._writer):
+                connection.close()
+            self._idle.clear()
+
+
+class SqliteSnapshot:
+    """A read transaction; closing it gives the connection back."""
+
+    def __init__(self, store: SqliteKV, connection: sqlite3.Connection) -> None:
+        self._store = store
+        self._connection: sqlite3.Connection | None = connection
+
+    def _source(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StorageError("the snapshot is closed")
+        return self._connection
+
+    def get(self, key: bytes) -> bytes | None:
+        with _storage_errors("read"):
+            row = self._source().execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
+            return row[0] if row else None
+
+    def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        with _storage_errors("read"):
+            cursor = self._source().execute("SELECT k, v FROM kv WHERE k >= ? AND k < ? ORDER BY k", (low, high))
+            try:
+                yield from cursor
+            finally:
+                cursor.close()
+
+    def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
+        with _storage_errors("read"):
+            row: tuple[bytes, bytes] | None = (
+                self._source()
+                .execute("SELECT k, v FROM kv WHERE k >= ? AND k < ? ORDER BY k DESC LIMIT 1", (low, high))
+                .fetchone()
+            )
+            return row
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._store._give_back(self._connection)
+            self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _storage_errors:
+    """sqlite3 errors become StorageError."""
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise StorageError(f"sqlite {self._doing}: {error}") from error

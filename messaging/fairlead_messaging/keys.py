@@ -1,0 +1,82 @@
+"""How rows are keyed: one ordered keyspace, a letter per table.
+
+    T ns:topic:                                        metadata
+    H ns:topic:                                        highest position ever given out
+    M ns:topic: generation timestamp sequence          message table
+    P ns:topic: generation pointer timestamp sequence  payload table
+    R ns:topic: generation id-length id epoch          sequences known of a producer
+    F ns:topic: generation id-length id                newest and fenced epoch of a producer
+    S name                                             facts of this service
+
+The colon after each name keeps ``a`` and ``ab`` apart; names cannot contain it.  Integers are big
+endian and unsigned, so byte order is numeric order.
+"""
+
+from __future__ import annotations
+
+from fairlead_messaging.topic import Topic
+
+METADATA, HIGH, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
+
+
+def above(prefix: bytes) -> bytes:
+    """The first key above every key with this prefix."""
+    value = int.from_bytes(prefix, "big") + 1
+    return value.to_bytes(len(prefix), "big")
+
+
+def names(namespace: str, name: str) -> bytes:
+    return f"{namespace}:{name}:".encode()
+
+
+def metadata(namespace: str, name: str) -> bytes:
+    return METADATA + names(namespace, name)
+
+
+def namespace_metadata(namespace: str) -> bytes:
+    """Prefix of the metadata of every topic of a namespace."""
+    return METADATA + f"{namespace}:".encode()
+
+
+def metadata_names(key: bytes) -> tuple[str, str]:
+    """(namespace, name) of a metadata key."""
+    namespace, name, _ = key[1:].decode().split(":")
+    return namespace, name
+
+
+def high(topic: Topic) -> bytes:
+    return HIGH + names(topic.namespace, topic.name)
+
+
+def table(letter: bytes, topic: Topic) -> bytes:
+    """Prefix of one table's rows of this generation."""
+    return letter + names(topic.namespace, topic.name) + topic.generation.to_bytes(4, "big")
+
+
+def dead_generations(letter: bytes, topic: Topic) -> tuple[bytes, bytes]:
+    """Key range of one table's rows of all generations that are no longer reachable."""
+    prefix = letter + names(topic.namespace, topic.name)
+    first_live = topic.generation if topic.exists else -topic.generation + 1
+    return prefix, prefix + first_live.to_bytes(4, "big")
+
+
+def payloads(topic: Topic, pointer: int) -> bytes:
+    """Prefix of the payload rows of one transaction."""
+    return table(PAYLOAD, topic) + pointer.to_bytes(8, "big")
+
+
+def _producer_id(producer_id: str) -> bytes:
+    raw = producer_id.encode()
+    return len(raw).to_bytes(2, "big") + raw
+
+
+def producer(topic: Topic, producer_id: str, epoch: int) -> bytes:
+    return table(PRODUCER, topic) + _producer_id(producer_id) + epoch.to_bytes(8, "big")
+
+
+def fence(topic: Topic, producer_id: str) -> bytes:
+    return table(FENCE, topic) + _producer_id(producer_id)
+
+
+def service(name: str) -> bytes:
+    return SERVICE + name.encode()

@@ -1,0 +1,121 @@
+"""The one writer: turns commands, in order, into one batch and the answers that become true with it.
+
+    propose(command, batch, now) …  →  the store applies the batch  →  settled() | forget()
+
+State held here runs ahead of the store by the batch being built.  When a batch fails nobody knows
+whether it took place, so everything is forgotten and read again: the store is the truth.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from fairlead_messaging import publishing, topics
+from fairlead_messaging.commands import Command, CreateTopic, DeleteTopic, Publish, UpdateTopic
+from fairlead_messaging.errors import Conflict
+from fairlead_messaging.kv import Batch, OrderedKV
+from fairlead_messaging.message_id import Position
+from fairlead_messaging.topic import Topic
+from fairlead_messaging.topic_state import TopicState
+
+TOPICS_CACHED_MAX = 10_000
+"""Topics whose writer state is remembered."""
+
+
+class Service:
+    """Decides every change; the caller applies one batch at a time, in order."""
+
+    def __init__(self, kv: OrderedKV) -> None:
+        self._kv = kv
+        self._states: dict[tuple[str, str], TopicState] = {}
+        self._advanced: set[tuple[str, str]] = set()
+        self._given_out: dict[tuple[str, str], Position] = {}
+
+    def propose(self, command: Command, batch: Batch, now_ms: int) -> Any:
+        """Add the command's writes to ``batch``; returns its answer, true once the batch is durable.
+
+        Raises: MessagingError; the command then left neither state nor writes behind.
+        """
+        name = (command.namespace, command.name)
+        state = self._state(*name)
+        match command:
+            case Publish():
+                answer = publishing.publish(state, command, batch, now_ms)
+                if answer.last is not None:
+                    self._advanced.add(name)
+                return answer
+            case CreateTopic():
+                return self._create(state, command, batch)
+            case UpdateTopic():
+                return self._update(state, command, batch)
+            case DeleteTopic():
+                return self._delete(state, command, batch)
+            case _:
+                assert_never(command)
+
+    def close_batch(self, batch: Batch) -> None:
+        """Call once after the last ``propose`` of a batch: adds what is written once per topic."""
+        for name in self._advanced:
+            self._states[name].write_high(batch)
+
+    def settled(self) -> set[tuple[str, str]]:
+        """The batch is durable; returns the topics that got new messages."""
+        advanced, self._advanced = self._advanced, set()
+        for name in advanced:
+            self._states[name].trim()
+        if len(self._states) > TOPICS_CACHED_MAX:
+            self._states.clear()
+        return advanced
+
+    def forget(self) -> None:
+        """The batch failed: drop what was assumed, but never give a position out twice."""
+        for name in self._advanced:
+            self._given_out[name] = self._states[name].sequencer.last
+        self._advanced.clear()
+        self._states.clear()
+
+    def _state(self, namespace: str, name: str) -> TopicState:
+        state = self._states.get((namespace, name))
+        if state is None:
+            state = TopicState(self._kv, topics.record(self._kv, namespace, name))
+            given_out = self._given_out.pop((namespace, name), None)
+            if given_out is not None and given_out > state.sequencer.last:
+                state.sequencer.timestamp, state.sequencer.sequence = given_out
+            self._states[namespace, name] = state
+        return state
+
+    def _create(self, state: TopicState, command: CreateTopic, batch: Batch) -> Topic:
+        if state.topic is not None and state.topic.exists:
+            raise Conflict(
+                f"topic {command.namespace}/{command.name} exists",
+                code="topic_exists",
+                generation=state.topic.generation,
+            )
+        generation = abs(state.topic.generation) + 1 if state.topic is not None else 1
+        return self._write(state, _topic(command, generation), batch)
+
+    def _update(self, state: TopicState, command: UpdateTopic, batch: Batch) -> Topic:
+        living = state.living(command.namespace, command.name)
+        return self._write(state, _topic(command, living.generation), batch)
+
+    def _delete(self, state: TopicState, command: DeleteTopic, batch: Batch) -> Topic:
+        living = state.living(command.namespace, command.name)
+        dead = Topic(
+            namespace=living.namespace, name=living.name, generation=-living.generation, ttl_seconds=living.ttl_seconds
+        )
+        return self._write(state, dead, batch)
+
+    def _write(self, state: TopicState, topic: Topic, batch: Batch) -> Topic:
+        topics.write(batch, topic)
+        state.replace(topic)
+        return topic
+
+
+def _topic(command: CreateTopic | UpdateTopic, generation: int) -> Topic:
+    return Topic(
+        namespace=command.namespace,
+        name=command.name,
+        generation=generation,
+        ttl_seconds=command.ttl_seconds,
+        properties=command.properties,
+    )
