@@ -15,14 +15,13 @@ import atexit
 import json
 import secrets
 import ssl
-import subprocess
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.support.assets import assets
+from tests.support.kubernetes import Kubernetes
 from tests.support.pki import PRIVATE_MODE, Authority, service_account_keys
 from tests.support.processes import Running, Unmet, free_ports, start, wait_until
 
@@ -30,25 +29,19 @@ HOST = "127.0.0.1"
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
 PORT_ATTEMPTS = 5
 READY_SECONDS = 60.0
-KUBECTL_SECONDS = 60.0
-CRD_SECONDS = 30.0
 ETCD_SERVES = "serving client traffic"
 
 
-class KubectlError(AssertionError):
-    """kubectl ended with an error; the text holds the command and what it said."""
-
-
-class Cluster:
-    """One control plane; `start()` it, use it, `stop()` it (or use it as a context manager)."""
+class Cluster(Kubernetes):
+    """One control plane of our own; `start()` it, use it, `stop()` it (or use it as a context manager)."""
 
     def __init__(self, folder: Path, *, outlive: bool = False, on_change: Callable[[], None] = lambda: None) -> None:
         """State, certificates, kubeconfig and logs go below `folder`.
 
         `outlive` leaves it running when the calling process ends; `on_change` is told after every start of a program.
         """
+        super().__init__(folder / "kubeconfig")
         self.folder = folder
-        self.kubeconfig = folder / "kubeconfig"
         self.ca = folder / "pki" / "ca.crt"
         self.token = secrets.token_hex(16)
         self.running: dict[str, Running] = {}
@@ -66,7 +59,7 @@ class Cluster:
 
     def start(self) -> Cluster:
         """Bring everything up and wait until the API server is ready; raises Unmet with the log's tail."""
-        self._assets = assets()
+        self.assets = assets()
         if not self._outlive:
             atexit.register(self.stop)
         self._write_credentials()
@@ -106,45 +99,10 @@ class Cluster:
 
     # --- use
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """Run kubectl as administrator and return its standard output; raises KubectlError unless `check` is False."""
-        done = subprocess.run(
-            [str(self._assets / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
-            input=stdin if stdin is not None else "",
-            capture_output=True,
-            text=True,
-            timeout=KUBECTL_SECONDS,
-        )
-        if check and done.returncode != 0:
-            raise KubectlError(f"kubectl {' '.join(arguments)} exited with {done.returncode}: {done.stderr.strip()}")
-        return done.stdout
-
-    def apply(self, manifest: Path | str | dict[str, Any] | list[dict[str, Any]]) -> str:
-        """kubectl apply of a file or folder (Path), YAML text (str), or objects (dict or list of them)."""
-        if isinstance(manifest, Path):
-            return self.kubectl("apply", "-f", str(manifest))
-        if isinstance(manifest, list):
-            manifest = {"apiVersion": "v1", "kind": "List", "items": manifest}
-        text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-        return self.kubectl("apply", "-f", "-", stdin=text)
-
     def get(self, path: str) -> dict[str, Any]:
-        """GET a path of the API and decode it; raises OSError (urllib's) with the status."""
+        """GET a path of the API over HTTP and decode it; raises OSError (urllib's) with the status."""
         answer: dict[str, Any] = json.loads(self._read(path))
         return answer
-
-    def wait_established(self, *crds: str) -> None:
-        """Wait until these CRDs (`plural.group`) are established and can be listed.
-
-        The first list of a new CRD may answer 429 while its storage comes up; after this it does not.
-        """
-        for crd in crds:
-            wait_until(
-                f"CRD {crd} is established and can be listed",
-                lambda crd=crd: self._can_list(crd),  # type: ignore[misc]
-                seconds=CRD_SECONDS,
-                describe=self.running["kube-apiserver"].tail,
-            )
 
     def restart_apiserver(self) -> None:
         """kill -9 the API server and start it on the same port; returns when it is ready (about 2 s)."""
@@ -192,7 +150,7 @@ class Cluster:
 
     def _launch(self, name: str, *flags: str) -> Running:
         log = self.folder / "logs" / f"{name}.log"
-        running = start(name, [str(self._assets / name), *flags], log, outlive=self._outlive)
+        running = start(name, [str(self.assets / name), *flags], log, outlive=self._outlive)
         self.running[name] = running
         self._on_change()
         return running
@@ -267,15 +225,3 @@ class Cluster:
 
     def _is_ready(self) -> bool:
         return self._read("/readyz") == b"ok"
-
-    def _can_list(self, crd: str) -> bool:
-        found = self.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd}")
-        conditions = {each["type"]: each["status"] for each in found.get("status", {}).get("conditions") or []}
-        if conditions.get("Established") != "True":
-            return False
-        spec = found["spec"]
-        return all(
-            "items" in self.get(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1")
-            for version in spec["versions"]
-            if version["served"]
-        )

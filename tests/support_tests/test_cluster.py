@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster, KubectlError
+from tests.support.cluster import Cluster
+from tests.support.kubernetes import KubectlError, Kubernetes
 from tests.support.processes import wait_until
 
 CRD = """
@@ -69,6 +70,11 @@ def test_objects_of_a_deleted_owner_are_collected(cluster: Cluster, namespace: s
         lambda: cluster.kubectl("-n", namespace, "get", "configmap", "owned", "--ignore-not-found") == "",
         seconds=30,
     )
+
+
+def test_a_cluster_of_the_users_is_reached_by_its_kubeconfig(cluster: Cluster) -> None:
+    """`make demo KUBECONFIG=…` knows nothing of ports and tokens."""
+    assert Kubernetes(cluster.kubeconfig).get("/version")["major"] == "1"
 
 
 def test_kubectl_errors_carry_the_command_and_the_reason(cluster: Cluster) -> None:
