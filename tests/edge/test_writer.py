@@ -10,8 +10,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io import writer as writer_module
-from fairlead_edge.io.writer import StoreFailed, StoreFull, Writer
+from fairlead_edge.io.writer import Writer
 from fairlead_wire.errors import LocalError, Temporary
 
 

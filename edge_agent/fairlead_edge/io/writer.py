@@ -26,25 +26,19 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
+from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_wire.errors import LocalError, Temporary
+
+__all__ = ["StoreFailed", "StoreFull", "Writer"]
 
 PENDING_MAX: Final = 20_000
 """Jobs that may wait for the disk; more are refused, so that memory stays bounded when it stalls."""
 JOBS_PER_COMMIT_MAX: Final = 2_000
 """Keeps one transaction, and so the wait of its first caller, short."""
 BUSY_RETRY_SECONDS: Final = 1.0
-FULL_RETRY_SECONDS: Final = 30.0
 
 T = TypeVar("T")
 Job = Callable[[apsw.Connection], Any]
-
-
-class StoreFull(Temporary):
-    """The disk (or the store's limit) is full and nothing was changed; try again when something was drained."""
-
-
-class StoreFailed(LocalError):
-    """The disk failed a write or a flush; this process must not go on with this store."""
 
 
 class Writer:
@@ -159,7 +153,7 @@ class Writer:
 
     def _sorted(self, error: Exception) -> Exception:
         if isinstance(error, apsw.FullError):
-            return StoreFull("the disk is full", retry_after_seconds=FULL_RETRY_SECONDS)
+            return StoreFull("the disk is full")
         if _is_disk_failure(error):
             self._failure = error
             return self._failed()

@@ -1,0 +1,32 @@
+"""What can go wrong at the edge, named by what comes next."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairlead_wire.errors import LocalError, Permanent, Temporary
+
+FULL_RETRY_SECONDS: Final = 30.0
+"""What a producer is told to wait when the store is full: draining or expiry takes a while."""
+
+
+class StoreFull(Temporary):
+    """The disk or the store's own limit is full and nothing was changed; try again when something was drained."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after_seconds=FULL_RETRY_SECONDS)
+
+
+class StoreFailed(LocalError):
+    """The disk failed a write or a flush; this process must not go on with this store."""
+
+
+class StoreTooNew(LocalError):
+    """A newer version of the program wrote this store; run that version, or give this one another folder."""
+
+
+class KeyReused(Permanent):
+    """This Idempotency-Key came before with another request; use a new key for a new request."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"Idempotency-Key {key!r} was used before with another request", code="key_reused")

@@ -1,0 +1,85 @@
+"""The tables of the outbox, and how an older file becomes a present one.
+
+    queues       one row per (endpoint, priority): next offset, checkpoint, counters, so that starting reads no backlog
+    references_  one row per (queue, offset): narrow, clustered by offset; the log itself
+    bodies       one row per message, however many references
+    shares       how many references a body has, only where it is more than one (no rewrite of a body to count)
+    dead_letters what was refused for good, with its reason
+    receipts     Idempotency-Keys and the answers they got
+    clock, usage one row each: the store's clock on disk; the bytes that count against the limit
+
+``PRAGMA user_version`` says which migration came last.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import apsw
+
+from fairlead_edge.errors import StoreTooNew
+from fairlead_edge.io.outbox_queries import rows
+
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE queues(
+        id INTEGER PRIMARY KEY,
+        endpoint TEXT NOT NULL,
+        priority INTEGER NOT NULL,
+        next_offset INTEGER NOT NULL DEFAULT 0,
+        checkpoint INTEGER NOT NULL DEFAULT -1,
+        stored INTEGER NOT NULL DEFAULT 0,
+        bytes INTEGER NOT NULL DEFAULT 0,
+        accepted INTEGER NOT NULL DEFAULT 0,
+        sent INTEGER NOT NULL DEFAULT 0,
+        expired INTEGER NOT NULL DEFAULT 0,
+        evicted INTEGER NOT NULL DEFAULT 0,
+        UNIQUE(endpoint, priority)
+    );
+    CREATE TABLE references_(
+        queue INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        body INTEGER NOT NULL,
+        size INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        enqueued REAL NOT NULL,
+        expires REAL,
+        topic TEXT NOT NULL,
+        PRIMARY KEY(queue, offset)
+    ) WITHOUT ROWID;
+    CREATE INDEX references_by_expiry ON references_(expires) WHERE expires IS NOT NULL;
+    CREATE TABLE bodies(id INTEGER PRIMARY KEY, content BLOB NOT NULL);
+    CREATE TABLE shares(body INTEGER PRIMARY KEY, count INTEGER NOT NULL);
+    CREATE TABLE dead_letters(
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        queue INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        ttl REAL,
+        topic TEXT NOT NULL,
+        at TEXT NOT NULL,
+        code TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        content BLOB NOT NULL
+    );
+    CREATE INDEX dead_letters_by_queue ON dead_letters(queue);
+    CREATE TABLE receipts(key TEXT PRIMARY KEY, digest BLOB NOT NULL, answer BLOB NOT NULL, at REAL NOT NULL);
+    CREATE INDEX receipts_by_time ON receipts(at);
+    CREATE TABLE clock(
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        boot_id TEXT NOT NULL, boot_seconds REAL NOT NULL, wall_seconds REAL NOT NULL, age_seconds REAL NOT NULL
+    );
+    CREATE TABLE usage(id INTEGER PRIMARY KEY CHECK (id = 1), bytes INTEGER NOT NULL);
+    INSERT INTO usage VALUES(1, 0);
+    """,
+)
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the file to the present version.  Raises ``StoreTooNew``; runs in the caller's transaction."""
+    found: int = rows(connection, "PRAGMA user_version")[0][0]
+    if found > len(MIGRATIONS):
+        raise StoreTooNew(f"the outbox has version {found}, this program knows up to {len(MIGRATIONS)}")
+    for migration in MIGRATIONS[found:]:
+        rows(connection, migration)
+    rows(connection, f"PRAGMA user_version={len(MIGRATIONS)}")

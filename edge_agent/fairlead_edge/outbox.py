@@ -1,0 +1,184 @@
+"""What waits to leave this node: one log per (endpoint, priority), each body stored once.
+
+    append ─▶ body ◀─┬─ reference in iothub_Pri0   (offset 17, expires 86400 s from now, topic default/alarms)
+                     └─ reference in iothub        (offset 204, …)
+    fetch  ─▶ the next live references of one queue, in order
+    settle ─▶ sent, or dead-lettered with a reason; the checkpoint moves
+    sweep  ─▶ room taken by what expired is given back
+
+A reference carries what its route said at acceptance (priority, time to live, topic): a later manifest changes
+nothing that is already stored.  Offsets are never reused.  Times are seconds of the store's own clock
+(``age.AgeClock``); a reference is *live* while its offset is above the queue's checkpoint and its time has not
+come.  Everything ends in exactly one place, per queue and at any moment:
+
+    accepted = sent + expired + evicted + dead-lettered + length
+
+where what expired counts as expired from that second on, whether its room was given back yet or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from fairlead_edge.queue_id import QueueId
+
+REFERENCE_BYTES: Final = 64
+"""What one reference costs on disk beside its body, for the store's limit."""
+SWEEP_ROWS: Final = 1000
+"""References one sweep step takes out, so that producers do not wait for it."""
+RECEIPT_SECONDS: Final = 24 * 3600.0
+"""How long an Idempotency-Key is remembered."""
+RECEIPTS_MAX: Final = 100_000
+"""More keys than this are forgotten, oldest first."""
+DEAD_LETTER_PAGE_MAX: Final = 1000
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """One place a message goes: the queue, its time to live (None = for ever), and the topic ("" = none)."""
+
+    queue: QueueId
+    ttl_seconds: float | None = None
+    topic: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A message to store: its id, the JSON object of ``envelope.stored``, and at least one reference."""
+
+    id: str
+    content: bytes
+    references: tuple[Reference, ...]
+
+
+class Once(msgspec.Struct, frozen=True):
+    """An Idempotency-Key, the digest of its request, and the answer to remember for the next time."""
+
+    key: str
+    digest: bytes
+    answer: bytes
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One live reference with its body, as the pump gets it."""
+
+    offset: int
+    epoch: int
+    topic: str
+    enqueued: float
+    expires: float | None
+    content: bytes
+
+    def live(self, now: float) -> bool:
+        return self.expires is None or self.expires > now
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """This offset will never be taken: a code for programs and a reason for people."""
+
+    offset: int
+    code: str
+    reason: str
+
+
+class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One priority of one endpoint; ``bytes`` are bodies, ``dead_lettered`` what lies in the dead letters now."""
+
+    endpoint: str
+    priority: int
+    queue: str
+    length: int
+    bytes: int
+    oldest_age_seconds: float
+    accepted: int
+    sent: int
+    expired: int
+    evicted: int
+    dead_lettered: int
+    checkpoint: int
+
+
+class OutboxStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole store at one moment; ``bytes`` is what counts against ``max_bytes``."""
+
+    queues: tuple[QueueStatus, ...]
+    bytes: int
+    max_bytes: int
+    dead_letters: int
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that was refused for good; ``number`` names it for replay, ``at`` is RFC 3339."""
+
+    number: int
+    queue: QueueId
+    epoch: int
+    offset: int
+    topic: str
+    ttl_seconds: float | None
+    at: str
+    code: str
+    reason: str
+    content: bytes
+
+
+class Outbox(Protocol):
+    """The port.  Every answer of a changing call means: durable.
+
+    Changing calls raise ``StoreFull`` (nothing changed) and ``StoreFailed`` (stop the program).
+    """
+
+    epoch: int
+    """Kept with each message from its acceptance; minted anew each time the store is opened."""
+
+    async def append(self, entries: Sequence[Entry], *, now: float, once: Once | None = None) -> bytes | None:
+        """Store all entries or none.  With a known key: nothing is stored, the first answer comes back.
+
+        Raises ``KeyReused`` when the key came with another digest, ``StoreFull`` over ``max_bytes``.
+        """
+        ...
+
+    async def queues(self) -> list[QueueId]:
+        """Every queue that was ever written to, found on disk, most urgent first within an endpoint."""
+        ...
+
+    async def fetch(self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int) -> list[Item]:
+        """The next live references above ``after`` (and the checkpoint), in order; at least one if there is any."""
+        ...
+
+    async def settle(
+        self,
+        queue: QueueId,
+        *,
+        sent: Sequence[int] = (),
+        refused: Sequence[Refusal] = (),
+        checkpoint: int,
+        at: str,
+    ) -> None:
+        """These offsets are done.  What is not there any more is not counted again."""
+        ...
+
+    async def checkpoint(self, queue: QueueId) -> int:
+        """Where the queue's checkpoint stands; ``checkpoint.NOTHING_DONE`` for an unknown queue."""
+        ...
+
+    async def sweep(self, *, now: float, entire: bool) -> int:
+        """Give back room of at most ``SWEEP_ROWS`` expired references; 0 = nothing more to do.
+
+        ``entire``: wherever they are; otherwise from the head of each queue up to the first live one.
+        """
+        ...
+
+    async def status(self, *, now: float) -> OutboxStatus: ...
+
+    async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
+        """Dead letters with a number above ``after``, oldest first."""
+        ...
+
+    async def replay(self, numbers: Sequence[int] | None, *, now: float, limit: int = DEAD_LETTER_PAGE_MAX) -> int:
+        """Put these dead letters (None: all, up to ``limit``) back into their queues; returns how many.
+
+        They get new offsets, the present epoch and their time to live anew.
+        """
+        ...

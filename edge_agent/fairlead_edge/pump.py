@@ -1,0 +1,358 @@
+"""Which batch goes up next, and what an answer means (seed: route priority and time-to-live, "Handling priorities").
+
+    next ─Fetch▶ (store) ─fetched▶ Send ▶ (link) ─answered▶ Settle ▶ (store) ─settled▶ next
+      └─Wait until a message, an answer, the link or a retry time
+
+The rules, in the order they decide:
+
+- always the highest priority that has anything waiting; after each batch from the top again;
+- a batch holds messages of one priority only, whose time has not come when it is sent;
+- several batches may be unanswered at once (the hub's window); within a priority they leave in order, and after
+  a failure nothing of that priority leaves until all its answers are in: then it starts again at the first
+  message that is not settled;
+- a priority that failed is parked by the delivery policy and holds up nobody; when a parked one comes due, every
+  more urgent one comes due with it, so that the retry that finds the cloud healthy again is the most urgent;
+- a lost link costs no retry, and a link that comes back ends every wait at once.
+
+Pure: the clock (seconds, any origin, never falling) and the draws of jitter are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.checkpoint import NOTHING_DONE, Checkpointer
+from fairlead_edge.endpoint_fsm import Command, State, step
+from fairlead_edge.outbox import Item, Refusal
+from fairlead_edge.queue_id import QueueId
+from fairlead_wire.delivery import DeliveryPolicy, Uniform, next_delay
+from fairlead_wire.message import Ack, Nack
+
+BATCH_MESSAGES_MAX: Final = 256
+BATCH_BYTES_MAX: Final = 256 * 1024
+REVIVE_SECONDS: Final = 30.0
+"""How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
+
+UPSTREAM_POLICY: Final = DeliveryPolicy(
+    retries_with_no_delay=0,
+    minimum_delay_retries=0,
+    minimum_delay=1,
+    maximum_delay=60,
+    backoff_retries=7,
+    maximum_delay_retries=190_000,
+    retry_backoff_function="exponential",
+    jitter="equal",
+)
+"""1, 2, 4 … 60 s, then every 60 s, spread out: practically without end, as with store and forward in the original."""
+
+
+class Fetch(msgspec.Struct, frozen=True, kw_only=True):
+    """Wanted: the next live messages of this queue.  ``turn`` tells a fetch that was overtaken by a failure."""
+
+    queue: QueueId
+    after: int
+    messages_max: int
+    bytes_max: int
+    turn: int
+
+
+class Send(msgspec.Struct, frozen=True, kw_only=True):
+    """Wanted: this batch on the link, in the order of these effects."""
+
+    batch: int
+    queue: QueueId
+    items: tuple[Item, ...]
+
+
+class Settle(msgspec.Struct, frozen=True, kw_only=True):
+    """Wanted: these offsets done, durably; then call ``settled``."""
+
+    batch: int
+    queue: QueueId
+    sent: tuple[int, ...]
+    refused: tuple[Refusal, ...]
+    checkpoint: int
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing to do before something happens, or before ``until`` (None: whatever the clock says)."""
+
+    until: float | None = None
+
+
+class _Stream:
+    """One priority: its state machine, its checkpointer, and where it is in its log."""
+
+    def __init__(self, queue: QueueId, checkpoint: int) -> None:
+        self.queue = queue
+        self.state = State.IDLE
+        self.checkpointer = Checkpointer(checkpoint)
+        self.cursor = checkpoint
+        self.waiting = True
+        self.turn = 0
+        self.unanswered: dict[int, tuple[int, ...]] = {}
+        self.settling: dict[int, tuple[int, ...]] = {}
+        self.failed_from: int | None = None
+        self.failure: Nack | None = None
+        self.attempts = 0
+        self.previous_seconds = 0.0
+        self.retry_at: float | None = None
+        self.dead_since = 0.0
+        self.messages_max = BATCH_MESSAGES_MAX
+
+    def command(self, command: Command) -> None:
+        self.state = step(self.state, command)
+
+    @property
+    def undone(self) -> list[int]:
+        """Offsets that were handed out and are not settled."""
+        waiting = [offset for offsets in self.unanswered.values() for offset in offsets]
+        return waiting if self.failed_from is None else [*waiting, self.failed_from]
+
+    def go_back(self, offset: int) -> None:
+        """Start again at ``offset``; a fetch under way is void."""
+        self.cursor = min(self.cursor, offset - 1)
+        self.turn += 1
+        self.waiting = True
+
+
+class Pump:
+    """Decides for one endpoint.  Not thread-safe; the driver performs the effects."""
+
+    def __init__(self, endpoint: str, *, policy: DeliveryPolicy = UPSTREAM_POLICY, uniform: Uniform) -> None:
+        self.endpoint = endpoint
+        self._policy = policy
+        self._uniform = uniform
+        self._streams: dict[int, _Stream] = {}
+        self._window = 0
+        self._batches: dict[int, _Stream] = {}
+        self._next_batch = 1
+
+    # ---- what happened ----
+
+    def found(self, queue: QueueId, checkpoint: int) -> None:
+        """A queue lies on disk, done up to ``checkpoint``; whether anything waits in it the first fetch tells."""
+        self._streams[queue.priority] = _Stream(queue, checkpoint)
+
+    def offered(self, priority: int) -> None:
+        """Something was stored under this priority."""
+        stream = self._streams.get(priority)
+        if stream is None:
+            self._streams[priority] = _Stream(QueueId(self.endpoint, priority), NOTHING_DONE)
+        else:
+            stream.waiting = True
+
+    def link_up(self, window: int) -> None:
+        """A session opened; it takes ``window`` batches unanswered.  Every wait ends, every failure is forgiven."""
+        self._window = window
+        for stream in self._streams.values():
+            if stream.state in (State.IDLE, State.FAILING, State.DEAD_IDLE):
+                stream.command(Command.UPDATE_ENDPOINT)
+            stream.attempts = 0
+            stream.retry_at = None
+
+    def link_down(self) -> None:
+        """The session ended.  Each unanswered batch is reported by ``lost`` as well."""
+        self._window = 0
+
+    def answered(self, batch: int, answer: Ack | Nack, now: float) -> Settle | None:
+        """The hub answered; what is done has to be settled."""
+        stream = self._batches[batch]
+        offsets = stream.unanswered.pop(batch)
+        if isinstance(answer, Ack):
+            refusals = {
+                r.index: Refusal(offsets[r.index], r.code, r.reason) for r in answer.refused if r.index < len(offsets)
+            }
+            return self._done(stream, batch, offsets, refusals, now)
+        if answer.permanent and len(offsets) == 1:
+            return self._done(stream, batch, offsets, {0: Refusal(offsets[0], answer.code, answer.reason)}, now)
+        del self._batches[batch]
+        if answer.permanent:
+            # One of them is poison: halve until it is alone, then it goes to the dead letters and the rest go on.
+            stream.messages_max = max(1, len(offsets) // 2)
+        self._failed(stream, offsets, answer, now)
+        return None
+
+    def lost(self, batch: int) -> None:
+        """The link ended before an answer came: the batch stays where it is and goes again, first of its priority."""
+        stream = self._batches.pop(batch)
+        first = min(stream.unanswered.pop(batch))
+        stream.go_back(first if stream.failed_from is None else min(first, stream.failed_from))
+        if not stream.unanswered:
+            stream.failed_from = stream.failure = None
+            stream.command(Command.THROW)
+
+    def settled(self, batch: int) -> None:
+        """The store has done what ``Settle`` asked for."""
+        stream = self._batches.pop(batch)
+        del stream.settling[batch]
+        if stream.state is State.DEAD_CHECKPOINTING:
+            stream.command(Command.DEAD_SUCCEED)
+        elif stream.state is State.CHECKPOINTING and not stream.settling:
+            stream.command(Command.SUCCEED)
+
+    # ---- what is wanted ----
+
+    def next(self, now: float) -> Fetch | Wait:
+        """The one thing to do now.  ``Fetch`` is to be answered with ``fetched`` before ``next`` is called again."""
+        if self._window == 0:
+            return Wait()
+        self._come_due(now)
+        until: float | None = None
+        for priority in sorted(self._streams):
+            stream = self._streams[priority]
+            if not stream.waiting:
+                continue
+            if stream.retry_at is not None:
+                until = stream.retry_at if until is None else min(until, stream.retry_at)
+                continue
+            if stream.settling and stream.state not in (State.CHECKPOINTING, State.SENDING):
+                continue  # what is being settled must not be fetched again
+            if self._unanswered >= self._window or stream.failure is not None:
+                return Wait(until=until)  # nothing less urgent may pass
+            stream.waiting = False
+            return Fetch(
+                queue=stream.queue,
+                after=stream.cursor,
+                messages_max=stream.messages_max,
+                bytes_max=BATCH_BYTES_MAX,
+                turn=stream.turn,
+            )
+        return Wait(until=until)
+
+    def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> Send | Settle | None:
+        """The store's answer to ``Fetch``.  Time to live is tested once more, for this is the moment of sending."""
+        stream = self._streams[fetch.queue.priority]
+        if stream.turn != fetch.turn:
+            stream.waiting = True
+            return None
+        if items:
+            stream.cursor = items[-1].offset
+            stream.waiting = True
+        live = tuple(item for item in items if item.live(now))
+        if not live:
+            self._nothing_to_send(stream)
+            return None
+        batch = self._next_batch
+        self._next_batch += 1
+        self._batches[batch] = stream
+        offsets = tuple(item.offset for item in live)
+        self._start(stream, now)
+        if stream.state is State.DEAD_PROCESS:
+            return self._bury(stream, batch, offsets)
+        stream.unanswered[batch] = offsets
+        return Send(batch=batch, queue=stream.queue, items=live)
+
+    def state(self, priority: int) -> State:
+        """The state of one priority, for status and tests."""
+        return self._streams[priority].state
+
+    # ---- parts ----
+
+    @property
+    def _unanswered(self) -> int:
+        return sum(len(stream.unanswered) for stream in self._streams.values())
+
+    def _come_due(self, now: float) -> None:
+        parked = [stream for stream in self._streams.values() if stream.retry_at is not None]
+        due = [stream.queue.priority for stream in parked if stream.retry_at is not None and stream.retry_at <= now]
+        for stream in parked:
+            if due and stream.queue.priority <= max(due):
+                stream.retry_at = None
+
+    def _start(self, stream: _Stream, now: float) -> None:
+        match stream.state:
+            case State.IDLE | State.CHECKPOINTING | State.DEAD_IDLE:
+                stream.command(Command.SEND_MESSAGE)
+            case State.FAILING:
+                stream.command(Command.RETRY)
+            case _:
+                pass  # joins what is being sent
+        if stream.state is State.DEAD_PROCESS and now - stream.dead_since >= REVIVE_SECONDS:
+            stream.command(Command.REVIVE)
+
+    def _nothing_to_send(self, stream: _Stream) -> None:
+        """All that was to be retried has expired meanwhile."""
+        if stream.state is State.FAILING:
+            stream.command(Command.RETRY)
+        if stream.state is State.SENDING and not stream.unanswered:
+            stream.command(Command.CHECKPOINT)
+            if not stream.settling:
+                stream.command(Command.SUCCEED)
+
+    def _done(
+        self, stream: _Stream, batch: int, offsets: tuple[int, ...], refusals: dict[int, Refusal], now: float
+    ) -> Settle:
+        if stream.attempts:
+            self._recovered(now)
+        if stream.failure is None:
+            stream.attempts = 0
+        stream.messages_max = min(stream.messages_max * 2, BATCH_MESSAGES_MAX)
+        checkpoint = stream.checkpointer.commit(offsets, stream.undone)
+        stream.settling[batch] = offsets
+        self._answers_in(stream, now)
+        return Settle(
+            batch=batch,
+            queue=stream.queue,
+            sent=tuple(offset for index, offset in enumerate(offsets) if index not in refusals),
+            refused=tuple(refusals.values()),
+            checkpoint=checkpoint,
+        )
+
+    def _recovered(self, now: float) -> None:
+        """What failed works again: nobody has to sit out a wait that was meant for the failure."""
+        for stream in self._streams.values():
+            if stream.retry_at is not None:
+                stream.retry_at = now
+
+    def _failed(self, stream: _Stream, offsets: tuple[int, ...], answer: Nack, now: float) -> None:
+        first = min(offsets)
+        stream.failed_from = first if stream.failed_from is None else min(first, stream.failed_from)
+        stream.failure = answer
+        self._answers_in(stream, now)
+
+    def _answers_in(self, stream: _Stream, now: float) -> None:
+        """An answer came: once it was the last one, the batches in flight succeeded or failed together."""
+        if stream.unanswered:
+            return
+        failure, failed_from = stream.failure, stream.failed_from
+        if failure is None or failed_from is None:
+            if stream.state is State.SENDING:
+                stream.command(Command.CHECKPOINT)
+            return
+        stream.failure = stream.failed_from = None
+        stream.go_back(failed_from)
+        stream.command(Command.FAIL)
+        if failure.permanent:
+            stream.retry_at = now
+            return
+        delay = next_delay(
+            self._policy,
+            stream.attempts,
+            uniform=self._uniform,
+            previous_seconds=stream.previous_seconds,
+            retry_after_seconds=failure.retry_after,
+        )
+        if delay is None:
+            stream.command(Command.DIE)
+            stream.dead_since = now
+            return
+        stream.attempts += 1
+        stream.previous_seconds = delay.seconds
+        stream.retry_at = now + delay.seconds
+
+    def _bury(self, stream: _Stream, batch: int, offsets: tuple[int, ...]) -> Settle:
+        stream.command(Command.CHECKPOINT)
+        stream.settling[batch] = offsets
+        return Settle(
+            batch=batch,
+            queue=stream.queue,
+            sent=(),
+            refused=tuple(
+                Refusal(offset, "retries_used_up", "the delivery policy allows no more retries") for offset in offsets
+            ),
+            checkpoint=stream.checkpointer.commit(offsets),
+        )
