@@ -17,6 +17,7 @@ from fairlead_messaging.topic import parse_ttl
 PUBLISH_MESSAGES_MAX = 65_536
 WAIT_MS_MAX = 60_000
 LIMIT_MAX = 2**31 - 1
+SPLITS_MAX = 1024
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -45,6 +46,32 @@ class PollBody(msgspec.Struct, forbid_unknown_fields=True):
     transaction: bytes | None = None
     isolation: Literal["none", "read_committed"] = "none"
     wait_ms: int = 0
+
+
+class BulkPollBody(msgspec.Struct, forbid_unknown_fields=True):
+    """``after`` is exclusive, ``upto`` inclusive; "" and null mean no bound."""
+
+    after: str | None = None
+    upto: str | None = None
+    limit_rows: int | None = None
+    limit_bytes: int | None = None
+    isolation: Literal["none", "read_committed"] = "read_committed"
+    generation: int | None = None
+
+
+class PlanBody(msgspec.Struct, forbid_unknown_fields=True):
+    after: str | None = None
+    upto: str | None = None
+    limit_rows: int | None = None
+    limit_bytes: int | None = None
+    splits: int = 1
+    wait_ms: int = 0
+    generation: int | None = None
+
+
+class ReaderBody(msgspec.Struct, forbid_unknown_fields=True):
+    position: str
+    generation: int | None = None
 
 
 class _Shown(msgspec.Struct):
@@ -113,6 +140,17 @@ def start(body: PollBody) -> bytes:
     if not 0 <= body.startFrom <= TIMESTAMP_MAX:
         raise Refused("startFrom: a time is milliseconds since 1970, not negative", code="bad_start")
     return before_time(body.startFrom if body.inclusive else body.startFrom + 1)
+
+
+def bound(text: str | None, default: bytes) -> bytes:
+    """A bulk bound; raises Refused when it is no id."""
+    return parse_hex(text) if text else default
+
+
+def splits(asked: int) -> int:
+    if not 1 <= asked <= SPLITS_MAX:
+        raise Refused(f"splits must be 1 to {SPLITS_MAX}", code="bad_splits")
+    return asked
 
 
 def limit(asked: int | None, maximum: int) -> int:

@@ -65,4 +65,15 @@ class Published:
     known: tuple[int, ...] = ()
 
 
-Command = CreateTopic | UpdateTopic | DeleteTopic | Publish
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteReader:
+    """Remember how far a named reader has durably read; answers None."""
+
+    namespace: str
+    name: str
+    reader: str
+    position: bytes
+    generation: int | None
+
+
+Command = CreateTopic | UpdateTopic | DeleteTopic | Publish | NoteReader

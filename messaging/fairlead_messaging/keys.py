@@ -6,6 +6,9 @@
     P ns:topic: generation pointer timestamp sequence  payload table
     R ns:topic: generation id-length id epoch          sequences known of a producer
     F ns:topic: generation id-length id                newest and fenced epoch of a producer
+    I ns:topic: generation timestamp sequence          running totals (tally)
+    W ns:topic: generation                             the last position removed
+    D ns:topic: generation name                        how far a named reader is
     S name                                             facts of this service
 
 The colon after each name keeps ``a`` and ``ab`` apart; names cannot contain it.  Integers are big
@@ -17,6 +20,7 @@ from __future__ import annotations
 from fairlead_messaging.topic import Topic
 
 METADATA, HIGH, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
+MARK, REMOVED, READER = b"I", b"W", b"D"
 
 
 def above(prefix: bytes) -> bytes:
@@ -76,6 +80,10 @@ def producer(topic: Topic, producer_id: str, epoch: int) -> bytes:
 
 def fence(topic: Topic, producer_id: str) -> bytes:
     return table(FENCE, topic) + _producer_id(producer_id)
+
+
+def reader(topic: Topic, name: str) -> bytes:
+    return table(READER, topic) + name.encode()
 
 
 def service(name: str) -> bytes:

@@ -32,7 +32,9 @@ def append(
     for payload, ttl_seconds in messages:
         position = sequencer.next(now_ms)
         first = first or position
-        batch.put(prefix + position.encode(), rows.encode(payload, ttl_seconds, pointer))
+        place = position.encode()
+        batch.put(prefix + place, rows.encode(payload, ttl_seconds, pointer))
+        state.count(place, 1, len(payload), batch)
     return first, position
 
 

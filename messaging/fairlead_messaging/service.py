@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from fairlead_messaging import publishing, topics
-from fairlead_messaging.commands import Command, CreateTopic, DeleteTopic, Publish, UpdateTopic
+from fairlead_messaging import publishing, readers, topics
+from fairlead_messaging.commands import Command, CreateTopic, DeleteTopic, NoteReader, Publish, UpdateTopic
 from fairlead_messaging.errors import Conflict
 from fairlead_messaging.kv import Batch, OrderedKV
 from fairlead_messaging.message_id import Position
@@ -50,6 +50,8 @@ class Service:
                 return self._update(state, command, batch)
             case DeleteTopic():
                 return self._delete(state, command, batch)
+            case NoteReader():
+                return readers.note(state.living(*name), command, batch, now_ms)
             case _:
                 assert_never(command)
 

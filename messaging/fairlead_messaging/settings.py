@@ -44,6 +44,8 @@ class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     poll_limit_max: int = 100_000
     poll_bytes_max: int = 16 * 1024 * 1024
     """Payload bytes after which a page ends, whatever its limit."""
+    bulk_bytes_max: int = 64 * 1024 * 1024
+    """The same for one Arrow page."""
     body_bytes_max: int = 16 * 1024 * 1024
     """Larger request bodies are refused (413) before they are parsed."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -62,7 +64,7 @@ class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                     raise ValueError(f'{key}: required with security = "mtls"')
         if not 1 <= self.default_ttl_seconds <= TTL_SECONDS_MAX:
             raise ValueError(f"default_ttl_seconds: must be 1 to {TTL_SECONDS_MAX}")
-        for key in ("poll_limit_max", "poll_bytes_max", "body_bytes_max"):
+        for key in ("poll_limit_max", "poll_bytes_max", "bulk_bytes_max", "body_bytes_max"):
             if not 1 <= getattr(self, key) <= 2**31 - 1:
                 raise ValueError(f"{key}: must be 1 to {2**31 - 1}")
         try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from fairlead_messaging import keys, topics
+from fairlead_messaging import keys, tally, topics
 from fairlead_messaging.kv import Batch, OrderedKV
-from fairlead_messaging.message_id import POSITION_BYTES, Position, decode_position
+from fairlead_messaging.message_id import LAST, POSITION_BYTES, Position, decode_position
 from fairlead_messaging.producers import Epochs, Known
 from fairlead_messaging.sequencer import Sequencer
+from fairlead_messaging.tally import High, Tally
 from fairlead_messaging.topic import Topic
 
 PRODUCERS_CACHED_MAX = 4096
@@ -21,32 +22,52 @@ class TopicState:
     def __init__(self, kv: OrderedKV, topic: Topic | None) -> None:
         self._kv = kv
         self.topic = topic
-        self.sequencer = Sequencer(self._highest(topic) if topic else None)
-        self.message_prefix = keys.table(keys.MESSAGE, topic) if topic and topic.exists else b""
+        self.sequencer = Sequencer(None)
+        self.total = self.marked = Tally()
+        self.message_prefix = self._mark_prefix = b""
+        if topic is not None:
+            self._prepare(topic)
+            self._recover(topic)
         self._known: OrderedDict[tuple[str, int], Known] = OrderedDict()
         self._epochs: OrderedDict[str, Epochs] = OrderedDict()
 
-    def _highest(self, topic: Topic) -> Position | None:
-        """The last position given out: as written with each batch, or of the newest row, whichever is later."""
-        candidates = []
+    def _prepare(self, topic: Topic) -> None:
+        if topic.exists:
+            self.message_prefix = keys.table(keys.MESSAGE, topic)
+            self._mark_prefix = keys.table(keys.MARK, topic)
+
+    def _recover(self, topic: Topic) -> None:
+        """Go on after the last position given out: as written with each batch, or the newest row's, if later."""
+        candidates: list[Position] = []
         written = self._kv.get(keys.high(topic))
         if written is not None:
-            candidates.append(decode_position(written))
+            high = tally.decode_high(written)
+            candidates.append(high.position)
+            if high.generation == topic.generation:
+                self.total = high.total
         if topic.exists:
-            prefix = keys.table(keys.MESSAGE, topic)
             with self._kv.snapshot() as snapshot:
-                newest = snapshot.last_below(prefix, keys.above(prefix))
+                newest = snapshot.last_below(self.message_prefix, keys.above(self.message_prefix))
+                self.marked = tally.last_mark(snapshot, topic, LAST[:POSITION_BYTES])[1]
             if newest is not None:
                 candidates.append(decode_position(newest[0][-POSITION_BYTES:]))
-        return max(candidates, default=None)
+        self.sequencer = Sequencer(max(candidates, default=None))
+
+    def count(self, position: bytes, count: int, size: int, batch: Batch) -> None:
+        """Take a stored row into the running total; a mark is written now and then."""
+        self.total = self.total.plus(count, size)
+        if self.total.reaches_mark(self.marked):
+            self.marked = self.total
+            batch.put(self._mark_prefix + position, self.total.encode())
 
     def replace(self, topic: Topic) -> None:
         """Take over a created, updated or deleted record; positions go on from where they were."""
         if self.topic is None or topic.generation != self.topic.generation:
             self._known.clear()
             self._epochs.clear()
+            self.total = self.marked = Tally()
         self.topic = topic
-        self.message_prefix = keys.table(keys.MESSAGE, topic) if topic.exists else b""
+        self._prepare(topic)
 
     def living(self, namespace: str, name: str) -> Topic:
         """Raises: NotFound when there is no living topic."""
@@ -72,7 +93,8 @@ class TopicState:
 
     def write_high(self, batch: Batch) -> None:
         assert self.topic is not None
-        batch.put(keys.high(self.topic), self.sequencer.last.encode())
+        high = High(self.sequencer.last, abs(self.topic.generation), self.total)
+        batch.put(keys.high(self.topic), high.encode())
 
     def trim(self) -> None:
         """Call only between batches: what is forgotten here must already be in the store."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, TypeVar
 
-from fairlead_messaging import keys, reader, topics
+from fairlead_messaging import keys, topics
 from fairlead_messaging.commands import Command, CreateTopic
 from fairlead_messaging.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.io.bell import Bell
 from fairlead_messaging.io.committer import Committer
 from fairlead_messaging.kv import Batch, OrderedKV, Snapshot
-from fairlead_messaging.message_id import LAST
-from fairlead_messaging.reader import Page
 from fairlead_messaging.service import Service
 from fairlead_messaging.settings import MessagingSettings
 from fairlead_messaging.topic import Topic, expand_system_topics
@@ -86,33 +83,27 @@ class Broker:
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
 
-    async def poll(self, namespace: str, name: str, *, after: bytes, limit: int, wait_ms: int) -> Page:
-        """One page; with ``wait_ms`` an empty page waits that long for something new."""
+    async def read_until(
+        self,
+        topic: tuple[str, str],
+        look: Callable[[Snapshot], Result],
+        is_enough: Callable[[Result], bool],
+        wait_ms: int,
+    ) -> Result:
+        """Look, and look again whenever the topic changes, until it is enough or ``wait_ms`` have passed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
         while True:
-            bell = self._bell.listen((namespace, name)) if wait_ms else None
+            bell = self._bell.listen(topic) if wait_ms else None
             try:
-                page = await self.read(partial(self._page, namespace, name, after, limit))
+                found = await self.read(look)
                 remaining = deadline - loop.time()
-                if page.ids or bell is None or remaining <= 0 or self.closing:
-                    return page
+                if bell is None or remaining <= 0 or self.closing or is_enough(found):
+                    return found
                 await asyncio.wait((bell,), timeout=remaining)
             finally:
                 if bell is not None:
                     bell.cancel()
-            after = page.next_position
-
-    def _page(self, namespace: str, name: str, after: bytes, limit: int, snapshot: Snapshot) -> Page:
-        return reader.read(
-            snapshot,
-            topics.lookup(snapshot, namespace, name),
-            after=after,
-            upto=LAST,
-            limit=limit,
-            bytes_max=self.settings.poll_bytes_max,
-            now_ms=self.now_ms(),
-        )
 
     @property
     def waiting(self) -> int:

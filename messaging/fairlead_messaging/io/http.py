@@ -17,6 +17,11 @@ BROKER = web.AppKey("broker", Broker)
 METRICS = web.AppKey("metrics", Metrics)
 
 JSON = "application/json"
+NEXT_POSITION = "Fairlead-Next-Position"
+GENERATION = "Fairlead-Generation"
+STABLE_POSITION = "Fairlead-Stable-Position"
+OLDEST_POSITION = "Fairlead-Oldest-Position"
+SERVICE = "Fairlead-Service"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

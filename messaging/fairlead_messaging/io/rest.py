@@ -6,8 +6,8 @@ from aiohttp import web
 
 from fairlead_messaging import bodies, topics
 from fairlead_messaging.commands import CreateTopic, DeleteTopic, UpdateTopic
-from fairlead_messaging.io import rest_messages
-from fairlead_messaging.io.broker import Broker
+from fairlead_messaging.io import rest_bulk, rest_messages
+from fairlead_messaging.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.io.http import BROKER, METRICS, body, errors_as_json, json_response
 from fairlead_messaging.io.metrics import Metrics
 from fairlead_messaging.topic import parse_properties
@@ -22,6 +22,10 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app[METRICS] = metrics
     app.router.add_post(TOPIC + "/publish", rest_messages.publish)
     app.router.add_post(TOPIC + "/poll", rest_messages.poll)
+    app.router.add_post(TOPIC + "/plan", rest_bulk.plan)
+    app.router.add_get(TOPIC + "/offsets", rest_bulk.offsets)
+    app.router.add_put(TOPIC + "/readers/{reader}", rest_bulk.note_reader)
+    app.router.add_get(TOPIC + "/readers", rest_bulk.list_readers)
     app.router.add_put(TOPIC, create_topic)
     app.router.add_get(TOPIC, get_topic)
     app.router.add_delete(TOPIC, delete_topic)
@@ -90,7 +94,7 @@ async def healthz(request: web.Request) -> web.Response:
 
 async def readyz(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
-    await broker.read(lambda snapshot: snapshot.get(b""))
+    await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE))
     if broker.closing:
         return json_response({"status": "stopping"}, status=503)
     return json_response({"status": "ready", "service": broker.service_id})

@@ -6,12 +6,13 @@ import time
 
 from aiohttp import web
 
-from fairlead_messaging import bodies
+from fairlead_messaging import arrow, bodies, reader, topics
 from fairlead_messaging.commands import Publish, Published
 from fairlead_messaging.errors import Refused
-from fairlead_messaging.io.http import BROKER, JSON, METRICS, body, check_content_type
-
-NEXT_POSITION = "Fairlead-Next-Position"
+from fairlead_messaging.io import rest_bulk
+from fairlead_messaging.io.http import BROKER, JSON, METRICS, NEXT_POSITION, body, check_content_type
+from fairlead_messaging.kv import Snapshot
+from fairlead_messaging.reader import Page
 
 
 async def publish(request: web.Request) -> web.Response:
@@ -44,16 +45,27 @@ async def poll(request: web.Request) -> web.Response:
     broker, metrics = request.app[BROKER], request.app[METRICS]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
+    if arrow.CONTENT_TYPE in request.headers.get("Accept", ""):
+        return await rest_bulk.poll(request)
     check_content_type(request, JSON)
-    raw = await body(request)
-    asked = bodies.decode(raw or b"{}", bodies.PollBody)
-    page = await broker.poll(
-        namespace,
-        name,
-        after=bodies.start(asked),
-        limit=bodies.limit(asked.limit, broker.settings.poll_limit_max),
-        wait_ms=bodies.wait_ms(asked.wait_ms),
-    )
+    asked = bodies.decode(await body(request) or b"{}", bodies.PollBody)
+    after = bodies.start(asked)
+    limit = bodies.limit(asked.limit, broker.settings.poll_limit_max)
+
+    def look(snapshot: Snapshot) -> Page:
+        nonlocal after
+        page = reader.read(
+            snapshot,
+            topics.lookup(snapshot, namespace, name),
+            after=after,
+            limit=limit,
+            bytes_max=broker.settings.poll_bytes_max,
+            now_ms=broker.now_ms(),
+        )
+        after = page.next_position
+        return page
+
+    page = await broker.read_until((namespace, name), look, lambda page: bool(page.ids), bodies.wait_ms(asked.wait_ms))
     metrics.polled.labels(f"{namespace}/{name}").inc(len(page.ids))
     metrics.poll_seconds.observe(time.perf_counter() - started)
     return web.Response(

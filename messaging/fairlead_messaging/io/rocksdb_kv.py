@@ -1,7 +1,7 @@
 """RocksDB behind the ordered key-value port.
 
 Every batch is one WriteBatch with a synced write-ahead log, so ``apply`` returns only after the disk has
-it; readers see a batch only after that.  Snapshots and iterators are native and released on close.
+it; readers see a batch only after that.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RocksKV:
 
     def snapshot(self) -> RocksSnapshot:
         with _storage_errors("read"):
-            return RocksSnapshot(self._db.snapshot())
+            return RocksSnapshot(self._db.iter())
 
     def compact(self, low: bytes, high: bytes) -> None:
         with _storage_errors("compact"):
@@ -80,42 +80,60 @@ class RocksKV:
 
 
 class RocksSnapshot:
-    """A native snapshot; dropping the last reference releases it."""
+    """One native iterator: it sees the store as it was when it was made.
+
+    The binding's own snapshot objects do not isolate their iterators from later writes (rocksdict 0.3.29), a
+    single iterator does.  So every answer comes from this one; a scan whose place was taken by another seeks back.
+    """
 
     def __init__(self, native: Any) -> None:
         self._native = native
+        self._moves = 0
 
     def _source(self) -> Any:
         if self._native is None:
             raise StorageError("the snapshot is closed")
+        self._moves += 1
         return self._native
 
     def get(self, key: bytes) -> bytes | None:
-        # The native get raises one and the same exception for "absent" and "broken"; an iterator tells them apart.
-        for _, value in self.scan(key, key + b"\x00"):
-            return value
-        return None
+        rows = self._source()
+        with _storage_errors("read"):
+            rows.seek(key)
+            if rows.valid() and rows.key() == key:
+                found: bytes = rows.value()
+                return found
+            rows.status()
+            return None
 
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        native = self._source()
-        if low >= high:
-            return
-        bounded = rocksdict.ReadOptions()
-        bounded.set_iterate_upper_bound(high)
+        rows = self._source()
+        mine = self._moves
         with _storage_errors("read"):
-            yield from native.items(from_key=low, read_opt=bounded)
+            rows.seek(low)
+            while rows.valid():
+                key = rows.key()
+                if key >= high:
+                    return
+                yield key, rows.value()
+                if self._moves == mine:
+                    rows.next()
+                else:
+                    rows = self._source()
+                    mine = self._moves
+                    rows.seek(key + b"\x00")
+            rows.status()
 
     def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
-        native = self._source()
-        if low >= high:
-            return None
-        bounded = rocksdict.ReadOptions()
-        bounded.set_iterate_lower_bound(low)
-        bounded.set_iterate_upper_bound(high)
+        rows = self._source()
         with _storage_errors("read"):
-            rows = native.iter(bounded)
-            rows.seek_to_last()
-            return (rows.key(), rows.value()) if rows.valid() else None
+            rows.seek_for_prev(high)
+            if rows.valid() and rows.key() >= high:
+                rows.prev()
+            if rows.valid() and rows.key() >= low:
+                return rows.key(), rows.value()
+            rows.status()
+            return None
 
     def close(self) -> None:
         self._native = None

@@ -1,0 +1,193 @@
+"""Bulk readers: Arrow pages, plans of ranges, offsets by time, reader positions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+
+from aiohttp import web
+
+from fairlead_messaging import arrow, bodies, bulk, reader, readers, topics
+from fairlead_messaging.bulk import Plan, shown
+from fairlead_messaging.commands import NoteReader
+from fairlead_messaging.errors import Refused
+from fairlead_messaging.io.http import (
+    BROKER,
+    GENERATION,
+    JSON,
+    METRICS,
+    NEXT_POSITION,
+    OLDEST_POSITION,
+    SERVICE,
+    STABLE_POSITION,
+    body,
+    check_content_type,
+    json_response,
+)
+from fairlead_messaging.kv import Snapshot
+from fairlead_messaging.message_id import FIRST, LAST, TIMESTAMP_MAX, before_time
+from fairlead_messaging.topic import Topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """Where the topic stood in the snapshot that answered."""
+
+    topic: Topic
+    stable: bytes
+    oldest: bytes
+
+
+def _standing(request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int) -> _Standing:
+    topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
+    bulk.check_generation(topic, generation)
+    return _Standing(
+        topic=topic,
+        stable=bulk.stable(snapshot, topic, None),
+        oldest=bulk.oldest(snapshot, topic, now_ms),
+    )
+
+
+async def poll(request: web.Request) -> web.Response:
+    """One Arrow page: after < id ≤ upto, never past the stable position unless ``isolation`` is ``none``."""
+    started = time.perf_counter()
+    broker, metrics = request.app[BROKER], request.app[METRICS]
+    check_content_type(request, JSON)
+    asked = bodies.decode(await body(request) or b"{}", bodies.BulkPollBody)
+    after, upto = bodies.bound(asked.after, FIRST), bodies.bound(asked.upto, LAST)
+    limit_rows = bodies.limit(asked.limit_rows, bodies.LIMIT_MAX)
+    limit_bytes = bodies.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
+    now_ms = broker.now_ms()
+
+    def look(snapshot: Snapshot) -> tuple[_Standing, int, bytes, memoryview]:
+        standing = _standing(request, snapshot, asked.generation, now_ms)
+        bulk.check_start(snapshot, standing.topic, after, now_ms)
+        end = min(upto, standing.stable) if asked.isolation == "read_committed" else upto
+        page = reader.read(
+            snapshot,
+            standing.topic,
+            after=after,
+            upto=end,
+            limit=limit_rows,
+            bytes_max=limit_bytes,
+            now_ms=now_ms,
+        )
+        if page.complete and end != LAST:
+            page.next_position = max(page.next_position, end)
+        return standing, len(page.ids), page.next_position, arrow.encode(page)
+
+    standing, count, next_position, encoded = await broker.read(look)
+    topic = standing.topic
+    metrics.polled.labels(f"{topic.namespace}/{topic.name}").inc(count)
+    metrics.poll_seconds.observe(time.perf_counter() - started)
+    return web.Response(
+        body=encoded,
+        content_type=arrow.CONTENT_TYPE,
+        headers={
+            NEXT_POSITION: shown(next_position),
+            GENERATION: str(topic.generation),
+            STABLE_POSITION: shown(standing.stable),
+            OLDEST_POSITION: shown(standing.oldest),
+            SERVICE: broker.service_id,
+        },
+    )
+
+
+async def plan(request: web.Request) -> web.Response:
+    """What to read next, split into ranges; waits ``wait_ms`` for something to read."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    check_content_type(request, JSON)
+    asked = bodies.decode(await body(request) or b"{}", bodies.PlanBody)
+    after, upto = bodies.bound(asked.after, FIRST), bodies.bound(asked.upto, LAST)
+    limit_rows = bodies.limit(asked.limit_rows, bodies.LIMIT_MAX)
+    limit_bytes = bodies.limit(asked.limit_bytes, 2**62) if asked.limit_bytes is not None else 2**62
+    splits = bodies.splits(asked.splits)
+
+    def look(snapshot: Snapshot) -> tuple[_Standing, Plan]:
+        now_ms = broker.now_ms()
+        standing = _standing(request, snapshot, asked.generation, now_ms)
+        bulk.check_start(snapshot, standing.topic, after, now_ms)
+        return standing, bulk.plan(
+            snapshot,
+            standing.topic,
+            after=after,
+            upto=min(upto, standing.stable),
+            limit_rows=limit_rows,
+            limit_bytes=limit_bytes,
+            splits=splits,
+            now_ms=now_ms,
+        )
+
+    standing, found = await broker.read_until(
+        (namespace, name), look, lambda answer: answer[1].rows > 0, bodies.wait_ms(asked.wait_ms)
+    )
+    return json_response(
+        {
+            "service": broker.service_id,
+            "generation": standing.topic.generation,
+            "oldest": shown(standing.oldest),
+            "stable": shown(standing.stable),
+            "upto": shown(found.upto),
+            "rows": found.rows,
+            "bytes": found.size,
+            "ranges": [
+                {"after": shown(each.after), "upto": shown(each.upto), "rows": each.rows, "bytes": each.size}
+                for each in found.ranges
+            ],
+            "held_by": None,
+            "held_since": None,
+        }
+    )
+
+
+async def offsets(request: web.Request) -> web.Response:
+    """``ts=`` a time in milliseconds, ``earliest`` or ``latest`` → an exclusive start position."""
+    broker = request.app[BROKER]
+    asked = request.query.get("ts", "")
+    if asked not in ("earliest", "latest") and not (asked.isdecimal() and int(asked) <= TIMESTAMP_MAX):
+        raise Refused("ts must be milliseconds since 1970, earliest or latest", code="bad_time")
+
+    def look(snapshot: Snapshot) -> tuple[_Standing, bytes]:
+        standing = _standing(request, snapshot, None, broker.now_ms())
+        if asked == "earliest":
+            return standing, standing.oldest
+        if asked == "latest":
+            return standing, standing.stable
+        return standing, max(before_time(int(asked)), standing.oldest)
+
+    standing, position = await broker.read(look)
+    return json_response(
+        {
+            "service": broker.service_id,
+            "generation": standing.topic.generation,
+            "position": shown(position),
+            "stable": shown(standing.stable),
+            "oldest": shown(standing.oldest),
+        }
+    )
+
+
+async def note_reader(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    check_content_type(request, JSON)
+    asked = bodies.decode(await body(request), bodies.ReaderBody)
+    await broker.change(
+        NoteReader(
+            namespace=request.match_info["namespace"],
+            name=request.match_info["topic"],
+            reader=request.match_info["reader"],
+            position=bodies.bound(asked.position, FIRST),
+            generation=asked.generation,
+        )
+    )
+    return web.Response()
+
+
+async def list_readers(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    found = await broker.read(
+        lambda snapshot: readers.every(snapshot, topics.lookup(snapshot, namespace, name), broker.now_ms())
+    )
+    return json_response([asdict(each) for each in found])

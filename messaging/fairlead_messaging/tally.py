@@ -1,0 +1,139 @@
+"""How many messages and bytes a topic has ever held, so that counting a stretch needs no scan.
+
+Every ``MARK_ROWS`` messages or ``MARK_BYTES`` bytes the running total is written beside the row it counts
+up to (inclusive).  A stretch is then the difference of two totals, exact but for one short scan at each end.
+Totals count what was stored: rolled-back messages and those past their own time to live are among them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairlead_messaging import keys, rows
+from fairlead_messaging.kv import Snapshot
+from fairlead_messaging.message_id import LAST, POSITION_BYTES, Position, decode_position
+from fairlead_messaging.topic import Topic
+
+MARK_ROWS = 1024
+MARK_BYTES = 1024 * 1024
+NUMBER_BYTES = 8
+
+
+class Tally(NamedTuple):
+    """A running total."""
+
+    rows: int = 0
+    size: int = 0
+
+    def plus(self, count: int, size: int) -> Tally:
+        return Tally(self.rows + count, self.size + size)
+
+    def minus(self, other: Tally) -> Tally:
+        return Tally(max(0, self.rows - other.rows), max(0, self.size - other.size))
+
+    def reaches_mark(self, marked: Tally) -> bool:
+        return self.rows - marked.rows >= MARK_ROWS or self.size - marked.size >= MARK_BYTES
+
+    def encode(self) -> bytes:
+        return self.rows.to_bytes(NUMBER_BYTES, "big") + self.size.to_bytes(NUMBER_BYTES, "big")
+
+
+def decode(raw: bytes) -> Tally:
+    return Tally(int.from_bytes(raw[:NUMBER_BYTES], "big"), int.from_bytes(raw[NUMBER_BYTES : 2 * NUMBER_BYTES], "big"))
+
+
+class High(NamedTuple):
+    """Written with every batch: the last position given out, and the total of the present generation."""
+
+    position: Position
+    generation: int
+    total: Tally
+
+    def encode(self) -> bytes:
+        return self.position.encode() + self.generation.to_bytes(4, "big") + self.total.encode()
+
+
+def decode_high(raw: bytes) -> High:
+    return High(
+        decode_position(raw),
+        int.from_bytes(raw[POSITION_BYTES : POSITION_BYTES + 4], "big"),
+        decode(raw[POSITION_BYTES + 4 :]),
+    )
+
+
+def weigh(snapshot: Snapshot, topic: Topic, value: bytes) -> Tally:
+    """What one message row adds: itself, or the payload rows it refers to."""
+    row = rows.decode(value)
+    if not row.is_reference:
+        return Tally(1, len(row.payload))
+    first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
+    prefix = keys.payloads(topic, abs(row.pointer))
+    total = Tally()
+    for _, stored in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
+        total = total.plus(1, len(rows.decode(stored).payload))
+    return total
+
+
+def last_mark(snapshot: Snapshot, topic: Topic, position: bytes) -> tuple[bytes, Tally]:
+    """The last mark at or below a position (10 bytes), and its total; the beginning when there is none."""
+    prefix = keys.table(keys.MARK, topic)
+    found = snapshot.last_below(prefix, prefix + position + b"\x00")
+    return (found[0][-POSITION_BYTES:], decode(found[1])) if found else (bytes(POSITION_BYTES), Tally())
+
+
+def upto(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally:
+    """The total of all rows whose position is at or below the id's."""
+    position = message_id[:POSITION_BYTES]
+    marked, total = last_mark(snapshot, topic, position)
+    prefix = keys.table(keys.MESSAGE, topic)
+    for _, value in snapshot.scan(prefix + marked + b"\x00", prefix + position + b"\x00"):
+        total = total.plus(*weigh(snapshot, topic, value))
+    return total
+
+
+def everything(snapshot: Snapshot, topic: Topic) -> Tally:
+    """The total of this generation."""
+    raw = snapshot.get(keys.high(topic))
+    if raw is None:
+        return Tally()
+    high = decode_high(raw)
+    return high.total if high.generation == topic.generation else Tally()
+
+
+def furthest(
+    snapshot: Snapshot, topic: Topic, after: bytes, upto_id: bytes, count: int, size: int
+) -> tuple[bytes, Tally]:
+    """The furthest id within after < id ≤ upto such that the stretch has at most ``count`` messages and ``size`` bytes.
+
+    At least one row is taken.  Returns the id (``after`` when the stretch is empty) and what the stretch holds.
+    """
+    prefix, marks = keys.table(keys.MESSAGE, topic), keys.table(keys.MARK, topic)
+    end = prefix + upto_id[:POSITION_BYTES] + b"\x00"
+    reached, taken = after, Tally()
+
+    def walk(low: bytes, high: bytes) -> bool:
+        """Row by row; False once the next row would be too much."""
+        nonlocal reached, taken
+        for key, value in snapshot.scan(low, high):
+            if key[-POSITION_BYTES:] == after[:POSITION_BYTES] and not rows.decode(value).is_reference:
+                continue
+            grown = taken.plus(*weigh(snapshot, topic, value))
+            if taken.rows and (grown.rows > count or grown.size > size):
+                return False
+            reached, taken = key[-POSITION_BYTES:] + LAST[POSITION_BYTES:], grown
+        return True
+
+    at, at_total = None, Tally()
+    for key, raw in snapshot.scan(marks + after[:POSITION_BYTES], marks + upto_id[:POSITION_BYTES] + b"\x00"):
+        position, total = key[-POSITION_BYTES:], decode(raw)
+        if at is None:
+            if not walk(prefix + after[:POSITION_BYTES], prefix + position + b"\x00"):
+                return min(reached, upto_id), taken
+        else:
+            grown = taken.plus(*total.minus(at_total))
+            if grown.rows > count or grown.size > size:
+                break
+            reached, taken = position + LAST[POSITION_BYTES:], grown
+        at, at_total = position, total
+    walk(prefix + at + b"\x00" if at is not None else prefix + after[:POSITION_BYTES], end)
+    return min(reached, upto_id), taken
