@@ -156,11 +156,11 @@ class Cluster(Kubernetes):
         return running
 
     def _await(self, running: Running, what: str, condition: Callable[[], bool]) -> None:
-        def ready_or_dead() -> bool:
-            return not running.alive or condition()
+        def ready() -> bool:
+            running.require_alive()
+            return condition()
 
-        wait_until(what, ready_or_dead, seconds=READY_SECONDS, describe=running.tail)
-        running.require_alive()
+        wait_until(what, ready, seconds=READY_SECONDS, describe=running.tail)
 
     def _start_etcd(self) -> None:
         client, peer = (f"http://{HOST}:{port}" for port in self._etcd_ports)

@@ -41,7 +41,8 @@ def wait_until(
     """Ask `condition` until its answer is true and return it; raise Unmet after `seconds`.
 
     A condition may raise OSError or AssertionError while things come up: that counts as "not yet" and is told on
-    failure. `describe` adds the state worth reading, for example a log's tail.
+    failure; Unmet (for example of `require_alive`) ends the wait at once. `describe` adds the state worth reading, for
+    example a log's tail.
     """
     deadline = time.monotonic() + seconds
     seen = "it answered nothing"
@@ -51,6 +52,8 @@ def wait_until(
             if answer:
                 return answer
             seen = f"it answered {answer!r}"
+        except Unmet:
+            raise
         except (OSError, AssertionError) as error:
             seen = f"{type(error).__name__}: {error}"
         if time.monotonic() >= deadline:

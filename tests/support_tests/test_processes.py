@@ -28,6 +28,14 @@ def test_a_condition_may_fail_while_things_come_up() -> None:
     assert wait_until("it answers", ask, seconds=5, every=0.001) == "here"
 
 
+def test_an_end_by_itself_ends_the_wait_at_once(tmp_path: Path) -> None:
+    """Nobody waits a minute for a program that has already given up."""
+    running = start("sinker", [sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "sinker.log")
+    running.process.wait(20)
+    with pytest.raises(Unmet, match="sinker ended by itself"):
+        wait_until("it is ready", running.require_alive, seconds=100)
+
+
 def test_free_ports_are_all_different() -> None:
     """Three at once never collide with each other."""
     assert len(set(free_ports(20))) == 20

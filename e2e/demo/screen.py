@@ -1,0 +1,97 @@
+"""What the demo says while it happens: chapters, facts and waits, in colour on a terminal and plain elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from rich.console import Console
+from rich.table import Table
+from tests.support.processes import wait_until
+
+T = TypeVar("T")
+
+PLAIN_PROGRESS_SECONDS = 10.0
+PLAIN_WIDTH = 160
+
+
+class Screen:
+    """One run's voice; every line carries the seconds since it began."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        if not self._console.is_terminal:
+            self._console = Console(highlight=False, width=PLAIN_WIDTH)
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.monotonic() - self._started
+
+    def chapter(self, title: str) -> None:
+        """A new part of the story."""
+        self._console.print()
+        self._console.rule(f"[bold]{title}[/bold]", align="left", characters="─")
+
+    def say(self, text: str) -> None:
+        """One thing that happened."""
+        self._console.print(f"[dim]{self.seconds:6.1f} s[/dim]  {text}", soft_wrap=True)
+
+    def fail(self, text: str) -> None:
+        """Why it did not work; printed as it is, since logs hold brackets of their own."""
+        self._console.print(text, markup=False, soft_wrap=True, style="red")
+
+    def quote(self, text: str) -> None:
+        """Output of a tool, as it is."""
+        for line in text.rstrip().splitlines():
+            self._console.print(f"          {line}", markup=False, soft_wrap=True)
+
+    def last(self, text: str) -> None:
+        """The final line: bare, for people and scripts."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def table(self, title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+        """Figures in columns; the first column is text, the others numbers."""
+        table = Table(title=title, title_justify="left", title_style="bold")
+        for number, name in enumerate(head):
+            table.add_column(name, justify="left" if number == 0 else "right")
+        for line in lines:
+            table.add_row(*line)
+        self._console.print(table)
+
+    def wait(
+        self,
+        what: str,
+        condition: Callable[[], T],
+        *,
+        seconds: float,
+        every: float = 0.2,
+        progress: Callable[[], str] = lambda: "",
+        describe: Callable[[], str] = lambda: "",
+    ) -> T:
+        """Wait for a condition with a deadline, showing that and how it goes on; returns its true answer."""
+        started = time.monotonic()
+        told = started
+
+        def text() -> str:
+            return f"waiting: {what} ({time.monotonic() - started:.0f} s of at most {seconds:g}) {progress()}"
+
+        if self._console.is_terminal:
+            with self._console.status(text()) as status:
+
+                def ask() -> T:
+                    status.update(text())
+                    return condition()
+
+                return wait_until(what, ask, seconds=seconds, every=every, describe=describe)
+
+        def ask_plainly() -> T:
+            nonlocal told
+            if time.monotonic() - told >= PLAIN_PROGRESS_SECONDS:
+                told = time.monotonic()
+                self.say(text())
+            return condition()
+
+        return wait_until(what, ask_plainly, seconds=seconds, every=every, describe=describe)

@@ -1,0 +1,277 @@
+"""The programs of the demo, started from the installed package the way a user starts them.
+
+    kube-apiserver ◄── hub ◄── link 1..3 ◄── edge-1..3
+                        └──► messaging ◄── ingest ──► Delta table
+
+Everything is plain and on loopback (`security = "insecure"`); state, configuration and logs lie in one folder.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from e2e.demo.edge import HOST, Edge
+from e2e.demo.record import Record
+from e2e.demo.screen import Screen
+from tests.support.cluster import Cluster
+from tests.support.kubernetes import Kubernetes
+from tests.support.processes import Running, Unmet, free_ports, start
+
+ROOT = Path(__file__).resolve().parents[2]
+FAIRLEAD = Path(sys.executable).parent / "fairlead"
+NODES = ("edge-1", "edge-2", "edge-3")
+TOPICS = ("harbour/telemetry", "harbour/alarms")
+READY_SECONDS = 60.0
+HUB_BACK_SECONDS = 15.0
+INGEST_ONCE_SECONDS = 240.0
+JAVA_LEAST = 17
+
+
+class Missing(Exception):
+    """A tool that is not there; the text is one sentence with what to install."""
+
+
+def require_java() -> None:
+    """Raise Missing when there is no Java that Spark can use."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    remedy = f"install a Java {JAVA_LEAST} runtime (Debian: apt-get install openjdk-{JAVA_LEAST}-jre-headless)"
+    if java is None or not os.access(java, os.X_OK):
+        raise Missing(f"needs Java for Spark and found none; {remedy} or set JAVA_HOME")
+    asked = subprocess.run([java, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    version = asked.stderr.split('"')[1] if '"' in asked.stderr else ""
+    major = version.split(".")[0]
+    if not major.isdigit() or int(major) < JAVA_LEAST:
+        raise Missing(f"needs Java {JAVA_LEAST} or newer for Spark, found {version or 'something else'}; {remedy}")
+
+
+def toml(values: Mapping[str, object]) -> str:
+    """A flat TOML document: text, numbers, lists of text."""
+    lines: list[str] = []
+    for key, value in values.items():
+        if isinstance(value, list | tuple):
+            text = "[" + ", ".join(f'"{each}"' for each in value) + "]"
+        elif isinstance(value, int | float):
+            text = str(value)
+        else:
+            text = f'"{value}"'
+        lines.append(f"{key} = {text}\n")
+    return "".join(lines)
+
+
+class Stack:
+    """Everything that runs; `stop()` ends it all, in the order in which it hurts least."""
+
+    def __init__(self, folder: Path, kubeconfig: Path | None, *, outlive: bool, screen: Screen) -> None:
+        """`kubeconfig` is the user's cluster, None for one of our own; `outlive` leaves things up at our end."""
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.table = folder / "table"
+        self.running: dict[str, Running] = {}
+        self.record = Record(folder / "running.json")
+        self._outlive = outlive
+        self._screen = screen
+        self._cluster = None if kubeconfig else Cluster(folder / "cluster", outlive=outlive, on_change=self._note)
+        self.kubernetes: Kubernetes = self._cluster or Kubernetes(kubeconfig or Path())
+        ports = free_ports(5 + 2 * len(NODES))
+        self._messaging, self._hub_link, self._hub_http, self._ingest_once, self._ingest = ports[:5]
+        self._links = dict(zip(NODES, ports[5 : 5 + len(NODES)], strict=True))
+        self.edges = {
+            name: Edge(name=name, port=port, token=folder / name / "token")
+            for name, port in zip(NODES, ports[5 + len(NODES) :], strict=True)
+        }
+
+    # --- what runs
+
+    def start_cluster(self) -> None:
+        """Bring up our own control plane; a cluster of the user's is there already."""
+        if self._cluster is not None:
+            self._cluster.start()
+
+    def start_messaging(self) -> None:
+        """The topics."""
+        self._program(
+            "messaging",
+            self._messaging,
+            {"http_listen": f"{HOST}:{self._messaging}", "data_dir": self.folder / "messaging", "security": "insecure"},
+        )
+
+    def start_hub(self, seconds: float = READY_SECONDS) -> None:
+        """The hub; ready within `seconds`."""
+        self._program(
+            "hub",
+            self._hub_http,
+            {
+                "kubeconfig": self.kubernetes.kubeconfig,
+                "listen": f"{HOST}:{self._hub_link}",
+                "http_listen": f"{HOST}:{self._hub_http}",
+                "messaging_url": f"http://{HOST}:{self._messaging}",
+                "security": "insecure",
+            },
+            seconds,
+        )
+
+    def start_edge(self, node: str) -> None:
+        """One node's agent."""
+        self._program(
+            "edge",
+            self.edges[node].port,
+            {
+                "node": node,
+                "hub_url": f"ws://{HOST}:{self._links[node]}",
+                "data_dir": self.folder / node,
+                "http_listen": f"{HOST}:{self.edges[node].port}",
+                "security": "insecure",
+            },
+            name=node,
+        )
+
+    def join_link(self, node: str) -> None:
+        """Let the node's link carry."""
+        name = f"link-{node}"
+        command = [sys.executable, "-m", "e2e.demo.proxy", str(self._links[node]), str(self._hub_link)]
+        running = self._start(name, command, folder=ROOT)
+        self._screen.wait(f"{name} carries", lambda: "->" in running.log.read_text(), seconds=20, describe=running.tail)
+
+    def cut_link(self, node: str) -> None:
+        """Break what the link carries, and refuse what is tried."""
+        self.running.pop(f"link-{node}").kill()
+
+    def ingest_once(self) -> float:
+        """Run ingest over what is there now, to its end; returns the seconds it took."""
+        started = self._screen.seconds
+        running = self._start_ingest("ingest-once", "available-now", self._ingest_once)
+        self._screen.wait(
+            "ingest writes what there is and ends", lambda: not running.alive, seconds=INGEST_ONCE_SECONDS,
+            every=0.5, describe=running.tail,
+        )  # fmt: skip
+        if running.process.returncode != 0:
+            raise Unmet(f"ingest with trigger available-now must exit 0\n{running.tail()}")
+        del self.running["ingest-once"]
+        return self._screen.seconds - started
+
+    def start_ingest(self) -> None:
+        """Keep ingest running with a trigger of one second."""
+        running = self._start_ingest("ingest", 1, self._ingest)
+        self._ready("ingest", self._ingest, running, READY_SECONDS * 2)
+
+    def kill(self, name: str) -> None:
+        """kill -9."""
+        self.running.pop(name).kill()
+
+    def stop_politely(self, name: str) -> int:
+        """SIGTERM; returns the exit code."""
+        code = self.running.pop(name).stop()
+        self._note()
+        return code
+
+    def stop(self) -> None:
+        """End everything that was started here."""
+        for name in reversed(list(self.running)):
+            self.running.pop(name).kill()
+        if self._cluster is not None:
+            self._cluster.stop()
+        self.record.path.unlink(missing_ok=True)
+
+    # --- what it tells
+
+    def metric(self, name: str, metric: str) -> float:
+        """The sum of one Prometheus metric's samples in a program's /metrics, over all labels; 0 when absent."""
+        port = {"hub": self._hub_http, "messaging": self._messaging, "ingest": self._ingest}.get(name)
+        text = get_text(port if port is not None else self.edges[name].port, "/metrics")
+        total = 0.0
+        for line in text.splitlines():
+            if line.split("{")[0].split(" ")[0] == metric:
+                total += float(line.rsplit(" ", 1)[1])
+        return total
+
+    def tail(self, name: str) -> str:
+        """The end of a program's log."""
+        running = self.running.get(name)
+        return running.tail() if running else f"--- {name} is not running"
+
+    def tails(self) -> str:
+        """The ends of the logs of everything that has ended by itself, or of all when nothing has."""
+        ended = [running for running in self.running.values() if not running.alive]
+        return "\n".join(running.tail(10) for running in ended or self.running.values())
+
+    def addresses(self) -> list[tuple[str, str]]:
+        """Who serves where, for people who look around."""
+        return [
+            ("kubectl", f"export KUBECONFIG={self.kubernetes.kubeconfig}"),
+            ("hub", f"http://{HOST}:{self._hub_http}/metrics"),
+            ("messaging", f"http://{HOST}:{self._messaging}/v1/namespaces/harbour/topics"),
+            *((name, f"http://{HOST}:{edge.port}/v1/status") for name, edge in self.edges.items()),
+            ("table", str(self.table)),
+            ("logs", str(self.logs)),
+        ]
+
+    # --- starting
+
+    def _start_ingest(self, name: str, trigger: str | int, port: int) -> Running:
+        settings = {
+            "messaging_url": f"http://{HOST}:{self._messaging}",
+            "topics": TOPICS,
+            "table": self.table,
+            "checkpoint": self.folder / "checkpoint",
+            "trigger": trigger,
+            "security": "insecure",
+            "http_listen": f"{HOST}:{port}",
+        }
+        return self._start(name, [str(FAIRLEAD), "ingest", "run", "--config", str(self._write(name, settings))])
+
+    def _program(
+        self, room: str, port: int, settings: Mapping[str, object], seconds: float = READY_SECONDS, name: str = ""
+    ) -> None:
+        name = name or room
+        command = [str(FAIRLEAD), room, "run", "--config", str(self._write(name, settings))]
+        self._ready(name, port, self._start(name, command), seconds)
+
+    def _write(self, name: str, settings: Mapping[str, object]) -> Path:
+        path = self.folder / f"{name}.toml"
+        path.write_text(toml(settings))
+        return path
+
+    def _start(self, name: str, command: list[str], folder: Path | None = None) -> Running:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("FAIRLEAD_")}
+        # The environment's proxies are for the world outside, never for loopback.
+        environ = {**kept, "NO_PROXY": f"{HOST},localhost", "no_proxy": f"{HOST},localhost"}
+        log = self.logs / f"{name}.log"
+        running = start(name, command, log, environ=environ, folder=folder or self.folder, outlive=self._outlive)
+        self.running[name] = running
+        self._note()
+        return running
+
+    def _ready(self, name: str, port: int, running: Running, seconds: float) -> None:
+        def ready() -> bool:
+            running.require_alive()
+            return get_text(port, "/readyz") != ""
+
+        self._screen.wait(f"{name} is ready", ready, seconds=seconds, every=0.1, describe=running.tail)
+
+    def _note(self) -> None:
+        pids = {name: running.pid for name, running in self.running.items()}
+        if self._cluster is not None:
+            pids = {name: running.pid for name, running in self._cluster.running.items()} | pids
+        self.record.write(pids)
+
+
+def get_text(port: int, path: str) -> str:
+    """GET from loopback; raises AssertionError on any status but 200, OSError when nobody answers."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=5)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"port {port} broke off: {error!r}") from error
+    finally:
+        connection.close()
+    assert answer.status == http.client.OK, f"GET {path} on port {port}: {answer.status} {text[:300]}"
+    return text or "ok"
