@@ -1,1 +1,1 @@
-"""Acts: everything that touches disk, net, clock or cluster."""
+"""Where ingest touches Spark, the messaging service, the table's files and its own health port."""

@@ -1,0 +1,192 @@
+"""The ingest program: settings, Spark, one query for each pipeline, until told to stop or all is in.
+
+Exit status: 0 stopped or done; 1 stopped because someone has to look (the last log line says why, by code);
+2 cannot start as configured.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairlead_ingest import errors
+from fairlead_ingest.settings import PORT_DEFAULT, Settings
+from fairlead_wire.errors import LocalError
+from fairlead_wire.io import logs
+from fairlead_wire.io import settings as settings_file
+
+if TYPE_CHECKING:
+    from fairlead_ingest.io.health import HealthServer
+    from fairlead_ingest.io.job import Job
+
+log = logs.get("ingest.app")
+ROOM = "ingest"
+RETRY_SECONDS_FIRST = 1.0
+RETRY_SECONDS_MAX = 15.0
+# Failures without a code (a killed worker, say) are tried again this often in a row without a batch in between.
+UNKNOWN_FAILURES_MAX = 5
+_LOOK_SECONDS = 0.2
+
+
+def run(config: Path | None) -> int:
+    """Run the job described by ``config`` and the environment; the exit status."""
+    try:
+        settings = settings_file.load(ROOM, Settings, config, os.environ)
+    except settings_file.SettingsError as error:
+        print(f"fairlead ingest: {error}", file=sys.stderr)
+        return settings_file.EXIT_STATUS
+    logs.configure(ROOM, settings.log_level)
+    try:
+        # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
+        from fairlead_ingest.io import session
+
+        session.require_java(os.environ)
+    except LocalError as error:
+        print(f"fairlead ingest: {error}", file=sys.stderr)
+        return settings_file.EXIT_STATUS
+    except ImportError as error:
+        print(f"fairlead ingest: {error}; install fairlead[ingest]", file=sys.stderr)
+        return settings_file.EXIT_STATUS
+    return _Program(settings).run()
+
+
+class _Program:
+    def __init__(self, settings: Settings) -> None:
+        from fairlead_ingest.io.health import Health
+        from fairlead_ingest.io.metrics import Metrics
+
+        self._settings = settings
+        self._stop = threading.Event()
+        self._health = Health(waiting={job.name: "starting" for job in settings.jobs()})
+        self._metrics = Metrics()
+
+    def run(self) -> int:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stop.set())
+        server = self._serve()
+        if server is None:
+            return settings_file.EXIT_STATUS
+        try:
+            return self._drive()
+        except errors.Stop as error:
+            log.error("stopped", code=error.code, reason=str(error))
+            return 1
+        except (Py4JError, ConnectionError) as error:
+            if self._stop.is_set():
+                # A signal to the whole process group took the JVM first; its checkpoint is whole at any moment.
+                return 0
+            log.error("spark_died", reason=str(error).splitlines()[0] if str(error) else type(error).__name__)
+            return 1
+        finally:
+            server.close()
+
+    def _drive(self) -> int:
+        from fairlead_ingest.io import session
+        from fairlead_ingest.io.job import Job
+
+        settings = self._settings
+        log.info("starting", master=settings.spark.master, pipelines=[job.name for job in settings.jobs()])
+        spark = session.start(
+            master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
+        )
+        drivers = [_Driver(Job(spark, settings, pipeline, self._metrics)) for pipeline in settings.jobs()]
+        try:
+            while not self._stop.is_set():
+                for driver in drivers:
+                    driver.step(time.monotonic())
+                    self._tell(driver)
+                if all(driver.is_done for driver in drivers):
+                    log.info("all_committed")
+                    return 0
+                self._stop.wait(_LOOK_SECONDS)
+            log.info("draining")
+            return 0
+        finally:
+            for driver in drivers:
+                driver.job.finish()
+            spark.stop()
+
+    def _tell(self, driver: _Driver) -> None:
+        if driver.waiting:
+            self._health.waiting[driver.job.name] = driver.waiting
+        else:
+            self._health.waiting.pop(driver.job.name, None)
+        if driver.has_failed:
+            self._metrics.failures.labels(driver.job.name).inc()
+
+    def _serve(self) -> HealthServer | None:
+        from fairlead_ingest.io.health import HealthServer
+
+        settings = self._settings
+        asked = settings.health_listen or settings.http_listen
+        host, _, port = (asked or f"127.0.0.1:{PORT_DEFAULT}").rpartition(":")
+        host = host.strip("[]")
+        try:
+            server = HealthServer(host, int(port), self._health, self._metrics.registry)
+        except OSError as error:
+            if asked:
+                key = "health_listen" if settings.health_listen else "http_listen"
+                print(f"fairlead ingest: {key}: cannot listen on {asked}: {error.strerror}", file=sys.stderr)
+                return None
+            # Nobody asked for this port: a second job on the machine takes any free one and says which.
+            server = HealthServer(host, 0, self._health, self._metrics.registry)
+        log.info("health_listening", host=host, port=server.port)
+        return server
+
+
+class _Driver:
+    """Keeps one job going: starts it, starts it again after what may heal, and says when it is done."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.is_done = False
+        self.waiting = "starting"
+        self.has_failed = False
+        self._next_try = 0.0
+        self._failures = 0
+        self._started = False
+
+    def step(self, now: float) -> None:
+        """Look once. Raises ``Stop`` where waiting heals nothing."""
+        self.has_failed = False
+        if self.is_done or now < self._next_try:
+            return
+        if not self._started:
+            self.job.start()
+            self._started = True
+            return
+        is_running = self.job.is_running
+        if self.job.observe():
+            self._failures = 0
+            self.waiting = ""
+        if is_running:
+            if self.job.is_answering:
+                self.waiting = ""
+            return
+        failure = self.job.failure()
+        if failure is None:
+            self.is_done = True
+            self.waiting = ""
+            return
+        self._failed(*failure, now)
+
+    def _failed(self, code: str | None, sentence: str, now: float) -> None:
+        self._failures += 1
+        if code is not None and code not in errors.TEMPORARY:
+            raise errors.Stop(code, sentence)
+        if code is None and self._failures > UNKNOWN_FAILURES_MAX:
+            raise errors.Stop("FAIRLEAD_QUERY_FAILED", sentence)
+        delay = min(RETRY_SECONDS_MAX, RETRY_SECONDS_FIRST * 2 ** (self._failures - 1))
+        event = "messaging_unreachable" if code == errors.UNREACHABLE else "query_failed"
+        log.warning(event, pipeline=self.job.name, code=code, reason=sentence, retry_seconds=delay)
+        self.waiting = sentence
+        self.has_failed = True
+        self._started = False
+        self._next_try = now + delay

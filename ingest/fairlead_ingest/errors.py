@@ -1,0 +1,48 @@
+"""Why ingest stops, named by code: the code is the first word, so that it survives Spark's wrapping of exceptions.
+
+A query that fails inside Spark reaches us as text only; ``find_code`` takes the code and its sentence out again.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fairlead_wire.errors import Permanent, Temporary
+
+UNREACHABLE = "FAIRLEAD_UNREACHABLE"
+EXPIRED = "FAIRLEAD_OFFSET_EXPIRED"
+RECREATED = "FAIRLEAD_TOPIC_RECREATED"
+OTHER_SERVICE = "FAIRLEAD_OTHER_SERVICE"
+TABLE_TAKEN = "FAIRLEAD_TABLE_TAKEN"
+TABLE_UNFIT = "FAIRLEAD_TABLE_UNFIT"
+DISK_FULL = "FAIRLEAD_DISK_FULL"
+SCHEMA_BROKEN = "FAIRLEAD_SCHEMA_BROKEN"
+BAD_OPTION = "FAIRLEAD_BAD_OPTION"
+BAD_CHECKPOINT = "FAIRLEAD_BAD_CHECKPOINT"
+
+# What waiting may heal; everything else stops the program until someone has looked.
+TEMPORARY = frozenset({UNREACHABLE, DISK_FULL})
+
+# A sentence ends with its line; ``¶`` ends it where someone else's text follows on the same line.
+_CODED = re.compile(r"\b(FAIRLEAD_[A-Z_]+): ([^\n¶]*)")
+
+
+class Stop(Permanent):
+    """Going on would lose or repeat rows; someone has to decide. ``str()`` begins with the code."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}", code=code)
+
+
+class Wait(Temporary):
+    """It did not work now and may by itself later; nothing is lost by waiting. ``str()`` begins with the code."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+def find_code(text: str) -> tuple[str, str] | None:
+    """The first coded sentence in ``text`` as (code, sentence), or None when the failure is none of ours."""
+    found = _CODED.search(text)
+    return (found[1], found[2].strip()) if found else None

@@ -1,0 +1,51 @@
+"""What Spark wrote into a checkpoint: which query it is, and where each batch ends.
+
+Spark logs a batch's end before it runs the batch, so at commit time the file is there: the sink learns the positions of
+the batch from the same place Spark will start again from. The checkpoint is a folder this machine can read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from fairlead_ingest import errors, offsets
+from fairlead_ingest.offsets import Offsets
+
+
+class _Metadata(msgspec.Struct):
+    id: str
+
+
+def query_id(checkpoint: Path) -> str:
+    """The identity Spark gave this checkpoint. Raises ``Stop`` where there is none yet."""
+    try:
+        return msgspec.json.decode((checkpoint / "metadata").read_bytes(), type=_Metadata).id
+    except (OSError, msgspec.DecodeError) as error:
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}/metadata: {error}") from error
+
+
+def is_fresh(checkpoint: Path) -> bool:
+    """No batch was ever planned here, so the query starts at its starting position."""
+    folder = checkpoint / "offsets"
+    return not folder.is_dir() or not any(entry.name.isdigit() for entry in folder.iterdir())
+
+
+def end_of(checkpoint: Path, batch: int) -> Offsets:
+    """Where ``batch`` ends. Raises ``Stop`` where Spark has not planned it here."""
+    try:
+        lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    except OSError as error:
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch}: {error}") from error
+    # A version line, a line of query settings, then one line for each source; a Fairlead query has one source.
+    if len(lines) < 3:
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch} has no offset")
+    return offsets.parse(lines[2])
+
+
+def last_end(checkpoint: Path) -> Offsets | None:
+    """Where the last batch planned here ends, None before the first."""
+    folder = checkpoint / "offsets"
+    batches = [int(entry.name) for entry in folder.iterdir() if entry.name.isdigit()] if folder.is_dir() else []
+    return end_of(checkpoint, max(batches)) if batches else None

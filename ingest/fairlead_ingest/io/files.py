@@ -1,0 +1,147 @@
+"""Parquet files of one task: rows grouped by partition, good ones apart from dead letters.
+
+Files are complete and on disk (fsync) before their names leave the task; until the driver commits them to a table they
+are nobody's, and vacuum finds those of a task that was killed. Rows wait in memory up to ``GROUP_BYTES`` per file.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+GROUP_BYTES = 64 * 1024 * 1024
+# Level 1 halves the bytes of snappy for less than a microsecond a row.
+COMPRESSION = "zstd"
+COMPRESSION_LEVEL = 1
+PARTITION_COLUMNS = ("_topic", "_date")
+_STATISTICS = ("_id", "_published_at", "enqueued_at", "node")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """A finished file, as a table's log wants to know it; ``path`` is relative to the table."""
+
+    path: str
+    size: int
+    rows: int
+    topic: str
+    date: str
+    minimum: dict[str, str] = field(default_factory=dict)
+    maximum: dict[str, str] = field(default_factory=dict)
+
+
+class PartitionedFiles:
+    """One file for each (topic, date) that comes by."""
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
+        self._open: dict[tuple[str, str], _File] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in rows that carry the partition columns. Raises ``OSError`` when the disk does."""
+        for key, part in _split(rows):
+            if key not in self._open:
+                self._open[key] = _File(self._table, *key)
+            self._open[key].add(part)
+
+    def close(self) -> list[WrittenFile]:
+        """Finish every file. Raises ``OSError`` when the disk does."""
+        return [file.close() for file in self._open.values()]
+
+
+class _File:
+    def __init__(self, table: Path, topic: str, date: str) -> None:
+        folder = f"_topic={quote(topic, safe='')}/_date={date}"
+        (table / folder).mkdir(parents=True, exist_ok=True)
+        self._path = f"{folder}/part-{uuid.uuid4().hex}.zstd.parquet"
+        self._full = table / self._path
+        self._topic, self._date = topic, date
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self._bytes = 0
+        self._rows = 0
+        self._minimum: dict[str, str] = {}
+        self._maximum: dict[str, str] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        self._waiting.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes >= GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> WrittenFile:
+        self._flush()
+        assert self._writer is not None
+        self._writer.close()
+        size = _sync(self._full)
+        return WrittenFile(
+            path=self._path,
+            size=size,
+            rows=self._rows,
+            topic=self._topic,
+            date=self._date,
+            minimum=self._minimum,
+            maximum=self._maximum,
+        )
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        group = pa.concat_tables(self._waiting)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self._full, group.schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL
+            )
+        self._writer.write_table(group)
+        self._rows += group.num_rows
+        for name in _STATISTICS:
+            if name in group.column_names:
+                self._widen(name, group[name])
+        self._waiting, self._bytes = [], 0
+
+    def _widen(self, name: str, column: pa.ChunkedArray) -> None:
+        bounds = pc.min_max(column).as_py()
+        if bounds["min"] is None:
+            return
+        low, high = _text(bounds["min"], up=False), _text(bounds["max"], up=True)
+        self._minimum[name] = min(low, self._minimum.get(name, low))
+        self._maximum[name] = max(high, self._maximum.get(name, high))
+
+
+def _split(rows: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:
+    keys = rows.select(PARTITION_COLUMNS).group_by(list(PARTITION_COLUMNS), use_threads=False).aggregate([])
+    found = []
+    for key in keys.to_pylist():
+        topic, date = key["_topic"], key["_date"]
+        part = rows
+        if keys.num_rows > 1:
+            part = rows.filter(pc.and_(pc.equal(rows["_topic"], topic), pc.equal(rows["_date"], date)))
+        found.append(((topic, date.isoformat()), part.drop_columns(list(PARTITION_COLUMNS))))
+    return found
+
+
+def _text(value: object, *, up: bool) -> str:
+    """A bound as the log writes it: whole milliseconds, rounded so that it still bounds."""
+    if not isinstance(value, datetime.datetime):
+        return str(value)
+    utc = value.astimezone(datetime.UTC)
+    if up and utc.microsecond % 1000:
+        utc += datetime.timedelta(milliseconds=1)
+    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _sync(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,257 @@
+"""One pipeline as a Spark query: built, started, watched, stopped after its batch.
+
+    prepare (tables exist, the start is known) → start → watch … → finish
+                 ↑                                      │
+                 └── wait, as long as it may heal ──────┘
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import LongType, StructField, StructType
+
+from fairlead_ingest import commit, errors, offsets, schema, transforms
+from fairlead_ingest.io import checkpoint, delta, sink, source
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.offsets import Offsets
+from fairlead_ingest.settings import Pipeline, Settings, start_of
+from fairlead_messaging.io.sync_client import BulkClient, Tls
+from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.io import logs
+
+log = logs.get("ingest.job")
+FINISH_SECONDS_MAX = 60.0
+_POLL_SECONDS = 0.05
+
+
+class Job:
+    """A pipeline's query. Not thread-safe; the program's main thread drives it."""
+
+    def __init__(self, session: SparkSession, settings: Settings, pipeline: Pipeline, metrics: Metrics) -> None:
+        self.name = pipeline.name
+        self._session = session
+        self._settings = settings
+        self._pipeline = pipeline
+        self._metrics = metrics
+        self._table = Path(pipeline.table).absolute()
+        self._checkpoint = Path(pipeline.checkpoint).absolute()
+        self._query: StreamingQuery | None = None
+        self._seen_batch = -1
+        self._noted: dict[str, str] = {}
+        self._client: BulkClient | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._query is not None and self._query.isActive
+
+    @property
+    def is_answering(self) -> bool:
+        """The query has asked the service and been answered since it was started."""
+        return self._query is not None and self._query.lastProgress is not None
+
+    def start(self) -> None:
+        """Make the tables fit and start the query. Raises ``Stop``."""
+        rows = self._rows()
+        for table, columns in (
+            (self._table, _table_schema(rows.schema)),
+            (delta.beside(self._table, delta.DEAD_LETTERS), delta.DEAD_LETTERS_SCHEMA),
+            (delta.beside(self._table, delta.GAPS), delta.GAPS_SCHEMA),
+        ):
+            delta.ensure(table, columns)
+        writer = (
+            rows.writeStream.format(sink.FORMAT)
+            .queryName(self.name)
+            .outputMode("append")
+            .option("table", str(self._table))
+            .option("checkpoint", str(self._checkpoint))
+            .option("checkpointLocation", str(self._checkpoint))
+            .option("onExpired", self._settings.on_expired)
+        )
+        seconds = self._settings.trigger_seconds
+        if seconds is None:
+            writer = writer.trigger(availableNow=True)
+        elif seconds > 0:
+            writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
+        self._seen_batch = self._last_batch()
+        self._query = writer.start()
+
+    def failure(self) -> tuple[str | None, str] | None:
+        """(code or None, sentence) when the query has ended by an error, None when it has not."""
+        if self._query is None or self._query.isActive:
+            return None
+        error = self._query.exception()
+        if error is None:
+            return None
+        text = str(error)
+        coded = errors.find_code(text)
+        if coded is not None:
+            return coded
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        tail = [line for line in lines if "Error" in line or "Exception" in line]
+        return None, (tail[-1] if tail else lines[0] if lines else type(error).__name__)[:500]
+
+    def observe(self) -> int:
+        """Carry what was committed since last time into metrics and to the service; the batches newly seen."""
+        facts = self._commits_since()
+        for entry in facts:
+            self._metrics.committed(self.name, entry)
+            self._metrics.last_commit.labels(self.name).set(entry["timestamp"] / 1000)
+            log.info(
+                "batch_committed",
+                pipeline=self.name,
+                batch=entry["batch"],
+                rows=entry.get("rows", 0),
+                dead_letters=entry.get("dead_letters", 0),
+                expired_unread=entry.get("expired_unread", 0),
+            )
+        if facts:
+            self._note(offsets.parse(facts[-1]["reached"]))
+            progress = self._query.lastProgress if self._query is not None else None
+            if progress is not None:
+                self._metrics.batch_seconds.labels(self.name).set(progress["batchDuration"] / 1000)
+                self._metrics.batch_rows.labels(self.name).set(progress["numInputRows"])
+        return len(facts)
+
+    def finish(self) -> None:
+        """Let the running batch end, then stop. Waits at most ``FINISH_SECONDS_MAX``."""
+        query = self._query
+        if query is not None and query.isActive:
+            deadline = time.monotonic() + FINISH_SECONDS_MAX
+            before = _batch_of(query)
+            while query.isActive and query.status["isTriggerActive"] and _batch_of(query) == before:
+                if time.monotonic() > deadline:
+                    log.warning("batch_cut_short", pipeline=self.name, seconds=FINISH_SECONDS_MAX)
+                    break
+                time.sleep(_POLL_SECONDS)
+            query.stop()
+        self.observe()
+        if self._client is not None:
+            self._client.close()
+
+    # --- inside
+
+    def _rows(self) -> DataFrame:
+        rows = self._session.readStream.format(source.FORMAT).options(**self._source_options()).load()
+        if self._pipeline.format == "envelope" and self._pipeline.schema:
+            rows = transforms.typed(rows, _contract(Path(self._pipeline.schema)))
+        return transforms.lineage(rows)
+
+    def _source_options(self) -> dict[str, str]:
+        settings, limits, pipeline = self._settings, self._settings.limits, self._pipeline
+        assert pipeline.format is not None
+        start = start_of(pipeline.starting_position)
+        begin: dict[str, Any] = dict.fromkeys(pipeline.topics, start)
+        if checkpoint.is_fresh(self._checkpoint):
+            reached = self._reached()
+            begin = commit.starting(begin, reached)
+            held = {topic: reached.topics[topic].p for topic in pipeline.topics if topic in reached.topics}
+            if held:
+                log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)
+        options = {
+            "url": settings.messaging_url,
+            "topics": json.dumps(pipeline.topics),
+            "format": pipeline.format,
+            "startingOffsets": json.dumps(begin),
+            "onExpired": settings.on_expired,
+            "onRecreated": settings.on_recreated,
+            "maxRowsPerBatch": limits.batch_rows,
+            "maxBytesPerBatch": limits.batch_bytes,
+            "pageRows": limits.page_rows,
+            "pageBytes": limits.page_bytes,
+            "splits": self._session.sparkContext.defaultParallelism,
+            "splitBytes": limits.split_bytes,
+            "requestSeconds": settings.request_seconds,
+        }
+        if settings.security == "mtls":
+            options |= {"tlsCa": settings.tls_ca, "tlsCert": settings.tls_cert, "tlsKey": settings.tls_key}
+        return {key: str(value) for key, value in options.items()}
+
+    def _reached(self) -> Offsets:
+        try:
+            return delta.reached(DeltaTable(str(self._table)))
+        except TableNotFoundError:
+            return Offsets()
+
+    def _commits_since(self) -> list[dict[str, Any]]:
+        """Our commits after the last batch seen, oldest first."""
+        found: list[dict[str, Any]] = []
+        limit = 8
+        while True:
+            entries = delta.last_entries(self._table, limit)
+            found = []
+            for entry in entries:
+                ours = entry.get(commit.METADATA_KEY)
+                if not isinstance(ours, dict) or "batch" not in ours or ours["application"] != self._application():
+                    continue
+                if ours["batch"] <= self._seen_batch:
+                    break
+                found.append({**ours, "timestamp": entry["timestamp"]})
+            else:
+                if len(entries) == limit:
+                    limit *= 4
+                    continue
+            break
+        if found:
+            self._seen_batch = found[0]["batch"]
+        return found[::-1]
+
+    def _application(self) -> str:
+        return commit.application_id(checkpoint.query_id(self._checkpoint))
+
+    def _last_batch(self) -> int:
+        if checkpoint.is_fresh(self._checkpoint):
+            return -1
+        return delta.state(self._table, self._application(), ()).batch
+
+    def _note(self, reached: Offsets) -> None:
+        """Tell the service how far the table goes; only a courtesy, so a refusal is said once a batch and forgotten."""
+        if self._client is None:
+            self._client = BulkClient(self._settings.messaging_url, tls=_tls(self._settings), timeout_seconds=5.0)
+        for topic in self._pipeline.topics:
+            position = reached.topics.get(topic)
+            if position is None or not position.p or self._noted.get(topic) == position.p:
+                continue
+            try:
+                self._client.note_reader(topic, self.name, position=position.p, generation=position.g)
+                self._noted[topic] = position.p
+            except (Temporary, Permanent) as error:
+                log.debug("position_not_noted", pipeline=self.name, topic=topic, reason=str(error))
+
+
+def _batch_of(query: StreamingQuery) -> int:
+    progress = query.lastProgress
+    return -1 if progress is None else int(progress["batchId"])
+
+
+def _contract(path: Path) -> schema.Contract:
+    try:
+        return schema.parse(path.read_text(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
+    except PySparkException as error:
+        raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
+
+
+def _table_schema(rows: StructType) -> pa.Schema:
+    """The table's columns: what the query gives without passengers, ``_batch`` in its place, all nullable."""
+    columns = [StructField(field.name, field.dataType) for field in rows if field.name not in transforms.PASSENGERS]
+    columns.insert(len(columns) - 1, StructField("_batch", LongType()))
+    return to_arrow_schema(StructType(columns), timezone="UTC")
+
+
+def _tls(settings: Settings) -> Tls | None:
+    if settings.security != "mtls":
+        return None
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key
+    return Tls(ca=settings.tls_ca, cert=settings.tls_cert, key=settings.tls_key)

@@ -1,0 +1,59 @@
+"""The job's numbers for Prometheus; counters come from the table's own commits: they say what is in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import HistogramMetricFamily
+
+from fairlead_ingest import freshness
+
+PREFIX = "fairlead_ingest_"
+
+
+class Metrics:
+    """All series of one job, labelled by pipeline."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.rows = self._counter("rows", "Rows committed to the table")
+        self.dead_letters = self._counter("dead_letters", "Messages committed to the dead letters")
+        self.expired_unread = self._counter("expired_unread", "Messages that outlived their TTL before they were read")
+        self.expired_starts = self._counter("expired_starts", "Times reading had to go on at the oldest message left")
+        self.bytes = self._counter("bytes", "Bytes of Parquet committed")
+        self.batches = self._counter("batches", "Batches committed")
+        self.failures = self._counter("failures", "Queries that ended by an error and were started again")
+        self.lag_rows = self._gauge("lag_rows", "Messages stable in the topic and not yet in the table", "topic")
+        self.last_commit = self._gauge("last_commit_timestamp_seconds", "When the table was last committed to")
+        self.batch_seconds = self._gauge("batch_seconds", "How long the last batch took")
+        self.batch_rows = self._gauge("batch_rows", "Rows of the last batch")
+        self._ages: dict[str, list[int]] = {}
+        self.registry.register(self)
+
+    def committed(self, pipeline: str, facts: Mapping[str, Any]) -> None:
+        """Take over one commit's own counts."""
+        for name in ("rows", "dead_letters", "expired_unread", "expired_starts", "bytes"):
+            getattr(self, name).labels(pipeline).inc(facts.get(name, 0))
+        self.batches.labels(pipeline).inc()
+        self._ages[pipeline] = freshness.add([self._ages.get(pipeline, []), facts.get("ages", [])])
+
+    def collect(self) -> Iterable[HistogramMetricFamily]:
+        """The ages as a histogram; called by the registry when it is scraped."""
+        family = HistogramMetricFamily(
+            PREFIX + "freshness_seconds", "From enqueued_at at the edge to the row on disk", labels=["pipeline"]
+        )
+        for pipeline, counts in self._ages.items():
+            buckets, below = [], 0
+            for bound, count in zip((*map(str, freshness.BUCKETS), "+Inf"), counts, strict=True):
+                below += count
+                buckets.append((bound, below))
+            family.add_metric([pipeline], buckets, sum_value=None)
+        yield family
+
+    def _counter(self, name: str, text: str) -> Counter:
+        return Counter(PREFIX + name, text, ["pipeline"], registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *more: str) -> Gauge:
+        return Gauge(PREFIX + name, text, ["pipeline", *more], registry=self.registry)

@@ -1,0 +1,151 @@
+"""The options of the ``fairlead`` source and sink, read from Spark's text once and checked.
+
+| option | meaning, default |
+| --- | --- |
+| `url`, `topics` | the messaging service; `ns/a,ns/b` or a JSON list; required |
+| `format` | `raw` (payload as it is, default) or `envelope` (columns of an upstream message) |
+| `startingOffsets` | `earliest` (default), `latest`, ms since 1970, or JSON: topic to one of these or `{"g","p"}` |
+| `maxRowsPerBatch`, `maxBytesPerBatch` | 500000, 512 MiB |
+| `pageRows`, `pageBytes`, `splits`, `splitBytes` | 10000, 8 MiB, 1, 8 MiB |
+| `waitMs` | how long an idle batch waits in the service, 1000 |
+| `onExpired`, `onRecreated` | `count`, `gap`, `fail`; `fail`, `restart` |
+| `tlsCa`, `tlsCert`, `tlsKey`, `requestSeconds` | files for mTLS; 30 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import types
+
+from fairlead_ingest import envelope, errors, loss
+from fairlead_messaging.io.sync_client import BulkClient, Tls
+
+FORMATS = {"raw": envelope.RAW_SCHEMA, "envelope": envelope.PAGE_SCHEMA}
+N = TypeVar("N", int, float)
+
+_SPARK_TYPES: dict[Any, types.DataType] = {
+    pa.string(): types.StringType(),
+    pa.int64(): types.LongType(),
+    pa.int32(): types.IntegerType(),
+    pa.binary(): types.BinaryType(),
+    envelope.TIMESTAMP: types.TimestampType(),
+}
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The source's options, typed; travels into the tasks."""
+
+    url: str
+    topics: list[str]
+    starting: dict[str, Any]
+    format: str = "raw"
+    max_rows_per_batch: int = 500_000
+    max_bytes_per_batch: int = 512 * 1024 * 1024
+    page_rows: int = 10_000
+    page_bytes: int = 8 * 1024 * 1024
+    splits: int = 1
+    split_bytes: int = 8 * 1024 * 1024
+    wait_ms: int = 1000
+    on_expired: str = "count"
+    on_recreated: str = "fail"
+    tls: tuple[str, str, str] | None = None
+    request_seconds: float = 30.0
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Options:
+        """Typed options. Raises ``Stop`` naming the option that is wrong."""
+        text = {key.lower(): value for key, value in options.items()}
+        topics = _topics(_required(text, "topics"))
+        tls = tuple(text.get(key) for key in ("tlsca", "tlscert", "tlskey"))
+        if any(tls) and not all(tls):
+            raise errors.Stop(errors.BAD_OPTION, "tlsCa, tlsCert and tlsKey belong together")
+        return cls(
+            url=_required(text, "url"),
+            topics=topics,
+            starting=_starting(text.get("startingoffsets", "earliest"), topics),
+            format=_one_of(text, "format", "raw", tuple(FORMATS)),
+            max_rows_per_batch=_number(text, "maxRowsPerBatch", 500_000),
+            max_bytes_per_batch=_number(text, "maxBytesPerBatch", 512 * 1024 * 1024),
+            page_rows=_number(text, "pageRows", 10_000),
+            page_bytes=_number(text, "pageBytes", 8 * 1024 * 1024),
+            splits=_number(text, "splits", 1),
+            split_bytes=_number(text, "splitBytes", 8 * 1024 * 1024),
+            wait_ms=_number(text, "waitMs", 1000, least=0),
+            on_expired=_one_of(text, "onExpired", "count", loss.ON_EXPIRED),
+            on_recreated=_one_of(text, "onRecreated", "fail", loss.ON_RECREATED),
+            tls=tls if all(tls) else None,  # type: ignore[arg-type]
+            request_seconds=_number(text, "requestSeconds", 30.0),
+        )
+
+    @property
+    def page_schema(self) -> pa.Schema:
+        return FORMATS[self.format]
+
+    def start_of(self, topic: str) -> Any:
+        """``earliest``, ``latest``, milliseconds, or an explicit ``{"g", "p"}``."""
+        return self.starting.get(topic, "earliest")
+
+    def client(self) -> BulkClient:
+        """A new connection to the service; the caller closes it."""
+        tls = Tls(ca=self.tls[0], cert=self.tls[1], key=self.tls[2]) if self.tls else None
+        return BulkClient(self.url, tls=tls, timeout_seconds=self.request_seconds)
+
+
+def spark_schema(schema: pa.Schema) -> types.StructType:
+    """The Spark form of one of our page schemas."""
+    return types.StructType([types.StructField(field.name, _SPARK_TYPES[field.type]) for field in schema])
+
+
+def _required(text: Mapping[str, str], name: str) -> str:
+    value = text.get(name.lower())
+    if not value:
+        raise errors.Stop(errors.BAD_OPTION, f"{name} is required")
+    return value
+
+
+def _topics(text: str) -> list[str]:
+    try:
+        names = msgspec.json.decode(text, type=list[str]) if text.lstrip().startswith("[") else text.split(",")
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_OPTION, f"topics: {error}") from None
+    names = [name.strip() for name in names if name.strip()]
+    for name in names:
+        if name.count("/") != 1 or name.startswith("/") or name.endswith("/"):
+            raise errors.Stop(errors.BAD_OPTION, f"topics: {name!r} is not of the form namespace/name")
+    if not names or len(set(names)) != len(names):
+        raise errors.Stop(errors.BAD_OPTION, "topics: at least one, and none twice")
+    return names
+
+
+def _starting(text: str, topics: list[str]) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(text) if text.lstrip().startswith(("{", "-")) or text.isdigit() else text
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {error}") from None
+    starts = value if isinstance(value, dict) else dict.fromkeys(topics, value)
+    for topic, start in starts.items():
+        explicit = isinstance(start, dict) and set(start) == {"g", "p"}
+        if not explicit and start not in ("earliest", "latest") and (not isinstance(start, int) or start < 0):
+            raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {topic}: {start!r} is no place in a topic")
+    return starts
+
+
+def _one_of(text: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = text.get(name.lower(), default)
+    if value not in allowed:
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
+def _number(text: Mapping[str, str], name: str, default: N, *, least: float = 1) -> N:
+    try:
+        value = type(default)(text.get(name.lower(), default))
+    except ValueError:
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: a number, not {text[name.lower()]!r}") from None
+    if value < least:
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: at least {least}, not {value}")
+    return value

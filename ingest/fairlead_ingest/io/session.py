@@ -1,0 +1,64 @@
+"""A Spark session as an ingest job wants it: quiet, UTC, no web page, and the same on one machine or a cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from fairlead_ingest.io.sink import DeltaSink
+from fairlead_ingest.io.source import FairleadDataSource
+from fairlead_wire.errors import LocalError
+
+JAVA_SENTENCE = "Spark needs Java 17 or newer: install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME"
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+
+
+def require_java(environ: Mapping[str, str]) -> None:
+    """Raises ``LocalError`` with what to install when no Java can be found."""
+    home = environ.get("JAVA_HOME")
+    candidate = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java", path=environ.get("PATH"))
+    if candidate is None:
+        raise LocalError(JAVA_SENTENCE)
+
+
+def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str = "fairlead-ingest") -> SparkSession:
+    """The session, with our source and sink known to it. ``conf`` wins over everything set here."""
+    # Driver and workers must be the same Python; a job is started from the installed program's own.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": driver_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG4J} -XX:+UseG1GC",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        "spark.sql.streaming.numRecentProgressUpdates": "200",
+        # Stopping waits for the running batch by itself (app); this only bounds a stop that hangs.
+        "spark.sql.streaming.stopTimeout": "30s",
+        "spark.sql.streaming.minBatchesToRetain": "20",
+    }
+    if master.startswith("local"):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    builder = SparkSession.builder.appName(name)
+    # Under spark-submit the master is given there; a builder's would silently win over it.
+    if "SPARK_ENV_LOADED" not in os.environ:
+        builder = builder.master(master)
+    for key, value in {**settings, **conf}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    register(session)
+    return session
+
+
+def register(session: SparkSession) -> None:
+    """Make ``fairlead`` and ``fairlead_delta`` known to a session."""
+    session.dataSource.register(FairleadDataSource)
+    session.dataSource.register(DeltaSink)

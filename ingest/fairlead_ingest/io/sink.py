@@ -1,0 +1,192 @@
+"""The Spark sink ``fairlead_delta``: tasks write files, the driver commits them with the positions, once.
+
+    write (each task)   rows → files of good rows, files of dead letters, counts
+    commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,
+                        so whatever is tried again finds its companions already in and passes them over
+
+``abort`` does nothing on purpose: Spark also calls it after a commit that failed after having committed, and deleting
+files then would break the table. Vacuum takes the orphans.
+"""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from fairlead_ingest import commit, envelope, errors, freshness, gaps, transforms
+from fairlead_ingest.commit import AlreadyIn
+from fairlead_ingest.io import checkpoint, delta
+from fairlead_ingest.io.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.offsets import Offsets
+
+FORMAT = "fairlead_delta"
+BATCH_PROPERTY = "streaming.sql.batchId"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task has on disk."""
+
+    rows: list[WrittenFile] = field(default_factory=list)
+    dead: list[WrittenFile] = field(default_factory=list)
+    ages: list[int] = field(default_factory=list)
+
+
+class DeltaSink(DataSource):
+    """Options: ``table``, ``checkpoint`` (folders this machine can reach), ``onExpired``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaStreamWriter:
+        for name in ("table", "checkpoint"):
+            if not self.options.get(name):
+                raise errors.Stop(errors.BAD_OPTION, f"{name} is required")
+        return DeltaStreamWriter(
+            table=Path(self.options["table"]),
+            checkpoint_path=Path(self.options["checkpoint"]),
+            on_expired=self.options.get("onExpired", "count"),
+        )
+
+
+class DeltaStreamWriter(DataSourceStreamArrowWriter):
+    """Writes one stream into one table; the object travels to the tasks and holds nothing but paths."""
+
+    def __init__(self, *, table: Path, checkpoint_path: Path, on_expired: str) -> None:
+        self._table = table
+        self._checkpoint = checkpoint_path
+        self._on_expired = on_expired
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        context = TaskContext.get()
+        batch = int((context.getLocalProperty(BATCH_PROPERTY) if context else None) or -1)
+        good = PartitionedFiles(self._table)
+        dead = PartitionedFiles(delta.beside(self._table, delta.DEAD_LETTERS))
+        ages: list[list[int]] = []
+        try:
+            for record_batch in iterator:
+                rows = pa.Table.from_batches([record_batch])
+                rows = rows.append_column("_batch", pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows))
+                kept, rejected = _sift(rows)
+                if kept.num_rows:
+                    ages.append(_ages(kept, time.time()))
+                    good.add(kept)
+                if rejected.num_rows:
+                    dead.add(rejected)
+            return Written(rows=good.close(), dead=dead.close(), ages=freshness.add(ages))
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise errors.Wait(errors.DISK_FULL, f"{self._table}: {error}") from error
+            raise
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        written = [message for message in messages if isinstance(message, Written)]
+        end = checkpoint.end_of(self._checkpoint, batchId)
+        application = commit.application_id(checkpoint.query_id(self._checkpoint))
+        rows = [file for message in written for file in message.rows]
+        dead = [file for message in written for file in message.dead]
+        counts = _counts(end, rows, dead, written)
+        state = delta.state(self._table, application, end.topics)
+        decided = commit.decide(state, application=application, batch=batchId, end=end, counts=counts)
+        if isinstance(decided, AlreadyIn):
+            return
+        if dead:
+            self._commit_beside(delta.DEAD_LETTERS, application, batchId, end, dead)
+        missing = gaps.of(end, on_expired=self._on_expired)
+        if missing:
+            self._commit_beside(delta.GAPS, application, batchId, end, _gap_rows(missing, batchId))
+        delta.append(self._table, rows, decided)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing: see the module's docstring."""
+
+    def _commit_beside(
+        self, suffix: str, application: str, batch: int, end: Offsets, content: list[WrittenFile] | pa.Table
+    ) -> None:
+        table = delta.beside(self._table, suffix)
+        state = delta.state(table, application, end.topics)
+        decided = commit.decide(state, application=application, batch=batch, end=end, counts={})
+        if isinstance(decided, AlreadyIn):
+            return
+        if isinstance(content, pa.Table):
+            delta.append_gaps(table, content, decided)
+        else:
+            delta.append(table, content, decided)
+
+
+def _sift(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Good rows without their passengers, and dead letters in the dead letters' columns."""
+    if "_error" not in rows.column_names:
+        return rows, rows.slice(0, 0)
+    bad = pc.is_valid(rows["_error"])
+    if not pc.any(bad).as_py():
+        return rows.drop_columns(list(transforms.PASSENGERS)), rows.slice(0, 0)
+    kept = rows.filter(pc.invert(bad)).drop_columns(list(transforms.PASSENGERS))
+    rejected = rows.filter(bad)
+    payloads = [
+        payload if payload is not None else envelope.payload_again(values)
+        for payload, values in zip(rejected["_payload"].to_pylist(), rejected.to_pylist(), strict=True)
+    ]
+    columns = {name: rejected[name] for name in delta.DEAD_LETTERS_SCHEMA.names if name.startswith("_")}
+    columns |= {"error": rejected["_error"], "payload": pa.array(payloads, pa.binary())}
+    return kept, pa.table({name: columns[name] for name in delta.DEAD_LETTERS_SCHEMA.names})
+
+
+def _ages(rows: pa.Table, now: float) -> list[int]:
+    if "enqueued_at" not in rows.column_names:
+        return []
+    moment = pa.scalar(int(now * 1_000_000), pa.timestamp("us", tz="UTC"))
+    micros = pc.cast(pc.subtract(moment, rows["enqueued_at"].drop_null()), pa.int64())
+    counts, below = [], 0
+    for bound in freshness.BUCKETS:
+        upto = pc.sum(pc.less_equal(micros, int(bound * 1_000_000))).as_py() or 0
+        counts.append(upto - below)
+        below = upto
+    return [*counts, len(micros) - below]
+
+
+def _counts(end: Offsets, rows: list[WrittenFile], dead: list[WrittenFile], written: list[Written]) -> dict[str, Any]:
+    good, bad = sum(file.rows for file in rows), sum(file.rows for file in dead)
+    skips = [position.skip for position in end.topics.values() if position.skip is not None]
+    expired = [skip.rows or 0 for skip in skips if skip.reason == "expired"]
+    return {
+        "rows": good,
+        "dead_letters": bad,
+        "bytes": sum(file.size for file in rows),
+        # Gone before the batch was planned, and stored when it was planned but past its time to live when it was read.
+        "expired_unread": sum(expired) + max(0, end.rows - good - bad),
+        "expired_starts": len(expired),
+        "ages": freshness.add(message.ages for message in written),
+    }
+
+
+def _gap_rows(missing: list[gaps.Gap], batch: int) -> pa.Table:
+    now = datetime.datetime.now(datetime.UTC)
+    plain = [
+        {
+            "reason": gap.reason,
+            "from_generation": gap.from_generation,
+            "from_position": gap.from_position,
+            "to_generation": gap.to_generation,
+            "to_position": gap.to_position,
+            "rows": gap.rows,
+            "_topic": gap.topic,
+            "_ingested_at": now,
+            "_batch": batch,
+            "_date": now.date(),
+        }
+        for gap in missing
+    ]
+    return pa.Table.from_pylist(plain, schema=delta.GAPS_SCHEMA)

@@ -1,0 +1,285 @@
+"""The Spark source ``fairlead``: topics of the messaging service as a stream, up to the stable position only.
+
+    per batch   latestOffset (plan, may wait) → offsets into the checkpoint → partitions (plan, split) → read (poll)
+    restart     partitions with the logged offsets: latestOffset is not asked for the batch that is tried again
+
+So losses and generations are looked for in all three places. The reader object lives in a Python process beside the
+driver and is pickled into every task: it holds options, never a connection. One client per task, one page at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from fairlead_ingest import envelope, errors, loss, offsets, ranges
+from fairlead_ingest.io.options import Options, spark_schema
+from fairlead_ingest.offsets import Offsets, Position
+from fairlead_messaging.io.sync_client import (
+    BulkClient,
+    Expired,
+    GenerationChanged,
+    Page,
+    Plan,
+    TopicMissing,
+)
+from fairlead_wire.errors import Temporary
+
+FORMAT = "fairlead"
+
+
+@dataclass(frozen=True)
+class Stretch(InputPartition):
+    """What one task reads: ``topic`` of ``generation`` after ``after`` (exclusive) up to ``upto`` (inclusive)."""
+
+    topic: str
+    generation: int
+    after: str
+    upto: str
+    rows: int
+
+
+class FairleadDataSource(DataSource):
+    """``spark.readStream.format("fairlead").options(url=…, topics="ns/a,ns/b")``; all options in ``io.options``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return spark_schema(Options.of(self.options).page_schema)
+
+    def streamReader(self, schema: StructType) -> FairleadStreamReader:
+        return FairleadStreamReader(Options.of(self.options))
+
+
+class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans batches in the driver's process and reads stretches in the tasks'."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._targets: dict[str, str] | None = None
+        self._client: BulkClient | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_targets": None, "_client": None}
+
+    # --- planning, beside the driver
+
+    def initialOffset(self) -> dict[str, Any]:
+        service, topics = "", {}
+        for topic in self._options.topics:
+            start = self._options.start_of(topic)
+            if isinstance(start, Mapping):
+                topics[topic] = Position.at(int(start["g"]), str(start["p"]))
+                continue
+            try:
+                with _reachable():
+                    found = self._ask().offsets(topic, start)
+            except TopicMissing:
+                topics[topic] = Position()
+                continue
+            service = loss.same_service(service, found.service)
+            place = "" if start == "earliest" else found.stable if start == "latest" else found.position
+            topics[topic] = Position.at(found.generation, place or "")
+        return Offsets(service=service, topics=topics).to_dict()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._targets = {}
+        for topic in self._options.topics:
+            try:
+                with _reachable():
+                    self._targets[topic] = self._ask().offsets(topic, "latest").stable or ""
+            except TopicMissing:
+                self._targets[topic] = ""
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_rows_per_batch)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        known = offsets.parse(start)
+        everything = isinstance(limit, ReadAllAvailable)
+        limit_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        limit_bytes = None if everything else self._options.max_bytes_per_batch
+        reached = self._advance(known, limit_rows, limit_bytes, wait_ms=0)
+        if reached is None and self._targets is None and self._options.wait_ms:
+            reached = self._advance(known, limit_rows, limit_bytes, wait_ms=self._options.wait_ms)
+        return start if reached is None else reached.to_dict()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        goal = offsets.parse(end)
+        stretches: list[InputPartition] = []
+        for topic, position in goal.topics.items():
+            # Where reading jumped, it went on from the topic's beginning: what is alive there is all unread.
+            after = position.f if position.skip is None else ""
+            if position.p <= after:
+                continue
+            plan = self._plan_again(topic, position, after)
+            loss.same_service(goal.service, plan.service)
+            stretches += [
+                Stretch(topic=topic, generation=position.g, after=part.after, upto=part.upto, rows=part.rows)
+                for part in ranges.merge(plan.ranges, self._options.split_bytes)
+            ]
+        return stretches
+
+    def stop(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    # --- reading, in the tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Stretch)
+        decode = envelope.page if self._options.format == "envelope" else envelope.raw_page
+        with self._options.client() as client:
+            for table in fetch(client, partition, self._options):
+                for batch in table.combine_chunks().to_batches():
+                    yield decode(partition.topic, batch["id"], batch["ts"], batch["payload"])
+
+    # --- inside
+
+    def _ask(self) -> BulkClient:
+        if self._client is None:
+            self._client = self._options.client()
+        return self._client
+
+    def _advance(
+        self, known: Offsets, limit_rows: int | None, limit_bytes: int | None, *, wait_ms: int
+    ) -> Offsets | None:
+        """The places after the next batch, None while there is nothing to read."""
+        names = self._options.topics
+        service, topics, moved = known.service, {}, False
+        byte_shares = offsets.shares(limit_bytes, len(names))
+        for topic, rows, size in zip(names, offsets.shares(limit_rows, len(names)), byte_shares, strict=True):
+            before = known.topics.get(topic, Position()).rested()
+            # While one topic waits the others do not: once something moved, what is there goes into this batch at once.
+            wait = 0 if moved else wait_ms // len(names)
+            after, plan = self._plan(topic, before, rows, size, wait)
+            topics[topic] = after
+            if plan is not None:
+                service = loss.same_service(service, plan.service)
+            moved = moved or (after.g, after.p) != (before.g, before.p)
+        return Offsets(service=service, topics=topics) if moved else None
+
+    def _plan(
+        self, topic: str, position: Position, limit_rows: int | None, limit_bytes: int | None, wait_ms: int
+    ) -> tuple[Position, Plan | None]:
+        target = None if self._targets is None else self._targets.get(topic, "")
+        if target is not None and target <= position.p and position.g:
+            return position, None
+        after = position.p
+        while True:
+            try:
+                with _reachable():
+                    plan = self._ask().plan(
+                        topic,
+                        after=after,
+                        upto=target,
+                        limit_rows=limit_rows,
+                        limit_bytes=limit_bytes,
+                        wait_ms=wait_ms,
+                        generation=position.g or None,
+                    )
+            except TopicMissing:
+                return position, None
+            except Expired as error:
+                if not after:
+                    raise
+                skip = loss.expired(topic, after, error.oldest, error.rows, self._options.on_expired)
+                position, after = msgspec.structs.replace(position, skip=skip), ""
+                continue
+            except GenerationChanged as error:
+                position = loss.recreated(topic, position, error.generation, self._options.on_recreated)
+                after = position.p
+                continue
+            reached = max(plan.upto or "", position.p)
+            if not plan.rows and reached == position.p and position.skip is None:
+                return position, plan
+            return (
+                Position(
+                    g=plan.generation,
+                    p=reached,
+                    fg=position.fg or plan.generation,
+                    f=position.f,
+                    r=plan.rows,
+                    skip=position.skip,
+                ),
+                plan,
+            )
+
+    def _plan_again(self, topic: str, position: Position, after: str) -> Plan:
+        """Split what was promised; a stretch that expired since is looked at by the same policy as any other."""
+        while True:
+            try:
+                with _reachable():
+                    return self._ask().plan(
+                        topic,
+                        after=after,
+                        upto=position.p,
+                        splits=self._options.splits,
+                        generation=position.g or None,
+                    )
+            except Expired as error:
+                after = _go_on(topic, after, error, self._options)
+            except GenerationChanged as error:
+                raise _recreated_in_batch(topic, position.g, error) from error
+
+
+def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa.Table]:
+    """The pages of one stretch, in order. Raises ``Stop`` or ``Wait`` by code."""
+    after = stretch.after
+    while after < stretch.upto:
+        try:
+            with _reachable():
+                page: Page = client.poll(
+                    stretch.topic,
+                    after=after,
+                    upto=stretch.upto,
+                    limit_rows=options.page_rows,
+                    limit_bytes=options.page_bytes,
+                    generation=stretch.generation or None,
+                )
+        except Expired as error:
+            after = _go_on(stretch.topic, after, error, options)
+            continue
+        except (GenerationChanged, TopicMissing) as error:
+            raise _recreated_in_batch(stretch.topic, stretch.generation, error) from error
+        if page.table.num_rows:
+            yield page.table
+        if page.next_position <= after:
+            return
+        after = page.next_position
+
+
+def _go_on(topic: str, after: str, error: Expired, options: Options) -> str:
+    if not after:
+        raise error
+    loss.expired(topic, after, error.oldest, error.rows, options.on_expired)
+    return ""
+
+
+def _recreated_in_batch(topic: str, generation: int, error: Exception) -> errors.Stop:
+    return errors.Stop(
+        errors.RECREATED,
+        f"{topic}: a batch was planned over generation {generation}, which is gone ({error}); its rows cannot be read"
+        " any more. Start with a new checkpoint: it goes on from the table",
+    )
+
+
+class _reachable:
+    """Turns 'try again later' of the client into a coded reason that survives Spark's wrapping."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
+        if isinstance(error, Temporary):
+            raise errors.Wait(errors.UNREACHABLE, str(error)) from error
+

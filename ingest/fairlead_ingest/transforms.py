@@ -1,0 +1,41 @@
+"""From what the source fetched to what the table holds: functions from DataFrame to DataFrame.
+
+Everything here is a column expression, so Spark plans it together with the read and the write. A user's own transform
+is a function of the same shape. ``_error`` and ``_payload`` travel beside the columns: a row with an error becomes a
+dead letter in the sink, and no transform has to know.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from fairlead_ingest.schema import ENVELOPE_COLUMNS, RESCUED, Contract
+
+_BAD = "_does_not_fit"
+_PARSED = "_parsed"
+# What the sink takes off again: never columns of the table.
+PASSENGERS = ("_error", "_payload")
+
+
+def typed(rows: DataFrame, contract: Contract) -> DataFrame:
+    """Add the contract's columns, read from ``body``; a body that does not fit follows the contract's mode."""
+    parsing = StructType([*contract.columns.fields, StructField(_BAD, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
+    parsed = rows.withColumn(_PARSED, F.from_json("body", parsing, options))
+    misfit = F.col(f"{_PARSED}.{_BAD}")
+    columns = [F.col(f"{_PARSED}.`{name}`").alias(name) for name in contract.columns.names]
+    if contract.mode == "rescue":
+        columns.append(misfit.alias(RESCUED))
+        error = F.col("_error")
+    else:
+        sentence = F.concat(F.lit("body does not fit the schema: "), F.substring(misfit, 1, 200))
+        error = F.coalesce(F.col("_error"), F.when(misfit.isNotNull(), sentence))
+    others = ("_topic", "_id", "_published_at")
+    return parsed.select(*ENVELOPE_COLUMNS, *columns, *others, error.alias("_error"), "_payload")
+
+
+def lineage(rows: DataFrame) -> DataFrame:
+    """Add when the row was taken in and which day it belongs to (UTC day of publishing)."""
+    return rows.withColumn("_ingested_at", F.current_timestamp()).withColumn("_date", F.to_date("_published_at"))
