@@ -1,0 +1,155 @@
+"""One edge of a simulated world: the real ``Sync`` over the real store's memory twin, on a disk that may misbehave.
+
+Power may fail between any two effects: what was applied stays, what was not yet sent is never sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from random import Random
+from typing import Any, TypeVar, cast
+
+from fairlead_edge import sync
+from fairlead_edge.metastore import MemoryMetastore, Put
+
+T = TypeVar("T")
+
+
+def run(awaitable: Awaitable[T]) -> T:
+    """The memory twin never waits: its coroutines end at the first step."""
+    try:
+        cast(Coroutine[Any, Any, T], awaitable).send(None)
+    except StopIteration as stopped:
+        return cast(T, stopped.value)
+    raise AssertionError("a memory twin waited for something")
+
+
+class PowerFailed(Exception):
+    """The node lost power between two effects."""
+
+
+class Edge:
+    """``disk`` survives crashes; ``sync`` lives as long as a connection.
+
+    ``acks_before_commit`` plants the classic mistake, to show that the laws notice it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        random: Random,
+        schedule: Callable[[float, Callable[[], None]], None],
+        now: Callable[[], float],
+        *,
+        acks_before_commit: bool,
+        power_fails: Callable[[], bool],
+    ) -> None:
+        self.name = name
+        self.disk = MemoryMetastore()
+        self.older_disk: MemoryMetastore | None = None
+        self.sync: sync.Sync | None = None
+        self.ever_durable: set[tuple[str, str]] = set()
+        """(UID, digest) of everything that was ever committed here."""
+        self._random = random
+        self._schedule = schedule
+        self._now = now
+        self._acks_before_commit = acks_before_commit
+        self._power_fails = power_fails
+        self._send: Callable[[bytes], None] = lambda frame: None
+        self._opening = 0
+
+    def held(self) -> dict[str, tuple[str, str]]:
+        """Resource path → (UID, digest), as on disk."""
+        return {entry.resource: (entry.uid, entry.digest) for entry in run(self.disk.entries(0, frozenset({0})))}
+
+    def connect(self, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._opening += 1
+        self.sync = sync.Sync(
+            node=self.name,
+            agent="sim",
+            store_epoch=self._random.getrandbits(53),
+            fence=run(self.disk.fence()),
+            now=self._now(),
+        )
+        self.handle(self.sync, sync.Connected())
+
+    def disconnect(self) -> None:
+        self.sync = None
+
+    def crash(self) -> None:
+        """Power is gone: only the disk is left."""
+        self.sync = None
+        self.disk = self.disk.reopened(int(self._now() * 1000))
+
+    def wipe(self) -> None:
+        self.sync = None
+        self.disk = MemoryMetastore()
+
+    def copy_disk(self) -> None:
+        self.older_disk = self.disk.reopened(0)
+
+    def restore_disk(self) -> None:
+        if self.older_disk is not None:
+            self.sync = None
+            self.disk = self.older_disk.reopened(0)
+
+    def handle(self, current: sync.Sync, event: sync.Event) -> bool:
+        """Give the event to this connection's core and perform its effects.  False: the connection is over."""
+        if self.sync is not current:
+            return False
+        try:
+            for effect in current.handle(event, self._now()):
+                if self._power_fails():
+                    raise PowerFailed
+                if not self._perform(current, effect):
+                    return False
+        except PowerFailed:
+            self.crash()
+            return False
+        return True
+
+    def _perform(self, current: sync.Sync, effect: sync.Effect) -> bool:
+        match effect:
+            case sync.Send():
+                self._send(effect.frame)
+            case sync.Apply():
+                self._apply(current, effect)
+            case sync.Obey():
+                run(self.disk.obey(effect.fence))
+                self._later(current, lambda: sync.Obeyed())
+            case sync.Summarise():
+                self._later(current, lambda: sync.Summarised(run(self.disk.summary(effect.bits))))
+            case sync.ListEntries():
+                self._later(current, lambda: sync.Listed(run(self.disk.entries(effect.bits, effect.buckets))))
+            case sync.Close():
+                self.sync = None
+                return False
+            case sync.Opened() | sync.Settled():
+                pass
+        return True
+
+    def _apply(self, current: sync.Sync, effect: sync.Apply) -> None:
+        disk = self.disk
+
+        def commit() -> list[Any]:
+            outcomes = run(disk.apply(effect.writes, self._now()))
+            self.ever_durable |= {(w.uid, w.digest) for w in effect.writes if isinstance(w, Put)}
+            return outcomes
+
+        if self._acks_before_commit:
+            # The planted mistake: the answer leaves now, the write happens later, if the power lasts.
+            outcomes = run(disk.reopened(0).apply(effect.writes, self._now()))
+            self._schedule(self._now() + 0.05, lambda: commit() if self.disk is disk else None)
+            self.handle(current, sync.Applied(outcomes))
+            return
+        self._later(current, lambda: sync.Applied(commit()))
+
+    def _later(self, current: sync.Sync, event: Callable[[], sync.Event]) -> None:
+        """The disk takes its time; a crash before that, and nothing of it happened."""
+
+        def happen() -> None:
+            if self.sync is current:
+                self.handle(current, event())
+
+        self._schedule(self._now() + self._random.uniform(0.0001, 0.05), happen)

@@ -1,0 +1,37 @@
+"""One connection of a simulated world: two queues of frames in order, until it breaks.
+
+What the protocol permits happens here and nothing else: frames arrive in order after some delay, or the connection
+breaks and everything on its way is gone; a half-open connection swallows one direction without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+Deliver = Callable[[bytes], None]
+
+
+class Link:
+    """``send_down`` and ``send_up`` schedule the frame's arrival at the other end."""
+
+    def __init__(self, random: Random, schedule: Callable[[float, Callable[[], None]], None], now: Callable[[], float]):
+        self._random = random
+        self._schedule = schedule
+        self._now = now
+        self._due = {"down": 0.0, "up": 0.0}
+        self.broken = False
+        self.swallows: set[str] = set()
+
+    def send(self, direction: str, frame: bytes, deliver: Deliver) -> None:
+        if self.broken or direction in self.swallows:
+            return
+        # In order: nothing overtakes what was sent before it.
+        due = max(self._due[direction], self._now() + self._random.uniform(0.001, 0.2))
+        self._due[direction] = due
+
+        def arrive() -> None:
+            if not self.broken and direction not in self.swallows:
+                deliver(frame)
+
+        self._schedule(due, arrive)

@@ -1,0 +1,11 @@
+"""The kinds of worlds there are; each is played from one seed and raises when a law was broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.sim.world import World
+
+WORLDS: dict[str, Callable[[int], None]] = {
+    "down": lambda seed: World(seed).run(),
+}
