@@ -19,7 +19,8 @@ import apsw
 
 from fairlead_edge import metastore
 from fairlead_edge.changelog import Change, ChangeLog
-from fairlead_edge.io.writer import StoreFull, Writer
+from fairlead_edge.errors import StoreFull
+from fairlead_edge.io.writer import Writer
 from fairlead_edge.kinds import Kind
 from fairlead_edge.metastore import Absent, Held, Kept, Outcome, Put, Refused, Remove, Removed, Stored, Summary
 from fairlead_wire import digest, message
@@ -150,7 +151,25 @@ class SqliteMetastore:
             held = [_held(row) for row in connection.execute(statement, (group, plural, *bound))]
             return held, int(_fact(connection, "version"))
 
-        return await self._writer.read(query)
+        held, version = await self._writer.read(query)
+        await self._logged(version)
+        return held, version
+
+    async def _logged(self, version: int) -> None:
+        """A read may see a commit a moment before the log does; a version given out must be one to watch from."""
+        if self._log.version >= version:
+            return
+        reached = asyncio.get_running_loop().create_future()
+
+        def look(change: Change[Held]) -> None:
+            if change.version >= version and not reached.done():
+                reached.set_result(None)
+
+        forget = self._log.listen(look)
+        try:
+            await reached
+        finally:
+            forget()
 
     async def kinds(self) -> list[Kind]:
         rows = await self._read_rows("SELECT api_group, version, plural, kind, namespaced FROM kinds", ())

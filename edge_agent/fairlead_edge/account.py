@@ -1,0 +1,151 @@
+"""The agent's account of itself: for ``GET /v1/status``, for the hub, and as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead_edge.metrics import Family, single
+from fairlead_edge.outbox import OutboxStatus
+from fairlead_wire import message
+
+
+class LinkState(msgspec.Struct, kw_only=True):
+    """What is known of the link; ``since`` and ``last_contact`` are seconds of the store's clock."""
+
+    state: str = "connecting"
+    """``connecting``, ``connected``, or ``refused`` (the hub said not to come back)."""
+    hub: str = ""
+    fence: int = 0
+    since: float | None = None
+    last_contact: float | None = None
+    reason: str = ""
+    """Why it is not connected."""
+
+
+class Account(msgspec.Struct, kw_only=True):
+    """One moment: ``now`` is of the store's clock; ``counters`` hold the link's events since the start."""
+
+    node: str
+    agent: str
+    store_epoch: int
+    now: float
+    link: LinkState
+    held: int
+    commits: int
+    watches: int
+    counters: Mapping[str, int]
+    outbox: OutboxStatus
+    routes: Mapping[str, message.RoutesStatus]
+    unrouted: int = 0
+    """Messages accepted that no route matched."""
+
+
+def status(account: Account) -> dict[str, Any]:
+    """The body of ``GET /v1/status``; ages in seconds."""
+    link = account.link
+    return {
+        "node": account.node,
+        "agent": account.agent,
+        "storeEpoch": account.store_epoch,
+        "link": {
+            "state": link.state,
+            "hub": link.hub,
+            "fence": link.fence,
+            "reason": link.reason,
+            "sinceSeconds": _ago(account.now, link.since),
+            "lastContactSeconds": _ago(account.now, link.last_contact),
+        },
+        "objects": {"held": account.held},
+        "queues": [
+            {
+                "endpoint": queue.endpoint,
+                "priority": queue.priority,
+                "queue": queue.queue,
+                "length": queue.length,
+                "bytes": queue.bytes,
+                "oldestAgeSeconds": queue.oldest_age_seconds,
+                "accepted": queue.accepted,
+                "sent": queue.sent,
+                "expired": queue.expired,
+                "evicted": queue.evicted,
+                "deadLettered": queue.dead_lettered,
+            }
+            for queue in account.outbox.queues
+        ],
+        "deadLetters": account.outbox.dead_letters,
+        "unrouted": account.unrouted,
+        "store": {"bytes": account.outbox.bytes, "maxBytes": account.outbox.max_bytes},
+        "routes": msgspec.to_builtins(dict(account.routes)),
+    }
+
+
+def for_hub(account: Account) -> message.EdgeStatus:
+    """What the hub writes into EdgeNode and EdgeRoutes."""
+    return message.EdgeStatus(
+        held=account.held,
+        queues=[
+            message.QueueStatus(
+                endpoint=queue.endpoint,
+                priority=queue.priority,
+                length=queue.length,
+                bytes=queue.bytes,
+                oldest_age_seconds=round(queue.oldest_age_seconds, 1),
+            )
+            for queue in account.outbox.queues
+            if queue.length
+        ],
+        routes=dict(account.routes),
+        dead_letters=account.outbox.dead_letters,
+        store_bytes=account.outbox.bytes,
+    )
+
+
+def families(account: Account) -> list[Family]:
+    """Metrics.  No label takes more values than there are queues, kinds of events, or reasons."""
+    link, outbox = account.link, account.outbox
+    contact = _ago(account.now, link.last_contact)
+    found = [
+        single("fairlead_edge_connected", "gauge", "1 while a session with the hub is open", link.state == "connected"),
+        single("fairlead_edge_objects_held", "gauge", "objects held for this node", account.held),
+        single("fairlead_edge_watches", "gauge", "open watches of local clients", account.watches),
+        single("fairlead_edge_commits_total", "counter", "transactions of the object store", account.commits),
+        single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
+        single("fairlead_edge_unrouted_total", "counter", "messages accepted without a route", account.unrouted),
+        single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
+        Family(
+            name="fairlead_edge_link_events_total",
+            kind="counter",
+            help="sessions, frames, bytes, writes by outcome, ends by reason",
+            labels=("event",),
+            samples={(event,): count for event, count in account.counters.items()},
+        ),
+    ]
+    if contact is not None:
+        found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
+    for name, kind, text in (
+        ("length", "gauge", "messages waiting"),
+        ("bytes", "gauge", "bytes waiting"),
+        ("oldest_age_seconds", "gauge", "age of the oldest message waiting"),
+        ("accepted", "counter", "messages stored"),
+        ("sent", "counter", "messages delivered"),
+        ("expired", "counter", "messages whose time to live ended"),
+        ("evicted", "counter", "messages evicted to make room"),
+        ("dead_lettered", "gauge", "messages in the dead letters"),
+    ):
+        found.append(
+            Family(
+                name=f"fairlead_edge_queue_{name}" + ("_total" if kind == "counter" else ""),
+                kind="counter" if kind == "counter" else "gauge",
+                help=text,
+                labels=("endpoint", "priority"),
+                samples={(queue.endpoint, str(queue.priority)): float(getattr(queue, name)) for queue in outbox.queues},
+            )
+        )
+    return found
+
+
+def _ago(now: float, then: float | None) -> float | None:
+    return None if then is None else round(max(0.0, now - then), 3)

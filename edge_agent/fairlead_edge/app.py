@@ -1,0 +1,263 @@
+"""Joins the edge agent: the stores, the link to the hub, the local API.
+
+Starting: settings (exit 2), the folder's lock and the stores (exit 1, never a store in memory instead), then the
+local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing new is taken,
+what was taken is committed, exit 0.  A disk that fails while running ends the program with exit 1, so that the
+next start reads what is really there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import ssl
+import sys
+import time
+from collections.abc import AsyncIterator, Coroutine
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import apsw
+import uvloop
+from aiohttp import web
+
+from fairlead_edge import account, metrics
+from fairlead_edge.changelog import Change
+from fairlead_edge.errors import StoreFailed, StoreTooNew
+from fairlead_edge.io import data_dir, local_api
+from fairlead_edge.io.link import Link
+from fairlead_edge.io.objects_api import ObjectsApi
+from fairlead_edge.io.sqlite_metastore import SqliteMetastore
+from fairlead_edge.io.sqlite_outbox import SqliteOutbox
+from fairlead_edge.metastore import Held, StoreUnusable
+from fairlead_edge.settings import Settings, address
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.io import logs, tls
+from fairlead_wire.io import settings as settings_io
+
+EXIT_FAILED: Final = 1
+REPORT_SECONDS: Final = 30.0
+"""How often the hub is told the node's account of itself, when it changed."""
+DRAIN_SECONDS_MAX: Final = 5.0
+"""How long requests that are being answered may go on after SIGTERM."""
+
+_log = logs.get("edge.app")
+
+
+class StartFailed(FairleadError):
+    """The agent cannot start; the text says what to change."""
+
+
+def run(config: Path | None) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings."""
+    try:
+        told = settings_io.load("edge", Settings, config, os.environ)
+        logs.configure("edge", told.log_level)
+        uvloop.run(_serve(told))
+    except settings_io.SettingsError as error:
+        print(f"fairlead edge: {error}", file=sys.stderr)
+        return settings_io.EXIT_STATUS
+    except tls.TlsFilesError as error:
+        print(f"fairlead edge: {error}", file=sys.stderr)
+        return settings_io.EXIT_STATUS
+    except (StoreUnusable, StoreFailed, StartFailed) as error:
+        _log.error("stopped", reason=str(error))
+        print(f"fairlead edge: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    return 0
+
+
+async def _serve(told: Settings) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    async with _opened(told) as agent:
+        await agent.run(stopping)
+
+
+@contextlib.asynccontextmanager
+async def _opened(told: Settings) -> AsyncIterator[Agent]:
+    """The folder, its token and the stores; closed in the end whatever happened."""
+    folder = data_dir.DataDir(Path(told.data_dir))
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(folder.close)
+        token = folder.token()
+        store = SqliteMetastore(
+            folder.path,
+            node=told.node,
+            bytes_max=told.store.object_bytes,
+            wall_milliseconds=int(time.time() * 1000),
+        )
+        stack.push_async_callback(store.close)
+        outbox = _open_outbox(folder.path / "outbox.db", told)
+        stack.push_async_callback(outbox.close)
+        yield Agent(told, token=token, store=store, outbox=outbox)
+
+
+def _open_outbox(path: Path, told: Settings) -> SqliteOutbox:
+    try:
+        return SqliteOutbox(path, epoch=data_dir.mint_epoch(), max_bytes=told.store.message_bytes)
+    except (apsw.Error, StoreTooNew) as error:
+        raise StoreUnusable(f"{path}: cannot be opened: {error}") from error
+
+
+class Agent:
+    """Everything that runs, and how it hangs together."""
+
+    def __init__(self, told: Settings, *, token: str, store: SqliteMetastore, outbox: SqliteOutbox) -> None:
+        self._told = told
+        self._store = store
+        self._outbox = outbox
+        self._agent = version("fairlead")
+        self._held = 0
+        self._routes: dict[str, Any] = {}
+        self._stopping = False
+        guard = local_api.Guard(token, required=told.security == "mtls")
+        self._objects = ObjectsApi(store, agent=self._agent, age_of=self._age_of, secrets_allowed=guard.knows)
+        self._tls: tuple[tls.Files, ssl.SSLContext] | None = None
+        if told.security == "mtls":
+            assert told.tls_ca and told.tls_cert and told.tls_key
+            files = tls.Files(ca=Path(told.tls_ca), cert=Path(told.tls_cert), key=Path(told.tls_key))
+            self._tls = files, tls.client_context(files)
+        self._link = Link(
+            hub_url=told.hub_url,
+            node=told.node,
+            agent=self._agent,
+            store_epoch=outbox.epoch,
+            store=store,
+            clock=outbox.now,
+            random=Random(),
+            attempt_seconds_max=told.link.attempt_seconds_max,
+            context=self._tls[1] if self._tls else None,
+        )
+        self._http = local_api.application(
+            guard,
+            status=self._status,
+            metrics=self._metrics,
+            unready=self._unready,
+            parts=[self._objects.add_routes],
+        )
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Serve until ``stopping``.  Raises ``StartFailed`` (a port is taken), ``StoreFailed`` (the disk fails)."""
+        self._held = (await self._store.summary(0)).held
+        self._store.log.listen(self._count)
+        async with contextlib.AsyncExitStack() as stack:
+            await self._listen(stack)
+            tasks = [asyncio.create_task(loop, name=name) for name, loop in self._loops()]
+            _log.info("started", node=self._told.node, held=self._held, store_epoch=self._outbox.epoch)
+            stop = asyncio.create_task(stopping.wait())
+            try:
+                await _first_failure(tasks, stop)
+            finally:
+                self._stopping = True
+                _log.info("stopping")
+                await self._drain([*tasks, stop])
+
+    def _loops(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        loops: list[tuple[str, Coroutine[Any, Any, None]]] = [
+            ("clock", self._outbox.keep_time()),
+            ("link", self._link.run()),
+            ("report", self._report()),
+        ]
+        if self._tls:
+            files, context = self._tls
+            loops.append(("tls", tls.keep_loaded(context, files)))
+        return loops
+
+    async def _drain(self, tasks: list[asyncio.Task[Any]]) -> None:
+        self._link.stop()
+        if self._link.upstream_window:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS_MAX):
+                    await self._link.ended.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ---- listening -------------------------------------------------------------------------------
+
+    async def _listen(self, stack: contextlib.AsyncExitStack) -> None:
+        told = self._told
+        context = None
+        if not told.plain_http:
+            assert told.tls_cert and told.tls_key
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(told.tls_cert, told.tls_key)
+        await _bind(stack, self._http, "http_listen", told.http_listen, context)
+        if told.health_listen and told.health_listen != told.http_listen:
+            health = local_api.health_application(metrics=self._metrics, unready=self._unready)
+            await _bind(stack, health, "health_listen", told.health_listen, None)
+
+    # ---- the account -----------------------------------------------------------------------------
+
+    def _count(self, change: Change[Held]) -> None:
+        self._held += (change.current is not None) - (change.previous is not None)
+
+    def _age_of(self, held: Held) -> float:
+        contact = self._link.last_contact()
+        return self._outbox.now() - (held.stored_at if contact is None else max(contact, held.stored_at))
+
+    async def _account(self) -> account.Account:
+        now = self._outbox.now()
+        self._link.last_contact()
+        return account.Account(
+            node=self._told.node,
+            agent=self._agent,
+            store_epoch=self._outbox.epoch,
+            now=now,
+            link=self._link.state,
+            held=self._held,
+            commits=self._store.commits,
+            watches=len(self._objects.watches),
+            counters=self._link.counters,
+            outbox=await self._outbox.status(now=now),
+            routes=self._routes,
+        )
+
+    async def _status(self) -> dict[str, Any]:
+        return account.status(await self._account())
+
+    async def _metrics(self) -> str:
+        return metrics.render(account.families(await self._account()))
+
+    def _unready(self) -> str:
+        failure = self._store.failure or self._outbox.writer.failure
+        if failure:
+            return f"the disk failed: {failure}"
+        return "stopping" if self._stopping else ""
+
+    async def _report(self) -> None:
+        while True:
+            self._link.report(account.for_hub(await self._account()))
+            await asyncio.sleep(REPORT_SECONDS)
+
+
+async def _first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any]) -> None:
+    """Until ``stop`` is done; raises what a task raised.  A task may end: the hub can tell the link to stay away."""
+    running = set(tasks)
+    while not stop.done():
+        done, _ = await asyncio.wait({*running, stop}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {stop}:
+            task.result()
+            running.discard(task)
+
+
+async def _bind(
+    stack: contextlib.AsyncExitStack, app: web.Application, key: str, listen: str, context: ssl.SSLContext | None
+) -> None:
+    host, port = address(key, listen)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS_MAX)
+    await runner.setup()
+    stack.push_async_callback(runner.cleanup)
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=context).start()
+    except OSError as error:
+        raise StartFailed(f"{key} {listen}: {error.strerror or error}") from None
+    bound = runner.addresses[0]
+    _log.info("listening", key=key, host=bound[0], port=bound[1], tls=context is not None)

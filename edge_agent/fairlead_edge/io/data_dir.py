@@ -1,0 +1,77 @@
+"""The agent's folder: who owns it now, the token local clients show, and the opening of the store.
+
+data_dir/lock     held by the one running agent
+data_dir/token    mode 0600; clients send it as ``Authorization: Bearer``
+data_dir/*.db     the stores
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from fairlead_edge.metastore import StoreUnusable
+
+FOLDER_MODE: Final = 0o700
+TOKEN_MODE: Final = 0o600
+TOKEN_BYTES: Final = 32
+TOKEN_CHARS_MAX: Final = 1024
+EPOCH_BITS: Final = 53
+"""Fits exactly into every JSON reader's number."""
+
+
+class DataDir:
+    """Holds the folder until ``close`` (or the end of the process).  Raises ``StoreUnusable``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, TOKEN_MODE)
+        except OSError as error:
+            raise StoreUnusable(f"data_dir {path}: {error.strerror}") from error
+        try:
+            # The kernel drops the lock with the process, however it ends; a file's mere presence would outlive it.
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip()
+            os.close(self._lock)
+            raise StoreUnusable(f"data_dir {path}: in use by another edge agent (process {owner or '?'})") from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def token(self) -> str:
+        """The token of local clients; made at the first call ever.  Raises ``StoreUnusable`` when it is unusable."""
+        path = self.path / "token"
+        try:
+            if not path.exists():
+                self._write_token(path)
+            path.chmod(TOKEN_MODE)
+            token = path.read_text()[:TOKEN_CHARS_MAX].strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreUnusable(f"{path}: {error}") from error
+        if not token:
+            raise StoreUnusable(f"{path}: is empty; remove it and a new one is made")
+        return token
+
+    def _write_token(self, path: Path) -> None:
+        # Written beside and renamed: a crash in between must not leave an empty token behind.
+        draft = path.with_suffix(".new")
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, TOKEN_MODE), "w") as file:
+            file.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+
+    def close(self) -> None:
+        """Let another agent have it."""
+        os.close(self._lock)
+
+
+def mint_epoch() -> int:
+    """A random number for one opening of the store; never 0."""
+    return secrets.randbelow((1 << EPOCH_BITS) - 1) + 1

@@ -1,0 +1,114 @@
+"""What an edge agent is told by its settings file or ``FAIRLEAD_EDGE_*``; values only, checked for sense."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+STORE_BYTES_MIN: Final = 256 * 1024
+OBJECTS_SHARE: Final = 4
+"""One part in so many of ``max_bytes`` is for objects, the rest for messages: neither can starve the other."""
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
+
+
+class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``max_bytes``: what objects and messages together may take on disk (write-ahead logs come on top)."""
+
+    max_bytes: int = 1024 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if self.max_bytes < STORE_BYTES_MIN:
+            raise ValueError(f"max_bytes: must be at least {STORE_BYTES_MIN}, is {self.max_bytes}")
+
+    @property
+    def object_bytes(self) -> int:
+        return self.max_bytes // OBJECTS_SHARE
+
+    @property
+    def message_bytes(self) -> int:
+        return self.max_bytes - self.object_bytes
+
+
+class CleanupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often what has expired is removed, and whether behind live messages too, not only at the front."""
+
+    interval_seconds: float = 60.0
+    check_entire_queue_on_cleanup: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.interval_seconds <= 86_400:
+            raise ValueError(f"interval_seconds: must be above 0 and at most 86400, is {self.interval_seconds:g}")
+
+
+class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``attempt_seconds_max``: longest pause between two attempts to reach the hub; each is jittered."""
+
+    attempt_seconds_max: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.01 <= self.attempt_seconds_max <= 3600:
+            raise ValueError(f"attempt_seconds_max: must be 0.01 to 3600, is {self.attempt_seconds_max:g}")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole file.  ``health_listen`` absent: health is served on ``http_listen``."""
+
+    node: str
+    hub_url: str
+    data_dir: str
+    http_listen: str = "127.0.0.1:10550"
+    health_listen: str | None = None
+    security: Literal["mtls", "insecure"] = "mtls"
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    store: StoreSettings = StoreSettings()
+    cleanup: CleanupSettings = CleanupSettings()
+    link: LinkSettings = LinkSettings()
+
+    def __post_init__(self) -> None:
+        if not _NODE.fullmatch(self.node):
+            raise ValueError(f"node: must be the name of a Kubernetes Node, is {self.node[:80]!r}")
+        if not self.data_dir:
+            raise ValueError("data_dir: must be a folder")
+        host, _ = address("http_listen", self.http_listen)
+        if self.health_listen is not None:
+            address("health_listen", self.health_listen)
+        self._check_hub_url()
+        if self.security == "mtls":
+            for key in ("tls_ca", "tls_cert", "tls_key"):
+                if not getattr(self, key):
+                    raise ValueError(f'{key}: required with security = "mtls"')
+        elif host not in LOOPBACK:
+            raise ValueError('http_listen: must be a loopback address with security = "insecure"')
+
+    def _check_hub_url(self) -> None:
+        try:
+            url = urlsplit(self.hub_url)
+            url.port  # noqa: B018 - raises on a port that is none
+        except ValueError as error:
+            raise ValueError(f"hub_url: {error}") from None
+        if url.scheme not in ("ws", "wss") or not url.hostname:
+            raise ValueError(f"hub_url: must be wss://host:port, is {self.hub_url[:80]!r}")
+        if url.scheme == "ws" and self.security != "insecure":
+            raise ValueError('hub_url: ws:// only with security = "insecure"')
+
+    @property
+    def plain_http(self) -> bool:
+        """The local API speaks plain HTTP on loopback only; elsewhere HTTPS with ``tls_cert``."""
+        return address("http_listen", self.http_listen)[0] in LOOPBACK
+
+
+def address(key: str, text: str) -> tuple[str, int]:
+    """``host:port`` read; port 0 takes a free one.  Raises ``ValueError`` naming ``key``."""
+    found = _LISTEN.fullmatch(text)
+    if not found or int(found["port"]) > 65_535:
+        raise ValueError(f"{key}: must be host:port, is {text[:80]!r}")
+    return found["host"].strip("[]"), int(found["port"])
