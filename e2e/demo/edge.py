@@ -19,6 +19,15 @@ TIMEOUT_SECONDS = 10.0
 class Refused(AssertionError):
     """The edge answered with another status than 200; the text holds status and body."""
 
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+    @property
+    def temporary(self) -> bool:
+        """True when the same request is worth repeating later."""
+        return self.status in (429, 503, 507)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
@@ -43,7 +52,9 @@ class Edge:
         finally:
             connection.close()
         if answer.status != http.client.OK:
-            raise Refused(f"{self.name} {method} {path}: {answer.status} {text[:500].decode(errors='replace')}")
+            raise Refused(
+                answer.status, f"{self.name} {method} {path}: {answer.status} {text[:500].decode(errors='replace')}"
+            )
         return json.loads(text)
 
     def items(self, path: str) -> list[dict[str, Any]]:
@@ -83,7 +94,7 @@ class Watch:
         self._socket = self._connection.sock
         self._answer = self._connection.getresponse()
         if self._answer.status != http.client.OK:
-            raise Refused(f"{self.edge.name} watch {self.path}: {self._answer.status} {self._answer.read(500)!r}")
+            raise Refused(self._answer.status, f"{self.edge.name} watch {self.path}: {self._answer.read(500)!r}")
         self._thread = threading.Thread(target=self._read, name=f"watch-{self.edge.name}", daemon=True)
         self._thread.start()
         return self

@@ -1,0 +1,105 @@
+"""`make demo`: play the whole story on this machine. `up` leaves a stack running for development, `down` ends it.
+
+Exit 0 and a last line `demo: ok …`, or exit 1 with what failed and the end of the log that tells why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from e2e.demo.record import Record
+from e2e.demo.screen import Screen
+from e2e.demo.stack import ROOT, Missing, Stack, require_java
+from e2e.demo.story import Story, Wrong, play
+from tests.support.assets import NoControlPlane
+from tests.support.processes import Unmet
+
+FOLDER = ROOT / ".run" / "demo"
+INTERRUPTED = 130
+
+
+def terminated(number: int, frame: object) -> None:
+    """SIGTERM ends like Ctrl-C, so that nothing is left running."""
+    raise KeyboardInterrupt
+
+
+def look_around(stack: Stack, screen: Screen) -> None:
+    """Print who serves where and how to end it."""
+    screen.chapter("Left running; look around, then: make down")
+    for name, where in stack.addresses():
+        screen.say(f"{name:10} {where}")
+    screen.say("try        kubectl get osync -A; kubectl get enode; kubectl -n harbour patch configmap tide-table …")
+
+
+def end_previous() -> list[str]:
+    """End what an earlier KEEP=1 or `up` left, by its record; returns the names."""
+    return Record(FOLDER / "running.json").end()
+
+
+def run(word: str, kubeconfig: Path | None, keep: bool) -> int:
+    """Play the story, or only raise the house and apply the harbour; returns the exit code."""
+    if Record(FOLDER / "running.json").alive():
+        print("demo: failed: an earlier one is still running; make down ends it", file=sys.stderr)
+        return 1
+    screen = Screen()
+    try:
+        require_java()
+    except Missing as error:
+        screen.last(f"demo: failed: {error}")
+        return 1
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    stack = Stack(FOLDER, kubeconfig, outlive=keep, screen=screen)
+    kept = False
+    try:
+        if word == "up":
+            story = Story(stack, screen)
+            story.raise_house()
+            story.go_down()
+            stack.start_ingest()
+            line = "up: ok"
+        else:
+            line = play(stack, screen)
+        kept = keep
+        if keep:
+            look_around(stack, screen)
+        screen.last(line)
+        return 0
+    except (Unmet, Wrong, AssertionError, NoControlPlane, OSError, RuntimeError, ValueError) as error:
+        screen.fail(f"{error}")
+        screen.last(f"demo: failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+        return 1
+    except KeyboardInterrupt:
+        screen.last("demo: failed: interrupted")
+        return INTERRUPTED
+    finally:
+        if not kept:
+            if kubeconfig is not None:
+                Story(stack, screen).tidy_cluster()
+            stack.stop()
+
+
+def main() -> int:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("word", nargs="?", choices=["play", "up", "down"], default="play")
+    parser.add_argument("--keep", action="store_true", help="leave everything up at the end (KEEP=1)")
+    parser.add_argument("--kubeconfig", type=Path, help="use this cluster (KUBECONFIG=…)")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, terminated)
+    if options.word == "down":
+        ended = end_previous()
+        print(f"down: ended {', '.join(ended)}" if ended else "down: nothing was running")
+        return 0
+    if options.kubeconfig is not None and not options.kubeconfig.is_file():
+        parser.error(f"--kubeconfig {options.kubeconfig} is not a file")
+    kubeconfig = options.kubeconfig.absolute() if options.kubeconfig else None
+    return run(options.word, kubeconfig, options.keep or options.word == "up")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

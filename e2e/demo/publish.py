@@ -1,0 +1,88 @@
+"""Publishers: one thread a node that replays its part of the series and notes what was accepted.
+
+A batch whose answer was lost is sent again under the same idempotency key until the edge answers, as an application
+would: kill -9 of the agent in between costs nothing and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+
+from e2e.demo.count import Accepted, Ledger
+from e2e.demo.edge import Edge, Refused
+from e2e.demo.replay import Publication
+
+BATCH = 20
+PACE_SECONDS = 0.08
+"""Between two batches: about 250 messages a second and node, so that things happen while others go on."""
+RETRY_SECONDS = 0.2
+GIVE_UP_SECONDS = 90.0
+
+
+class NotAccepted(AssertionError):
+    """The edge answered, but did not take a message as its routes say it must."""
+
+
+class Publisher:
+    """Replays `part` to one edge; `wait()` gives what went wrong, if anything."""
+
+    def __init__(self, edge: Edge, part: Sequence[Publication], ledger: Ledger) -> None:
+        self.edge = edge
+        self.total = len(part)
+        self.accepted = 0
+        self.retries = 0
+        self.error: Exception | None = None
+        self._part = part
+        self._ledger = ledger
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"publisher-{edge.name}", daemon=True)
+
+    def start(self) -> Publisher:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Give up what is left, for a run that failed elsewhere."""
+        self._stopped.set()
+
+    @property
+    def done(self) -> bool:
+        """True when everything is accepted; raises what stopped it."""
+        if self.error is not None:
+            raise RuntimeError(f"replaying to {self.edge.name} stopped: {self.error}") from self.error
+        return self.accepted == self.total
+
+    def _run(self) -> None:
+        try:
+            for start in range(0, self.total, BATCH):
+                self._publish(self._part[start : start + BATCH])
+                if self._stopped.wait(PACE_SECONDS):
+                    return
+        except Exception as error:  # noqa: BLE001 - told in the main thread by `done`
+            self.error = error
+
+    def _publish(self, batch: Sequence[Publication]) -> None:
+        key = str(uuid.uuid4())
+        deadline = time.monotonic() + GIVE_UP_SECONDS
+        while True:
+            try:
+                results = self.edge.publish([each.message for each in batch], key)
+                break
+            except (OSError, Refused) as error:
+                if isinstance(error, Refused) and not error.temporary:
+                    raise
+                if self._stopped.is_set() or time.monotonic() > deadline:
+                    raise
+                self.retries += 1
+                self._stopped.wait(RETRY_SECONDS)
+        now = time.time()
+        for publication, result in zip(batch, results, strict=True):
+            deliveries = result.get("deliveries", [])
+            if [each["priority"] for each in deliveries] != [publication.priority]:
+                raise NotAccepted(f"expected one delivery of priority {publication.priority}, got {result}")
+            self._ledger.note(Accepted(id=result["id"], node=self.edge.name, priority=publication.priority, at=now))
+        self.accepted += len(batch)

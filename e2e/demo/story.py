@@ -1,0 +1,482 @@
+"""The story: down, up, a cut, a return, and the count at the end. Each act asserts by conditions with deadlines.
+
+raise the house ─► apply a harbour ─► replay weather ─► cut edge-2, kill hub and edge ─► let it return ─► count
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from e2e.demo import expected, picture, replay
+from e2e.demo.count import Ledger, Row, Verdict, first_and_last, percentile
+from e2e.demo.edge import Edge, Watch
+from e2e.demo.publish import Publisher
+from e2e.demo.screen import Screen
+from e2e.demo.stack import HUB_BACK_SECONDS, NODES, ROOT, Stack
+from e2e.demo.table import read_rows
+
+APP = ROOT / "e2e" / "demo" / "app"
+CRDS = ROOT / "crds"
+PICTURE = ROOT / "artifacts" / "demo.png"
+
+AWAY = "edge-2"
+SHARES = (500, 800, 200)
+"""Publications of a node before, while and after edge-2 is cut."""
+UPDATES = 20
+
+CONVERGE_SECONDS = 60.0
+NOTICE_SECONDS = 60.0
+REPLAY_SECONDS = 120.0
+DRAIN_SECONDS = 60.0
+TABLE_SECONDS = 180.0
+
+KINDS = {
+    "Pod": "/api/v1/namespaces/harbour/pods",
+    "ConfigMap": "/api/v1/namespaces/harbour/configmaps",
+    "Secret": "/api/v1/namespaces/harbour/secrets",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "EdgeRoutes": "/apis/fairlead.dev/v1alpha1/edgeroutes",
+}
+
+
+class Wrong(AssertionError):
+    """The story did not go as promised; the text says which promise."""
+
+
+class Story:
+    """One run on one stack."""
+
+    def __init__(self, stack: Stack, screen: Screen) -> None:
+        self._stack = stack
+        self._screen = screen
+        self._ledger = Ledger()
+        self._marks: list[picture.Mark] = []
+        self._series = {node: replay.parts(said, SHARES) for node, said in replay.series().items()}
+        self._publishers: list[Publisher] = []
+        self._begin = time.time()
+        self._deliveries = 0.0
+        self._retries = 0.0
+
+    @property
+    def _api(self) -> Any:
+        return self._stack.kubernetes
+
+    # --- acts
+
+    def raise_house(self) -> None:
+        """A Kubernetes API, the definitions, three Nodes, and every program."""
+        say = self._screen.say
+        self._screen.chapter("A cluster, a hub, a messaging service, three edge nodes")
+        self._stack.start_cluster()
+        say(f"Kubernetes {self._api.get('/version')['gitVersion']} is up")
+        self.refuse_foreign_nodes()
+        self._api.apply(CRDS)
+        names = [line.removeprefix("customresourcedefinition.apiextensions.k8s.io/") for line in self._crds()]
+        self._api.wait_established(*names)
+        say(f"kubectl apply -f crds: {', '.join(name.split('.')[0] for name in names)}")
+        self._api.apply([node_manifest(name) for name in NODES])
+        self._stack.start_messaging()
+        self._stack.start_hub()
+        for node in NODES:
+            self._stack.join_link(node)
+            self._stack.start_edge(node)
+        self._screen.wait(
+            "the hub counts three nodes as connected", lambda: self.connected() == set(NODES),
+            seconds=NOTICE_SECONDS, describe=self._stack.tails,
+        )  # fmt: skip
+        say("messaging, hub and three agents run; kubectl get enode:")
+        self._screen.quote(self._api.kubectl("get", "enode"))
+
+    def go_down(self) -> None:
+        """Apply the harbour; every node must hold its share, and every record must say so."""
+        self._screen.chapter("Down: a harbour is applied, each node gets its share")
+        before = time.monotonic()
+        self._api.apply(APP)
+        self._screen.say(f"kubectl apply -f {APP.relative_to(ROOT)}")
+        self.wait_true(NODES)
+        seconds = time.monotonic() - before
+        shares = self.shares()
+        for node in NODES:
+            self._screen.say(f"{node} serves {len(shares[node])} objects, equal to the cluster's")
+        self.wait_records()
+        total = sum(map(len, shares.values()))
+        self._screen.say(f"{total} deliveries held {seconds:.1f} s after apply began; every record says Wanted = Held")
+        self._screen.quote(self._api.kubectl("get", "osync", "-A"))
+        self._screen.quote(self._api.kubectl("get", "cosync"))
+
+    def begin_up(self) -> None:
+        """The first part of the series, and a table made of it by a job that ends by itself."""
+        self._screen.chapter("Up: weather is replayed, alarms at priority 0, telemetry at priority 1")
+        self.publish(0)
+        self.wait_published()
+        self.wait_drained(NODES)
+        self._screen.say(f"{len(self._ledger.accepted)} messages accepted on disk and durable in their topics")
+        seconds = self._stack.ingest_once()
+        self.check(self.judge(), "after the first ingest")
+        self._screen.say(f"ingest (available-now) made {len(self.rows())} rows of them in {seconds:.0f} s and ended")
+        self._stack.start_ingest()
+        self._screen.say("ingest runs again, with a trigger of one second")
+
+    def cut(self) -> None:
+        """edge-2 loses its link; objects change, hub and edge-2 are killed; edge-2 goes on serving and accepting."""
+        say = self._screen.say
+        edge = self._stack.edges[AWAY]
+        self._screen.chapter(f"The link of {AWAY} is cut")
+        self._stack.cut_link(AWAY)
+        self._cut_at = time.time()
+        say(f"{AWAY}: connections broken, new ones refused")
+        self.publish(1)
+        self._screen.wait(
+            f"the hub notices that {AWAY} is away", lambda: AWAY not in self.connected(),
+            seconds=NOTICE_SECONDS, describe=functools.partial(self._stack.tail, "hub"),
+        )  # fmt: skip
+        say(f"kubectl get enode says that {AWAY} is away")
+        for revision in range(1, UPDATES // 2 + 1):
+            self.update_tides(revision)
+        self.note_hub_figures()
+        self._stack.kill("hub")
+        self.mark("hub killed", "", time.time())
+        say(f"tide-table updated {UPDATES // 2} times; the hub is killed with -9")
+        self._api.kubectl("-n", "harbour", "delete", "configmap", "ice-warning")
+        self._api.kubectl("-n", "harbour", "delete", "configmap", "berth-plan")
+        self._api.apply(configmap("berth-plan", {"berth-1": "MV Calypso", "berth-2": "closed"}))
+        self._api.kubectl(
+            "-n", "harbour", "delete", "pod", "tide-display-edge-2", "--force", "--grace-period=0", "--wait=true"
+        )
+        say("meanwhile: ice-warning deleted, berth-plan deleted and made anew, tide-display-edge-2 deleted by force")
+        back = time.monotonic()
+        self._stack.start_hub(HUB_BACK_SECONDS)
+        say(f"the hub is back and ready after {time.monotonic() - back:.1f} s")
+        for revision in range(UPDATES // 2 + 1, UPDATES + 1):
+            self.update_tides(revision)
+        say(f"tide-table updated another {UPDATES - UPDATES // 2} times")
+        others = [node for node in NODES if node != AWAY]
+        self.wait_true(others)
+        say(f"{' and '.join(others)} are true to the cluster again")
+
+        replayed = next(each for each in self._publishers if each.edge.name == AWAY and not each.done)
+        half = replayed.total // 2
+        self._screen.wait(
+            f"{AWAY} has accepted half of its part", lambda: replayed.accepted >= half or replayed.done,
+            seconds=REPLAY_SECONDS, every=0.02, describe=functools.partial(self._stack.tail, AWAY),
+        )  # fmt: skip
+        self._stack.kill(AWAY)
+        self.mark("agent killed", AWAY, time.time())
+        self._stack.start_edge(AWAY)
+        say(f"{AWAY}'s agent was killed with -9 in the middle of its replay, and runs again")
+        self.wait_published()
+        say(
+            f"{AWAY} took {replayed.total} messages while away ({replayed.retries} requests repeated); "
+            f"waiting there: {waiting_text(edge)}"
+        )
+        self.check_offline_reads(edge)
+
+    def return_home(self) -> None:
+        """The link returns: one delivery for twenty updates, alarms before the backlog."""
+        self._screen.chapter(f"The link of {AWAY} returns")
+        edge = self._stack.edges[AWAY]
+        watch = Watch(edge=edge, path=KINDS["ConfigMap"]).open()
+        back = time.monotonic()
+        self.mark("cut", AWAY, self._cut_at, time.time())
+        self._stack.join_link(AWAY)
+        self.wait_true([AWAY])
+        self._screen.say(f"{AWAY} is true to the cluster {time.monotonic() - back:.1f} s after its link returned")
+        self.wait_drained([AWAY])
+        self._screen.say(f"{AWAY} is drained {time.monotonic() - back:.1f} s after its link returned")
+        self.wait_records()
+        watch.close()
+        seen = watch.of("tide-table")
+        if len(seen) != 1:
+            raise Wrong(f"{UPDATES} updates of tide-table must be one delivery to {AWAY}, its watch saw {len(seen)}")
+        self._screen.say(
+            f"the {UPDATES} updates of tide-table were one delivery; ice-warning is gone, berth-plan is new"
+        )
+
+    def finish_up(self) -> None:
+        """The last part of the series, then every accepted message must be a row."""
+        self._screen.chapter("The rest of the series, and the count")
+        self.publish(2)
+        self.wait_published()
+        self.wait_drained(NODES)
+        wanted = len(self._ledger.accepted)
+        self._screen.wait(
+            "every accepted message is a row", lambda: len(self.rows()) >= wanted, seconds=TABLE_SECONDS, every=0.5,
+            progress=lambda: f"{len(self.rows())} of {wanted}", describe=functools.partial(self._stack.tail, "ingest"),
+        )  # fmt: skip
+        code = self._stack.stop_politely("ingest")
+        if code != 0:
+            raise Wrong(f"ingest must drain and exit 0 on SIGTERM, it exited with {code}")
+        self._screen.say(f"{wanted} messages accepted, {wanted} rows; ingest drained and ended")
+
+    def conclude(self) -> str:
+        """Judge, draw, and give the last line."""
+        verdict = self.judge()
+        self.check(verdict, "at the end")
+        rows = self.rows()
+        self.check_order(rows)
+        self.note_hub_figures()
+        records = self.records()
+        retries = sum((record.get("status") or {}).get("retries", 0) for record in records)
+        picture.draw(PICTURE, list(self._ledger.accepted.values()), rows, self._marks, self._begin)
+        self._screen.table(
+            "Messages",
+            ["node, priority", "accepted", "rows", "to topic p50", "to topic p99"],
+            [
+                [
+                    f"{each.node}, {each.priority}",
+                    str(each.accepted),
+                    str(each.rows),
+                    *delays(rows, each.node, each.priority),
+                ]
+                for each in verdict.tallies
+            ],
+        )
+        self._screen.table(
+            "The run",
+            ["", ""],
+            [
+                ["objects held (node by node)", str(len(records))],
+                ["deliveries the hub made", f"{self._deliveries:.0f}"],
+                ["retries now on record", str(retries)],
+                ["messages accepted", str(len(self._ledger.accepted))],
+                ["rows", str(len(rows))],
+                ["lost", str(len(verdict.lost))],
+                ["duplicated", str(len(verdict.duplicated))],
+                ["seconds", f"{self._screen.seconds:.0f}"],
+            ],
+        )
+        self._screen.say(f"picture: {PICTURE}")
+        return (
+            f"demo: ok objects={len(records)} messages={len(self._ledger.accepted)} rows={len(rows)} "
+            f"lost={len(verdict.lost)} duplicated={len(verdict.duplicated)} seconds={self._screen.seconds:.0f}"
+        )
+
+    def tidy_cluster(self) -> None:
+        """Take what the demo made out of a cluster of the user's."""
+        self._api.kubectl("-n", "harbour", "delete", "pods", "--all", "--force", "--grace-period=0", check=False)
+        self._api.kubectl("delete", "-f", str(APP), "--ignore-not-found", "--wait=false", check=False)
+        self._api.kubectl("delete", "node", *NODES, "--ignore-not-found", check=False)
+
+    def stop_publishing(self) -> None:
+        """End the publishers of a run that failed."""
+        for publisher in self._publishers:
+            publisher.stop()
+
+    # --- questions
+
+    def refuse_foreign_nodes(self) -> None:
+        """Never take over Nodes of the user's cluster."""
+        for node in NODES:
+            found = self._api.kubectl("get", "node", node, "--ignore-not-found", "-o", "json")
+            if found and json.loads(found)["metadata"].get("labels", {}).get(expected.DEMO_LABEL) != "true":
+                raise Wrong(f"the cluster has a Node {node} that is not the demo's; use another cluster")
+
+    def _crds(self) -> list[str]:
+        found: str = self._api.kubectl("get", "-f", str(CRDS), "-o", "name")
+        return found.split()
+
+    def connected(self) -> set[str]:
+        """The nodes whose EdgeNode says connected."""
+        found = json.loads(self._api.kubectl("get", "edgenodes.fairlead.dev", "-o", "json"))["items"]
+        return {each["metadata"]["name"] for each in found if (each.get("status") or {}).get("connected")}
+
+    def shares(self) -> dict[str, dict[expected.Key, expected.Object]]:
+        """What each node should hold, from the cluster as it is now."""
+        items: list[expected.Object] = []
+        for kinds, options in (
+            ("pods,configmaps,secrets", ["-n", expected.NAMESPACE]),
+            ("priorityclasses,edgeroutes.fairlead.dev", ["-l", f"{expected.DEMO_LABEL}=true"]),
+        ):
+            items += json.loads(self._api.kubectl("get", kinds, *options, "-o", "json"))["items"]
+        return {node: expected.share(node, items) for node in NODES}
+
+    def records(self) -> list[expected.Object]:
+        """Every ObjectSync and ClusterObjectSync."""
+        found: list[expected.Object] = []
+        for kind in ("objectsyncs.fairlead.dev", "clusterobjectsyncs.fairlead.dev"):
+            found += json.loads(self._api.kubectl("get", kind, "-A", "-o", "json"))["items"]
+        return found
+
+    def held(self, edge: Edge) -> dict[expected.Key, expected.Object]:
+        """What the edge's own API serves."""
+        items = [{"kind": kind, **item} for kind, path in KINDS.items() for item in edge.items(path)]
+        return {expected.key(item): item for item in items}
+
+    def rows(self) -> list[Row]:
+        """The table as it is now."""
+        return read_rows(self._stack.table)
+
+    def judge(self) -> Verdict:
+        """Ledger against table."""
+        return self._ledger.judge(self.rows())
+
+    # --- waits and checks
+
+    def wait_true(self, nodes: Iterable[str]) -> None:
+        """Every one of `nodes` serves its share, no more and no less, equal in content."""
+        wanted = self.shares()
+        for node in nodes:
+            edge = self._stack.edges[node]
+            seen: list[str] = []
+
+            def is_true(node: str = node, edge: Edge = edge, seen: list[str] = seen) -> bool:
+                seen[:] = expected.differences(wanted[node], self.held(edge))
+                return not seen
+
+            self._screen.wait(
+                f"{node} holds its {len(wanted[node])} objects", is_true, seconds=CONVERGE_SECONDS,
+                progress=lambda seen=seen: f"{len(seen)} differences",  # type: ignore[misc]
+                describe=lambda node=node, seen=seen: "\n".join(  # type: ignore[misc]
+                    [*seen[:20], self._stack.tail("hub"), self._stack.tail(node)]
+                ),
+            )  # fmt: skip
+
+    def wait_records(self) -> None:
+        """Every record says that its node holds what it should, and no record is left over."""
+        wanted = self.shares()
+        seen: list[str] = []
+
+        def is_true() -> bool:
+            seen[:] = expected.behind(self.records(), wanted)
+            return not seen
+
+        self._screen.wait(
+            "every record says Wanted = Held", is_true, seconds=CONVERGE_SECONDS, every=0.5,
+            progress=lambda: f"{len(seen)} behind",
+            describe=lambda: "\n".join([*seen[:20], self._stack.tail("hub")]),
+        )  # fmt: skip
+
+    def publish(self, part: int) -> None:
+        """Start one publisher a node on its part of the series."""
+        for node, said in self._series.items():
+            self._publishers.append(Publisher(self._stack.edges[node], said[part], self._ledger).start())
+
+    def wait_published(self) -> None:
+        """Everything started so far is accepted."""
+        self._screen.wait(
+            "the edges accept what is replayed", lambda: all([each.done for each in self._publishers]),
+            seconds=REPLAY_SECONDS,
+            progress=lambda: f"{sum(each.accepted for each in self._publishers)} accepted",
+            describe=self._stack.tails,
+        )  # fmt: skip
+
+    def wait_drained(self, nodes: Iterable[str]) -> None:
+        """Nothing waits in the outboxes of `nodes`."""
+        edges = [self._stack.edges[node] for node in nodes]
+        self._screen.wait(
+            f"the outboxes of {', '.join(edge.name for edge in edges)} are empty",
+            lambda: not any(waiting(edge) for edge in edges),
+            seconds=DRAIN_SECONDS,
+            progress=lambda: "; ".join(f"{edge.name}: {waiting_text(edge)}" for edge in edges),
+            describe=lambda: "\n".join([self._stack.tail("hub"), *(self._stack.tail(edge.name) for edge in edges)]),
+        )
+
+    def check_offline_reads(self, edge: Edge) -> None:
+        """A node without a link, whose agent was killed, still serves what it held."""
+        held = self.held(edge)
+        tides, ice = held[("ConfigMap", "tide-table")], held.get(("ConfigMap", "ice-warning"))
+        if tides["data"]["revision"] != "0" or ice is None:
+            raise Wrong(f"{edge.name} must serve what it held before the cut; tide-table says {tides['data']}")
+        age = tides["metadata"].get("annotations", {}).get("fairlead.dev/age-seconds", "?")
+        self._screen.say(f"{edge.name} serves its {len(held)} objects as of before the cut (age {age} s)")
+
+    def check(self, verdict: Verdict, when: str) -> None:
+        """Raise Wrong when the counts do not agree."""
+        if not verdict.ok:
+            samples = {
+                name: list(getattr(verdict, name))[:5] for name in ("lost", "duplicated", "foreign", "misplaced")
+            }
+            counts = {name: len(getattr(verdict, name)) for name in samples}
+            raise Wrong(f"{when} accepted messages and rows disagree: {counts}, for example {samples}")
+
+    def check_order(self, rows: Sequence[Row]) -> None:
+        """Alarms that edge-2 took while it was away left before the telemetry it took while away."""
+        returned = next(mark.end for mark in self._marks if mark.text == "cut")
+        away = [
+            each for each in self._ledger.accepted.values() if each.node == AWAY and self._cut_at < each.at < returned
+        ]
+        by_priority: dict[int, dict[str, Any]] = {
+            priority: {each.id: each for each in away if each.priority == priority} for priority in (0, 1)
+        }
+        alarms, backlog = (first_and_last(rows, by_priority[priority]) for priority in (0, 1))
+        if alarms is None or backlog is None:
+            raise Wrong(f"the part replayed while {AWAY} was away must hold alarms and telemetry")
+        if alarms[1] > backlog[0]:
+            raise Wrong(
+                f"{AWAY}'s last alarm reached its topic {alarms[1] - backlog[0]:.3f} s after its first backlog"
+            )
+        self._screen.say(
+            f"{AWAY}'s {len(by_priority[0])} alarms were in their topic {alarms[1] - returned:.2f} s after the link "
+            f"returned, before any of the {len(by_priority[1])} messages that waited in front of them"
+        )
+
+    def update_tides(self, revision: int) -> None:
+        """One more version of tide-table."""
+        patch = json.dumps({"data": {"revision": str(revision), "high": f"{4 + revision % 8:02}:12, 16:41"}})
+        self._api.kubectl("-n", "harbour", "patch", "configmap", "tide-table", "--type=merge", "-p", patch)
+
+    def mark(self, text: str, node: str, start: float, end: float = 0.0) -> None:
+        """Remember something for the picture."""
+        self._marks.append(picture.Mark(text=text, node=node, start=start, end=end or start))
+
+    def note_hub_figures(self) -> None:
+        """Add what this hub counted; its counters end with its process."""
+        self._deliveries += self._stack.metric("hub", "fairlead_hub_deliveries_total")
+
+
+def node_manifest(name: str) -> dict[str, Any]:
+    """A Node as an edge node registers: labelled as one, and as part of this demo's site."""
+    labels = {
+        "node-role.kubernetes.io/edge": "",
+        "harbour.example/site": "demo",
+        "kubernetes.io/hostname": name,
+        expected.DEMO_LABEL: "true",
+    }
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def configmap(name: str, data: Mapping[str, str]) -> dict[str, Any]:
+    """A ConfigMap of the harbour that every node gets."""
+    labels = {"app": "pilot", expected.SHARED_LABEL: "everywhere"}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": expected.NAMESPACE, "labels": labels},
+        "data": dict(data),
+    }
+
+
+def waiting(edge: Edge) -> dict[int, int]:
+    """Messages in the edge's outbox by priority, empty queues left out."""
+    found: dict[int, int] = {}
+    for queue in edge.status()["queues"]:
+        if queue["length"]:
+            found[queue["priority"]] = found.get(queue["priority"], 0) + queue["length"]
+    return found
+
+
+def waiting_text(edge: Edge) -> str:
+    """The same for people."""
+    return ", ".join(f"{count} of priority {each}" for each, count in sorted(waiting(edge).items())) or "nothing"
+
+
+def delays(rows: Sequence[Row], node: str, priority: int) -> tuple[str, str]:
+    """Median and 99th percentile from enqueued at the edge to durable in the topic."""
+    seconds = [row.published - row.enqueued for row in rows if (row.node, row.priority) == (node, priority)]
+    return f"{percentile(seconds, 0.5):.2f} s", f"{percentile(seconds, 0.99):.2f} s"
+
+
+def play(stack: Stack, screen: Screen, acts: Sequence[str] | None = None) -> str:
+    """Play every act; returns the last line. Raises Unmet or Wrong."""
+    story = Story(stack, screen)
+    try:
+        for act in ("raise_house", "go_down", "begin_up", "cut", "return_home", "finish_up"):
+            getattr(story, act)()
+        return story.conclude()
+    except BaseException:
+        story.stop_publishing()
+        raise
