@@ -1,0 +1,50 @@
+"""What is wrong with a route or condition, and exactly where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class CompileError:
+    """One mistake. Lines and columns count from 1; the end is exclusive, at most one past the end of the line + 1."""
+
+    line: int
+    column: int
+    end_column: int
+    message: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape of the outside contract."""
+        return {"message": self.message, "line": self.line, "column": self.column, "endColumn": self.end_column}
+
+
+class Invalid(ValueError):
+    """The text does not compile; `errors` holds every mistake that was found, at least one."""
+
+    def __init__(self, errors: list[CompileError]) -> None:
+        super().__init__("; ".join(f"{error.line}:{error.column}: {error.message}" for error in errors))
+        self.errors = tuple(errors)
+
+
+def error_at(text: str, start: int, end: int, message: str) -> CompileError:
+    """The error for `text[start:end]`; a range over several lines is cut at the end of its first one."""
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    line = text[line_start : len(text) if line_end < 0 else line_end].rstrip("\r")
+    column = start - line_start + 1
+    return CompileError(
+        line=text.count("\n", 0, start) + 1,
+        column=column,
+        end_column=min(column + end - start, len(line) + 2),
+        message=message,
+    )
+
+
+def caret(text: str, error: CompileError) -> str:
+    """The line the error is in, and below it carets under the place."""
+    line = text.split("\n")[error.line - 1].rstrip("\r")
+    before = line[: error.column - 1]
+    padding = "".join("\t" if char == "\t" else " " for char in before)
+    return f"{line}\n{padding}{'^' * max(1, error.end_column - error.column)}"

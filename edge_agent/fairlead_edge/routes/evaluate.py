@@ -1,0 +1,202 @@
+"""Tree → closures: types are checked, and everything that can be decided is decided once, here."""
+
+from __future__ import annotations
+
+from fairlead_edge.routes import functions, hints, jsonpath, operators, typerules
+from fairlead_edge.routes.errors import CompileError, error_at
+from fairlead_edge.routes.nodes import Body, Call, Chain, Literal, Node, Property, SystemProperty, Unary
+from fairlead_edge.routes.operators import Combine, Compiled, Run
+from fairlead_edge.routes.tokens import Token
+from fairlead_edge.routes.typerules import Type
+from fairlead_edge.routes.values import UNDEFINED
+
+
+def compile_node(text: str, node: Node, *, twin_changes: bool, errors: list[CompileError]) -> Compiled:
+    """Check and compile; mistakes are added to `errors`, innermost first."""
+    return _Compiler(text, twin_changes, errors).compile(node)
+
+
+def compile_condition(text: str, node: Node | None, *, twin_changes: bool, errors: list[CompileError]) -> Run:
+    """A condition's final value: True, False or UNDEFINED. The empty one and what is no bool are undefined."""
+    if node is None:
+        return operators.constant(UNDEFINED)
+    compiled = compile_node(text, node, twin_changes=twin_changes, errors=errors)
+    match compiled.type:
+        case Type.BOOL:
+            return compiled.run
+        case Type.NULL:
+            return operators.constant(False)
+        case Type.DYNAMIC:
+            return operators.to_bool(compiled)
+        case _:
+            return operators.constant(UNDEFINED)
+
+
+class _Compiler:
+    def __init__(self, text: str, twin_changes: bool, errors: list[CompileError]) -> None:
+        self.text = text
+        self.twin_changes = twin_changes
+        self.errors = errors
+
+    def compile(self, node: Node) -> Compiled:
+        match node:
+            case Literal(value=value):
+                return Compiled(node, _type_of(value), operators.constant(value))
+            case Property(name=name):
+                return Compiled(node, Type.STRING, operators.application_property(name))
+            case SystemProperty(name=name, escaped=escaped):
+                return Compiled(node, Type.STRING, operators.system_property(name, escaped))
+            case Body():
+                return self.body(node)
+            case Call():
+                return self.call(node)
+            case Unary():
+                return self.unary(node)
+            case Chain():
+                return self.chain(node)
+
+    def fail(self, node: Node, token: Token, message: str) -> Compiled:
+        """Note the mistake; the node then stands for undefined, so its parent may complain too, as in the original."""
+        self.errors.append(error_at(self.text, token.start, token.end, message))
+        return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
+
+    def body(self, node: Body) -> Compiled:
+        try:
+            steps = jsonpath.parse(node.path)
+        except ValueError as reason:
+            return self.fail(node, node.token, f"not a path into the body: {reason}")
+        # Property names hold no brackets, so a path with one never means a property.
+        name = None if node.escaped or "[" in node.path else node.token.text.lower()
+        return Compiled(node, Type.DYNAMIC, operators.body(steps, name))
+
+    def unary(self, node: Unary) -> Compiled:
+        operand = self.compile(node.operand)
+        result = typerules.unary(node.token.kind, operand.type)
+        if result is None:
+            wanted = "a number" if node.token.kind == "-" else "true or false"
+            message = (
+                f"{hints.spelled(node.token)} needs {wanted}, has {hints.has(operand)}{hints.unary_hint(node, operand)}"
+            )
+            return self.fail(node, node.token, message)
+        if node.token.kind == "-":
+            return Compiled(node, result, operators.negative(operand))
+        if operand.type is Type.NULL:
+            return Compiled(node, result, operators.constant(True))
+        return Compiled(node, result, operators.negation(operators.to_bool(operand)))
+
+    def chain(self, node: Chain) -> Compiled:
+        left = self.compile(node.first)
+        if node.token.kind in typerules.LOGIC:
+            return self.logic(node, left)
+        steps: list[tuple[Combine, Run]] = []
+        kind = left.type
+        failed = left.failed
+        for token, right_node in node.steps:
+            right = self.compile(right_node)
+            result = typerules.binary(token.kind, kind, right.type)
+            if result is None:
+                so_far = left if token is node.steps[0][0] else Compiled(node, kind, left.run, failed)
+                self.fail(node, token, hints.operand_message(token, so_far, right))
+                kind, failed = Type.UNDEFINED, True
+                continue
+            steps.append((operators.combine(token.kind, kind, right.type, result), right.run))
+            kind, failed = result, False
+        if failed:
+            return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
+        if len(steps) == 1:
+            return Compiled(node, kind, operators.pair(left.run, *steps[0], node.steps[0][1]))
+        return Compiled(node, kind, operators.fold(left.run, steps))
+
+    def logic(self, node: Chain, first: Compiled) -> Compiled:
+        """AND and OR: false (true) wins over undefined; a null takes all of an AND, and nothing of an OR."""
+        operands = [first]
+        kind, failed = first.type, False
+        for token, right_node in node.steps:
+            right = self.compile(right_node)
+            result = typerules.binary(token.kind, kind, right.type)
+            if result is None:
+                so_far = first if token is node.steps[0][0] else Compiled(node, kind, first.run, failed)
+                self.fail(node, token, hints.operand_message(token, so_far, right))
+                failed = True
+            operands.append(right)
+            kind = result or Type.UNDEFINED
+        if failed:
+            return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
+        if kind is Type.NULL:
+            return Compiled(node, kind, operators.constant(None))
+        runs = [operators.to_bool(each) for each in operands if each.type is not Type.NULL]
+        return Compiled(node, kind, operators.decide(runs, winner=node.token.kind == "OR"))
+
+    # ── functions ──
+
+    def call(self, node: Call) -> Compiled:
+        name = node.token.text.lower()
+        if name == functions.TWIN_CHANGE_INCLUDES and self.twin_changes:
+            return self.twin_change_includes(node)
+        arguments = [self.compile(argument) for argument in node.arguments] if name in functions.NAMES else []
+        if name in functions.TYPE_TESTS:
+            return self.type_test(node, name, arguments)
+        if name == functions.AS_NUMBER:
+            return self.as_number(node, arguments)
+        if name in functions.BUILT_IN:
+            return self.built_in(node, functions.BUILT_IN[name], arguments)
+        return self.fail(node, node.token, hints.unknown_function(node.token.text))
+
+    def bad_arguments(self, node: Call, usage: str, arguments: list[Compiled], wanted: Type | None = None) -> Compiled:
+        given = ", ".join(hints.has(argument) for argument in arguments) or "nothing"
+        suspects = [argument for argument in arguments if wanted and not typerules.accepts(wanted, argument.type)]
+        hint = hints.as_number_hint(suspects) if wanted is Type.NUMBER else ""
+        return self.fail(node, node.token, f"expected {usage}, not {node.token.text} of {given}{hint}")
+
+    def type_test(self, node: Call, name: str, arguments: list[Compiled]) -> Compiled:
+        if len(arguments) != 1:
+            return self.bad_arguments(node, f"{name}(value)", arguments)
+        test, run = functions.TYPE_TESTS[name](arguments[0].type), arguments[0].run
+        return Compiled(node, Type.BOOL, lambda message: test(run(message)))
+
+    def as_number(self, node: Call, arguments: list[Compiled]) -> Compiled:
+        if len(arguments) != 1 or arguments[0].type not in (Type.STRING, Type.NUMBER, Type.DYNAMIC):
+            return self.bad_arguments(node, "as_number(text)", arguments)
+        run = arguments[0].run
+        return Compiled(node, Type.NUMBER, lambda message: functions.number_of(run(message)))
+
+    def built_in(self, node: Call, function: functions.Function, arguments: list[Compiled]) -> Compiled:
+        if not function.takes(len(arguments)):
+            return self.bad_arguments(node, function.usage, arguments)
+        runs: list[Run] = []
+        for index, argument in enumerate(arguments):
+            wanted = function.parameter(index)
+            if wanted is None or not typerules.accepts(wanted, argument.type):
+                return self.bad_arguments(node, function.usage, arguments, wanted)
+            runs.append(operators.to_number(argument) if wanted is Type.NUMBER else operators.to_text(argument))
+        return Compiled(node, function.result, operators.apply(function.run, runs))
+
+    def twin_change_includes(self, node: Call) -> Compiled:
+        if len(node.arguments) != 1 or not isinstance(node.arguments[0], Property):
+            return self.fail(node, node.token, "expected one path, such as twin_change_includes(properties.reported.x)")
+        path = node.arguments[0].token.text
+        prefix = next((known for known in _TWIN_PREFIXES if path.lower().startswith(known)), None)
+        if prefix is None:
+            return self.fail(node, node.token, f"a path here begins with {', '.join(_TWIN_PREFIXES)}; not {path!r}")
+        try:
+            steps = jsonpath.parse(prefix + path[len(prefix) :])
+        except ValueError as reason:
+            return self.fail(node, node.token, f"not a path into the twin: {reason}")
+        return Compiled(node, Type.BOOL, operators.includes(steps))
+
+
+_TWIN_PREFIXES = ("properties.reported.", "properties.desired.", "tags.")
+
+
+def _type_of(value: object) -> Type:
+    match value:
+        case bool():
+            return Type.BOOL
+        case float():
+            return Type.NUMBER
+        case str():
+            return Type.STRING
+        case None:
+            return Type.NULL
+        case _:
+            return Type.UNDEFINED

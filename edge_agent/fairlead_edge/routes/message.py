@@ -1,0 +1,90 @@
+"""A message as routes see it: properties in any case, and a body that is parsed once, when the first route asks."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+
+import msgspec
+
+JSON_CONTENT_TYPE = "application/json"
+ENCODINGS = ("utf-8", "utf-16", "utf-32")
+_BYTE_ORDER_MARKS = {
+    "utf-8": (codecs.BOM_UTF8,),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
+_WITHOUT_MARK = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+_WITH_MARK = {"utf-8": "utf-8-sig", "utf-16": "utf-16", "utf-32": "utf-32"}
+
+
+class RoutedMessage:
+    """Properties (text or None), system properties, and the body as bytes, or as text that is decoded already.
+
+    Names are looked up in lower case, so every case of them is the same; of two that differ in case alone the last
+    one counts.
+    """
+
+    __slots__ = ("_document", "_problem", "_read", "body", "properties", "system_properties")
+
+    def __init__(
+        self,
+        properties: Mapping[str, str | None],
+        system_properties: Mapping[str, str | None],
+        body: bytes | str = b"",
+    ) -> None:
+        self.properties = {name.lower(): value for name, value in properties.items()}
+        self.system_properties = {name.lower(): value for name, value in system_properties.items()}
+        self.body = body
+        self._read = False
+        self._document: dict[str, object] | None = None
+        self._problem = ""
+
+    @property
+    def document(self) -> dict[str, object] | None:
+        """The body, if conditions may look into it; else None and `problem` says why not."""
+        if not self._read:
+            self._read = True
+            try:
+                self._document = self._parse()
+            except ValueError as reason:
+                self._problem = str(reason)
+        return self._document
+
+    @property
+    def problem(self) -> str:
+        """Why conditions cannot look into the body; empty when they can."""
+        return "" if self.document is not None else self._problem
+
+    def _parse(self) -> dict[str, object]:
+        content_type = self.system_properties.get("contenttype")
+        if content_type is None:
+            raise ValueError("contentType is missing; it must be application/json")
+        if content_type.lower() != JSON_CONTENT_TYPE:
+            raise ValueError(f"contentType is {content_type!r}; it must be application/json")
+        encoding = self.system_properties.get("contentencoding")
+        if encoding is None:
+            raise ValueError("contentEncoding is missing; it must be utf-8, utf-16 or utf-32")
+        if encoding.lower() not in ENCODINGS:
+            raise ValueError(f"contentEncoding is {encoding!r}; it must be utf-8, utf-16 or utf-32")
+        try:
+            document = msgspec.json.decode(_text(self.body, encoding.lower()))
+        except UnicodeDecodeError:
+            raise ValueError(f"the body is not {encoding.lower()}") from None
+        except msgspec.DecodeError as reason:
+            raise ValueError(f"the body is not JSON: {reason}") from None
+        except RecursionError:
+            raise ValueError("the body is nested too deeply") from None
+        if not isinstance(document, dict):
+            raise ValueError("the body is JSON, but no object")
+        return document
+
+
+def _text(body: bytes | str, encoding: str) -> bytes | str:
+    """The body as something a JSON parser takes; without a byte order mark the little end comes first."""
+    if isinstance(body, str):
+        return body
+    marked = body.startswith(_BYTE_ORDER_MARKS[encoding])
+    if encoding == "utf-8" and not marked:
+        return body
+    return body.decode((_WITH_MARK if marked else _WITHOUT_MARK)[encoding])

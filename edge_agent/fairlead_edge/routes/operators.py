@@ -1,0 +1,288 @@
+"""The closures conditions are made of: leaves, conversions, operators.
+
+A compiled node is a function of the message.  By its type it gives: a str, None or UNDEFINED (STRING); a float, NaN for
+undefined (NUMBER); True, False or UNDEFINED (BOOL); any of them (DYNAMIC).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_edge.routes import functions, jsonpath
+from fairlead_edge.routes.message import RoutedMessage
+from fairlead_edge.routes.nodes import Literal, Node
+from fairlead_edge.routes.typerules import Type
+from fairlead_edge.routes.values import NAN, UNDEFINED, Undefined
+
+Run = Callable[[RoutedMessage], Any]
+Combine = Callable[[Any, Any], Any]
+
+_COMPARE: dict[str, Combine] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ARITHMETIC: dict[str, Combine] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": functions.divide,
+    "%": functions.modulo,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A node with its type; `failed` marks one that has an error of its own and stands for undefined."""
+
+    node: Node
+    type: Type
+    run: Run
+    failed: bool = False
+
+
+# ── leaves ──
+
+
+def constant(value: Any) -> Run:
+    return lambda _: value
+
+
+def application_property(name: str) -> Run:
+    return lambda message: message.properties.get(name, UNDEFINED)
+
+
+def system_property(name: str, escaped: bool) -> Run:
+    if escaped:
+        return lambda message: message.system_properties.get(name, UNDEFINED)
+    application = "$" + name
+
+    def run(message: RoutedMessage) -> str | Undefined | None:
+        if application in message.properties:
+            return message.properties[application]
+        return message.system_properties.get(name, UNDEFINED)
+
+    return run
+
+
+def body(steps: tuple[jsonpath.Step, ...], property_name: str | None) -> Run:
+    def run(message: RoutedMessage) -> Any:
+        if property_name in message.properties:
+            text = message.properties[property_name]
+            return UNDEFINED if text is None else text
+        document = message.document
+        if document is None:
+            return UNDEFINED
+        return jsonpath.value_of(jsonpath.find(document, steps))
+
+    return run
+
+
+def includes(steps: tuple[jsonpath.Step, ...]) -> Run:
+    """A null in a twin change means that the property was removed, so it is not included."""
+
+    def run(message: RoutedMessage) -> bool | Undefined:
+        document = message.document
+        return UNDEFINED if document is None else jsonpath.find(document, steps) is not None
+
+    return run
+
+
+# ── from the type at hand to the one needed ──
+
+
+def to_number(compiled: Compiled) -> Run:
+    run = compiled.run
+    if compiled.type is Type.NUMBER:
+        return run
+
+    def number(message: RoutedMessage) -> float:
+        value = run(message)
+        return value if type(value) is float else NAN
+
+    return number
+
+
+def to_text(compiled: Compiled) -> Run:
+    """A JSON null is no text, though a null property is one for `concat`."""
+    run = compiled.run
+    if compiled.type is Type.STRING:
+        return run
+
+    def text(message: RoutedMessage) -> Any:
+        value = run(message)
+        return value if type(value) is str else UNDEFINED
+
+    return text
+
+
+def to_bool(compiled: Compiled) -> Run:
+    run = compiled.run
+    if compiled.type is Type.BOOL:
+        return run
+
+    def boolean(message: RoutedMessage) -> Any:
+        value = run(message)
+        return value if type(value) is bool else UNDEFINED
+
+    return boolean
+
+
+# ── operators ──
+
+
+def negation(run: Run) -> Run:
+    def negate(message: RoutedMessage) -> Any:
+        value = run(message)
+        return value if value is UNDEFINED else not value
+
+    return negate
+
+
+def negative(operand: Compiled) -> Run:
+    """Unary minus; of a body value that is no number it is undefined."""
+    run = to_number(operand)
+    if operand.type is Type.NUMBER:
+        return lambda message: -run(message)
+    return lambda message: _defined(-run(message))
+
+
+def _defined(number: float) -> float | Undefined:
+    """As a body value, undefined is not NaN."""
+    return number if number == number else UNDEFINED
+
+
+def decide(runs: list[Run], *, winner: bool) -> Run:
+    """OR with winner True, AND with winner False: one winner decides, else one undefined does."""
+    if len(runs) == 2:
+        first, second = runs
+
+        def decide_two(message: RoutedMessage) -> Any:
+            left = first(message)
+            if left is winner:
+                return winner
+            right = second(message)
+            if right is winner:
+                return winner
+            return UNDEFINED if left is UNDEFINED else right
+
+        return decide_two
+
+    def decide(message: RoutedMessage) -> bool | Undefined:
+        answer: bool | Undefined = not winner
+        for run in runs:
+            value = run(message)
+            if value is winner:
+                return winner
+            if value is UNDEFINED:
+                answer = UNDEFINED
+        return answer
+
+    return decide
+
+
+def pair(left: Run, combine: Combine, right: Run, right_node: Node) -> Run:
+    if isinstance(right_node, Literal):
+        value = right_node.value
+        return lambda message: combine(left(message), value)
+    return lambda message: combine(left(message), right(message))
+
+
+def fold(left: Run, steps: list[tuple[Combine, Run]]) -> Run:
+    def run(message: RoutedMessage) -> Any:
+        value = left(message)
+        for combine, right in steps:
+            value = combine(value, right(message))
+        return value
+
+    return run
+
+
+def apply(function: Callable[..., Any], runs: list[Run]) -> Run:
+    if len(runs) == 1:
+        only = runs[0]
+        return lambda message: function(only(message))
+    if len(runs) == 2:
+        first, second = runs
+        return lambda message: function(first(message), second(message))
+    return lambda message: function(*[run(message) for run in runs])
+
+
+def combine(symbol: str, left: Type, right: Type, result: Type) -> Combine:
+    if symbol == "??":
+        return _coalesce(left)
+    if symbol == "||":
+        return _concat(left, right)
+    if symbol in _ARITHMETIC:
+        return _ARITHMETIC[symbol] if result is Type.NUMBER else _dynamic_arithmetic(_ARITHMETIC[symbol])
+    return _compare(symbol, left, right)
+
+
+def _coalesce(left: Type) -> Combine:
+    if left is Type.NUMBER:
+        return lambda value, otherwise: value if value == value else otherwise
+    return lambda value, otherwise: otherwise if value is UNDEFINED else value
+
+
+def _concat(left: Type, right: Type) -> Combine:
+    def concat(first: Any, second: Any) -> str | Undefined:
+        if left is Type.DYNAMIC and type(first) is not str:
+            return UNDEFINED
+        if right is Type.DYNAMIC and type(second) is not str:
+            return UNDEFINED
+        return functions.concat(first, second)
+
+    return concat
+
+
+def _dynamic_arithmetic(function: Combine) -> Combine:
+    def run(left: Any, right: Any) -> float | Undefined:
+        if type(left) is not float or type(right) is not float:
+            return UNDEFINED
+        return _defined(function(left, right))
+
+    return run
+
+
+def _compare(symbol: str, left: Type, right: Type) -> Combine:
+    compare = _COMPARE[symbol]
+    if Type.DYNAMIC in (left, right):
+        return _compare_dynamic(symbol, left, right)
+    if left is Type.NUMBER:
+        return lambda first, second: compare(first, second) if first == first and second == second else UNDEFINED
+    if left is Type.STRING:
+        return lambda first, second: compare(first, second) if type(first) is str and type(second) is str else UNDEFINED
+    if left is Type.BOOL:
+        return lambda first, second: UNDEFINED if first is UNDEFINED or second is UNDEFINED else compare(first, second)
+    if left is Type.NULL:
+        equal = compare(0, 0)
+        return lambda first, second: equal
+    return lambda first, second: UNDEFINED
+
+
+def _compare_dynamic(symbol: str, left: Type, right: Type) -> Combine:
+    """Values of two types are unequal, and neither is before the other; a null property is like no value."""
+    compare = _COMPARE[symbol]
+    unlike = {"=": False, "!=": True}.get(symbol, UNDEFINED)
+
+    def run(first: Any, second: Any) -> Any:
+        if first is UNDEFINED or second is UNDEFINED or first != first or second != second:
+            return UNDEFINED
+        if type(first) is not type(second):
+            # A property that is present but null is a text without a value; a JSON null is a value.
+            if (first is None and left is Type.STRING) or (second is None and right is Type.STRING):
+                return UNDEFINED
+            return unlike
+        if first is None:
+            if Type.STRING in (left, right):
+                return UNDEFINED
+            return compare(0, 0)
+        return compare(first, second)
+
+    return run

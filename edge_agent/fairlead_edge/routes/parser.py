@@ -1,0 +1,300 @@
+"""Tokens → tree, by recursive descent; each function's docstring is its line of the grammar.
+
+Depth is bounded (`NESTING_MAX`) and chains of operators are loops, so no input is too deep for the stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from fairlead_edge.routes import sink, source, tokens
+from fairlead_edge.routes.errors import CompileError, Invalid, error_at
+from fairlead_edge.routes.nodes import Body, Call, Chain, Literal, Node, Property, SystemProperty, Unary
+from fairlead_edge.routes.sink import Sink
+from fairlead_edge.routes.source import SourcePattern
+from fairlead_edge.routes.tokens import Token
+from fairlead_edge.routes.values import UNDEFINED
+
+NESTING_MAX = 50
+"""Parentheses, function calls and prefix operators within each other."""
+BODY_PREFIX = "$body."
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_CONSTANTS = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
+_CLOSERS = {
+    "&&": "did you mean AND?",
+    "==": "did you mean =?",
+    "in": "there is no IN; compare with = and join with OR",
+    "||": "|| joins texts; did you mean OR?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRoute:
+    """A route's parts. `condition` is None without WHERE; `sink` is None if it is none we know: see `sink_error`."""
+
+    source: SourcePattern
+    condition: Node | None
+    sink: Sink | None
+    sink_error: CompileError | None
+
+
+def parse_condition(text: str) -> Node | None:
+    """`condition : coalesce? END`. None for an empty one.  Raises `Invalid`."""
+    parser = _Parser(text, tokens.tokenize_condition(text))
+    if parser.next.kind == tokens.END:
+        return None
+    condition = parser.coalesce()
+    parser.expect_end()
+    return condition
+
+
+def parse_route(text: str) -> ParsedRoute:
+    """`route : (SELECT "*")? FROM source (WHERE coalesce)? INTO sink END`.  Raises `Invalid`."""
+    parser = _Parser(text, tokens.tokenize_route(text))
+    if parser.take("SELECT"):
+        parser.need("*", "SELECT * is all a route can select")
+    parser.need("FROM", "a route begins with FROM")
+    pattern = parser.source()
+    condition = parser.coalesce() if parser.take("WHERE") else None
+    parser.need("INTO", "INTO and a sink are missing" if condition is None else "expected an operator, or INTO")
+    target, sink_error = parser.sink()
+    parser.expect_end()
+    return ParsedRoute(pattern, condition, target, sink_error)
+
+
+class _Parser:
+    """One token of look-ahead."""
+
+    def __init__(self, text: str, found: list[Token]) -> None:
+        self.text = text
+        self.tokens = found
+        self.index = 0
+        self.depth = 0
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.index]
+
+    def advance(self) -> Token:
+        token = self.next
+        if token.kind != tokens.END:
+            self.index += 1
+        return token
+
+    def take(self, *kinds: str) -> Token | None:
+        return self.advance() if self.next.kind in kinds else None
+
+    def need(self, kind: str, otherwise: str) -> Token:
+        return self.take(kind) or self.fail(otherwise)
+
+    def fail(self, message: str, token: Token | None = None) -> NoReturn:
+        """Stop at `token` (or the next one): behind a syntax error nothing can be trusted."""
+        at = token or self.next
+        if token is None and at.kind == tokens.UNTERMINATED:
+            message = "unterminated string"
+        elif token is None and at.kind == tokens.UNKNOWN:
+            message = f"invalid symbol {at.text!r}"
+        elif token is None and at.kind == ")":
+            message = "unmatched closing ')'"
+        elif token is None:
+            found = "the end" if at.kind == tokens.END else repr(at.text)
+            message = f"syntax error at {found}: {message}"
+        # The end of input is no character; it is shown as one column behind the last.
+        raise Invalid([error_at(self.text, at.start, max(at.end, at.start + 1), message)])
+
+    def expect_end(self) -> None:
+        if self.next.kind == tokens.END:
+            return
+        hint = _CLOSERS.get(self.next.text.lower()) or "nothing may follow here"
+        if self.next.kind == "=" and self.index and self.tokens[self.index - 1].kind == "=":
+            hint = _CLOSERS["=="]
+        elif self.next.kind == "WHERE":
+            hint = "WHERE comes before INTO"
+        elif self.next.kind == tokens.NUMBER and self.next.text.startswith("-"):
+            hint = f"did you mean - {self.next.text[1:]} with a blank?"
+        self.fail(hint)
+
+    # ── conditions, loosest operator first ──
+
+    def coalesce(self) -> Node:
+        """coalesce : or ("??" or)*"""
+        return self.chain(self.disjunction, "??")
+
+    def disjunction(self) -> Node:
+        """or : and (OR and)*"""
+        return self.chain(self.conjunction, "OR")
+
+    def conjunction(self) -> Node:
+        """and : equality (AND equality)*"""
+        return self.chain(self.equality, "AND")
+
+    def equality(self) -> Node:
+        """equality : ordering (("=" | "!=" | "<>") ordering)*"""
+        return self.chain(self.ordering, "=", "!=")
+
+    def ordering(self) -> Node:
+        """ordering : sum (("<" | "<=" | ">" | ">=") sum)*"""
+        return self.chain(self.sum, "<", "<=", ">", ">=")
+
+    def sum(self) -> Node:
+        """sum : product (("+" | "-" | "||") product)*"""
+        return self.chain(self.product, "+", "-", "||")
+
+    def product(self) -> Node:
+        """product : prefixed (("*" | "/" | "%") prefixed)*"""
+        return self.chain(self.prefixed, "*", "/", "%")
+
+    def prefixed(self) -> Node:
+        """prefixed : (NOT | "-") prefixed | primary"""
+        operators: list[Token] = []
+        while operator := self.take("NOT", "-"):
+            operators.append(operator)
+            self.enter(operator)
+        operand = self.primary()
+        for operator in reversed(operators):
+            operand = Unary(operator, operand)
+        self.depth -= len(operators)
+        return operand
+
+    def primary(self) -> Node:
+        """primary : literal | property | call | "(" coalesce ")" | "{" "$name" "}" """
+        token = self.next
+        if token.kind == "(":
+            return self.parentheses()
+        if token.kind == "{":
+            return self.escaped_property()
+        if token.kind == tokens.NAME:
+            self.advance()
+            return self.call(token) if self.next.kind == "(" else Property(token, token.text.lower())
+        if token.kind == tokens.SYSTEM:
+            self.advance()
+            return self.system_property(token, escaped=False)
+        if token.kind in (tokens.STRING, tokens.NUMBER) or token.kind in _CONSTANTS:
+            return self.literal()
+        if token.kind == tokens.PATH:
+            self.fail(f"syntax error at {token.text!r}: brackets are possible only after $body.", token)
+        if token.kind in tokens.KEYWORDS:
+            self.fail(f"a value is missing; {token.text} is a keyword and cannot name a property")
+        if token.kind == "=" and self.index and self.tokens[self.index - 1].kind == "=":
+            self.fail(_CLOSERS["=="])
+        return self.fail("expected a value")
+
+    def literal(self) -> Literal:
+        """literal : STRING | NUMBER | "true" | "false" | "null" | "undefined" """
+        token = self.advance()
+        if token.kind == tokens.STRING:
+            return Literal(token, unescape(token.text[1:-1]))
+        if token.kind == tokens.NUMBER:
+            return Literal(token, number(token.text))
+        return Literal(token, _CONSTANTS[token.kind])
+
+    def parentheses(self) -> Node:
+        """ "(" coalesce ")" """
+        opening = self.advance()
+        self.enter(opening)
+        inner = self.coalesce()
+        self.close(opening)
+        return inner
+
+    def call(self, name: Token) -> Call:
+        """call : NAME "(" (coalesce ("," coalesce)*)? ")" """
+        opening = self.advance()
+        self.enter(opening)
+        arguments: list[Node] = []
+        if self.next.kind != ")":
+            arguments.append(self.coalesce())
+            while self.take(","):
+                arguments.append(self.coalesce())
+        self.close(opening)
+        return Call(name, tuple(arguments))
+
+    def escaped_property(self) -> Node:
+        """ "{" SYSTEM "}" """
+        self.advance()
+        token = self.need(tokens.SYSTEM, "expected $name between the braces")
+        self.need("}", "the closing } is missing")
+        return self.system_property(token, escaped=True)
+
+    def system_property(self, token: Token, *, escaped: bool) -> Node:
+        """SYSTEM : "$name" | "$body.path" """
+        if token.text[: len(BODY_PREFIX)].lower() == BODY_PREFIX:
+            return Body(token, token.text[len(BODY_PREFIX) :], escaped)
+        if "[" in token.text or "]" in token.text:
+            self.fail(f"syntax error at {token.text!r}: brackets are possible only after $body.", token)
+        return SystemProperty(token, token.text[1:].lower(), escaped)
+
+    def chain(self, operand: Callable[[], Node], *operators: str) -> Node:
+        """operand (operator operand)*"""
+        first = operand()
+        steps: list[tuple[Token, Node]] = []
+        while operator := self.take(*operators):
+            steps.append((operator, operand()))
+        return Chain(first, tuple(steps)) if steps else first
+
+    def enter(self, opening: Token) -> None:
+        self.depth += 1
+        if self.depth > NESTING_MAX:
+            self.fail(f"nested more than {NESTING_MAX} deep", opening)
+
+    def close(self, opening: Token) -> None:
+        if self.next.kind == tokens.END:
+            self.fail("missing closing ')'", opening)
+        if self.take(")") is None:
+            self.fail("expected an operator, a comma or ')'")
+        self.depth -= 1
+
+    # ── routes ──
+
+    def source(self) -> SourcePattern:
+        """source : ("/" segment)+"""
+        segments: list[str] = []
+        while self.take("/"):
+            if self.next.kind != tokens.SEGMENT:
+                self.fail("expected a name or * after the slash")
+            segments.append(self.advance().text)
+        if not segments:
+            self.fail(f"expected a source such as {source.TELEMETRY}/*")
+        return SourcePattern("/" + "/".join(segments))
+
+    def sink(self) -> tuple[Sink | None, CompileError | None]:
+        """sink : "$upstream" | NAME "(" STRING ")" """
+        token = self.next
+        if self.take(tokens.SYSTEM):
+            if token.text.lower() == sink.UPSTREAM_TEXT:
+                return Sink(), None
+            return None, self.error(token, f"no sink {token.text!r}; did you mean {sink.UPSTREAM_TEXT}?")
+        name = self.need(tokens.NAME, f'expected {sink.UPSTREAM_TEXT} or {sink.BROKERED_TEXT}("/modules/m/inputs/i")')
+        self.need(
+            "(",
+            f"did you mean {sink.UPSTREAM_TEXT}?" if name.text.lower() == "upstream" else "expected ( and an address",
+        )
+        address = self.need(tokens.STRING, "expected a quoted address such as '/modules/m/inputs/i'")
+        self.need(")", "the closing ) is missing")
+        if name.text.lower() != sink.BROKERED_TEXT.lower():
+            return None, self.error(name, f"no sink {name.text!r}; did you mean {sink.BROKERED_TEXT}?")
+        try:
+            return sink.brokered(unescape(address.text[1:-1])), None
+        except ValueError as reason:
+            return None, self.error(address, str(reason))
+
+    def error(self, token: Token, message: str) -> CompileError:
+        return error_at(self.text, token.start, token.end, message)
+
+
+def unescape(text: str) -> str:
+    """`\\u0041`, and a backslash before a quote or a backslash."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+
+
+def number(text: str) -> float:
+    """Every number is a double; what is too large is infinite."""
+    if text[:2] in ("0x", "0X"):
+        try:
+            return float(int(text[2:], 16))
+        except OverflowError:
+            return float("inf")
+    return float(text)
