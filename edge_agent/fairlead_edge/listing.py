@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -42,15 +43,16 @@ def present(held: Held, *, age_seconds: float, version: int | None = None) -> Do
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """What a list or watch is about; ``after`` continues a paged list at this (namespace, name)."""
 
-    labels: selectors.Predicate
-    fields: selectors.Predicate
+    predicates: tuple[selectors.Predicate, ...] = ()
     limit: int = 0
     at_version: int | None = None
     after: tuple[str, str] | None = None
 
     def matches(self, held: Held) -> bool:
+        if not self.predicates:
+            return True
         document = msgspec.json.decode(held.content)
-        return self.labels(document) and self.fields(document)
+        return all(predicate(document) for predicate in self.predicates)
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +79,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Held]
     version: int
     continue_token: str = ""
-    remaining: int = 0
+    remaining: int | None = None
+    """How many follow; None when nobody counted them (a selector would have to look at each)."""
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True):
@@ -91,17 +94,19 @@ def read_selection(query: Mapping[str, str], group: str, plural: str, *, name: s
     fields = query.get("fieldSelector", "")
     if name:
         fields = f"metadata.name={name}" + (f",{fields}" if fields else "")
+    predicates: list[selectors.Predicate] = []
     try:
-        label_terms = selectors.labels(query.get("labelSelector", ""))
-        field_terms = selectors.fields(fields, group, plural)
+        if query.get("labelSelector"):
+            predicates.append(selectors.labels(query["labelSelector"]))
+        if fields:
+            predicates.append(selectors.fields(fields, group, plural))
     except selectors.BadSelector as error:
         raise ApiError(400, str(error)) from None
     limit = read_number(query, "limit") or 0
     token = _read_token(query["continue"]) if query.get("continue") else None
     exact = read_number(query, "resourceVersion") if query.get("resourceVersionMatch") == "Exact" else None
     return Selection(
-        labels=label_terms,
-        fields=field_terms,
+        predicates=tuple(predicates),
         limit=min(limit, LIMIT_MAX),
         at_version=token.version if token else exact,
         after=(token.namespace, token.name) if token else None,
@@ -128,14 +133,18 @@ def page(held: Iterable[Held], version: int, log: ChangeLog[Held], scope: Scope)
         objects = _rewound(held, selection.at_version, version, log, scope)
         version = selection.at_version
     after = selection.after
-    rest = (each for each in objects if after is None or (each.resource.namespace, each.resource.name) > after)
-    chosen = [each for each in rest if selection.matches(each)]
-    if not selection.limit or len(chosen) <= selection.limit:
-        return Page(items=chosen, version=version)
-    items = chosen[: selection.limit]
+    rest = [each for each in objects if after is None or (each.resource.namespace, each.resource.name) > after]
+    chosen = (each for each in rest if selection.matches(each))
+    if not selection.limit:
+        return Page(items=list(chosen), version=version)
+    items = list(itertools.islice(chosen, selection.limit + 1))
+    if len(items) <= selection.limit:
+        return Page(items=items, version=version)
+    items.pop()
     last = items[-1].resource
     token = _write_token(_Token(version, last.namespace, last.name))
-    return Page(items=items, version=version, continue_token=token, remaining=len(chosen) - len(items))
+    remaining = None if selection.predicates else len(rest) - len(items)
+    return Page(items=items, version=version, continue_token=token, remaining=remaining)
 
 
 def _rewound(held: Iterable[Held], wanted: int, version: int, log: ChangeLog[Held], scope: Scope) -> list[Held]:
@@ -189,7 +198,8 @@ def list_metadata(found: Page) -> Document:
     metadata: Document = {"resourceVersion": str(found.version)}
     if found.continue_token:
         metadata["continue"] = found.continue_token
-        metadata["remainingItemCount"] = found.remaining
+        if found.remaining is not None:
+            metadata["remainingItemCount"] = found.remaining
     return metadata
 
 

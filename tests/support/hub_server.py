@@ -1,10 +1,10 @@
 """A hub for tests of the edge: a real WebSocket server that speaks the link and does what the test tells it.
 
-    async with HubServer() as hub:
-        peer = await hub.accept()                 # hello was read; peer.hello
-        await peer.welcome(fence=1)
-        id = await peer.update(config_map("a"))
-        assert (await peer.expect(message.Ack)).parent_id == id
+async with HubServer() as hub:
+    peer = await hub.accept()                 # hello was read; peer.hello
+    await peer.welcome(fence=1)
+    id = await peer.update(config_map("a"))
+    assert (await peer.expect(message.Ack)).parent_id == id
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ WAIT_SECONDS = 20.0
 Header = TypeVar("Header")
 
 
-def config_map(name: str, *, namespace: str = "shop", uid: str = "", data: str = "1", **metadata: Any) -> dict[str, Any]:
+def config_map(
+    name: str, *, namespace: str = "shop", uid: str = "", data: str = "1", **metadata: Any
+) -> dict[str, Any]:
     """A small object."""
     return {
         "apiVersion": "v1",
