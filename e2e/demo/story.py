@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from e2e.demo import expected, picture, replay
@@ -17,7 +17,7 @@ from e2e.demo.edge import Edge, Watch
 from e2e.demo.publish import Publisher
 from e2e.demo.screen import Screen
 from e2e.demo.stack import HUB_BACK_SECONDS, NODES, ROOT, Stack
-from e2e.demo.table import read_rows
+from e2e.demo.witness import KINDS, Witness, waiting_text
 
 APP = ROOT / "e2e" / "demo" / "app"
 CRDS = ROOT / "crds"
@@ -28,19 +28,9 @@ SHARES = (500, 800, 200)
 """Publications of a node before, while and after edge-2 is cut."""
 UPDATES = 20
 
-CONVERGE_SECONDS = 60.0
 NOTICE_SECONDS = 60.0
 REPLAY_SECONDS = 120.0
-DRAIN_SECONDS = 60.0
 TABLE_SECONDS = 180.0
-
-KINDS = {
-    "Pod": "/api/v1/namespaces/harbour/pods",
-    "ConfigMap": "/api/v1/namespaces/harbour/configmaps",
-    "Secret": "/api/v1/namespaces/harbour/secrets",
-    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "EdgeRoutes": "/apis/fairlead.dev/v1alpha1/edgeroutes",
-}
 
 
 class Wrong(AssertionError):
@@ -52,7 +42,9 @@ class Story:
 
     def __init__(self, stack: Stack, screen: Screen) -> None:
         self._stack = stack
+        self._api = stack.kubernetes
         self._screen = screen
+        self._witness = Witness(stack, screen)
         self._ledger = Ledger()
         self._marks: list[picture.Mark] = []
         self._series = {node: replay.parts(said, SHARES) for node, said in replay.series().items()}
@@ -60,10 +52,6 @@ class Story:
         self._begin = time.time()
         self._deliveries = 0.0
         self._retries = 0.0
-
-    @property
-    def _api(self) -> Any:
-        return self._stack.kubernetes
 
     # --- acts
 
@@ -85,7 +73,7 @@ class Story:
             self._stack.join_link(node)
             self._stack.start_edge(node)
         self._screen.wait(
-            "the hub counts three nodes as connected", lambda: self.connected() == set(NODES),
+            "the hub counts three nodes as connected", lambda: self._witness.connected() == set(NODES),
             seconds=NOTICE_SECONDS, describe=self._stack.tails,
         )  # fmt: skip
         say("messaging, hub and three agents run; kubectl get enode:")
@@ -97,12 +85,12 @@ class Story:
         before = time.monotonic()
         self._api.apply(APP)
         self._screen.say(f"kubectl apply -f {APP.relative_to(ROOT)}")
-        self.wait_true(NODES)
+        self._witness.wait_true(NODES)
         seconds = time.monotonic() - before
-        shares = self.shares()
+        shares = self._witness.shares()
         for node in NODES:
             self._screen.say(f"{node} serves {len(shares[node])} objects, equal to the cluster's")
-        self.wait_records()
+        self._witness.wait_records()
         total = sum(map(len, shares.values()))
         self._screen.say(f"{total} deliveries held {seconds:.1f} s after apply began; every record says Wanted = Held")
         self._screen.quote(self._api.kubectl("get", "osync", "-A"))
@@ -113,11 +101,13 @@ class Story:
         self._screen.chapter("Up: weather is replayed, alarms at priority 0, telemetry at priority 1")
         self.publish(0)
         self.wait_published()
-        self.wait_drained(NODES)
+        self._witness.wait_drained(NODES)
         self._screen.say(f"{len(self._ledger.accepted)} messages accepted on disk and durable in their topics")
         seconds = self._stack.ingest_once()
         self.check(self.judge(), "after the first ingest")
-        self._screen.say(f"ingest (available-now) made {len(self.rows())} rows of them in {seconds:.0f} s and ended")
+        self._screen.say(
+            f"ingest (available-now) made {len(self._witness.rows())} rows of them in {seconds:.0f} s and ended"
+        )
         self._stack.start_ingest()
         self._screen.say("ingest runs again, with a trigger of one second")
 
@@ -131,7 +121,7 @@ class Story:
         say(f"{AWAY}: connections broken, new ones refused")
         self.publish(1)
         self._screen.wait(
-            f"the hub notices that {AWAY} is away", lambda: AWAY not in self.connected(),
+            f"the hub notices that {AWAY} is away", lambda: AWAY not in self._witness.connected(),
             seconds=NOTICE_SECONDS, describe=functools.partial(self._stack.tail, "hub"),
         )  # fmt: skip
         say(f"kubectl get enode says that {AWAY} is away")
@@ -155,7 +145,7 @@ class Story:
             self.update_tides(revision)
         say(f"tide-table updated another {UPDATES - UPDATES // 2} times")
         others = [node for node in NODES if node != AWAY]
-        self.wait_true(others)
+        self._witness.wait_true(others)
         say(f"{' and '.join(others)} are true to the cluster again")
 
         replayed = next(each for each in self._publishers if each.edge.name == AWAY and not each.done)
@@ -183,11 +173,11 @@ class Story:
         back = time.monotonic()
         self.mark("cut", AWAY, self._cut_at, time.time())
         self._stack.join_link(AWAY)
-        self.wait_true([AWAY])
+        self._witness.wait_true([AWAY])
         self._screen.say(f"{AWAY} is true to the cluster {time.monotonic() - back:.1f} s after its link returned")
-        self.wait_drained([AWAY])
+        self._witness.wait_drained([AWAY])
         self._screen.say(f"{AWAY} is drained {time.monotonic() - back:.1f} s after its link returned")
-        self.wait_records()
+        self._witness.wait_records()
         watch.close()
         seen = watch.of("tide-table")
         if len(seen) != 1:
@@ -201,12 +191,16 @@ class Story:
         self._screen.chapter("The rest of the series, and the count")
         self.publish(2)
         self.wait_published()
-        self.wait_drained(NODES)
+        self._witness.wait_drained(NODES)
         wanted = len(self._ledger.accepted)
         self._screen.wait(
-            "every accepted message is a row", lambda: len(self.rows()) >= wanted, seconds=TABLE_SECONDS, every=0.5,
-            progress=lambda: f"{len(self.rows())} of {wanted}", describe=functools.partial(self._stack.tail, "ingest"),
-        )  # fmt: skip
+            "every accepted message is a row",
+            lambda: len(self._witness.rows()) >= wanted,
+            seconds=TABLE_SECONDS,
+            every=0.5,
+            progress=lambda: f"{len(self._witness.rows())} of {wanted}",
+            describe=functools.partial(self._stack.tail, "ingest"),
+        )
         code = self._stack.stop_politely("ingest")
         if code != 0:
             raise Wrong(f"ingest must drain and exit 0 on SIGTERM, it exited with {code}")
@@ -216,10 +210,10 @@ class Story:
         """Judge, draw, and give the last line."""
         verdict = self.judge()
         self.check(verdict, "at the end")
-        rows = self.rows()
+        rows = self._witness.rows()
         self.check_order(rows)
         self.note_hub_figures()
-        records = self.records()
+        records = self._witness.records()
         retries = sum((record.get("status") or {}).get("retries", 0) for record in records)
         picture.draw(PICTURE, list(self._ledger.accepted.values()), rows, self._marks, self._begin)
         self._screen.table(
@@ -266,7 +260,7 @@ class Story:
         for publisher in self._publishers:
             publisher.stop()
 
-    # --- questions
+    # --- steps
 
     def refuse_foreign_nodes(self) -> None:
         """Never take over Nodes of the user's cluster."""
@@ -276,79 +270,11 @@ class Story:
                 raise Wrong(f"the cluster has a Node {node} that is not the demo's; use another cluster")
 
     def _crds(self) -> list[str]:
-        found: str = self._api.kubectl("get", "-f", str(CRDS), "-o", "name")
-        return found.split()
-
-    def connected(self) -> set[str]:
-        """The nodes whose EdgeNode says connected."""
-        found = json.loads(self._api.kubectl("get", "edgenodes.fairlead.dev", "-o", "json"))["items"]
-        return {each["metadata"]["name"] for each in found if (each.get("status") or {}).get("connected")}
-
-    def shares(self) -> dict[str, dict[expected.Key, expected.Object]]:
-        """What each node should hold, from the cluster as it is now."""
-        items: list[expected.Object] = []
-        for kinds, options in (
-            ("pods,configmaps,secrets", ["-n", expected.NAMESPACE]),
-            ("priorityclasses,edgeroutes.fairlead.dev", ["-l", f"{expected.DEMO_LABEL}=true"]),
-        ):
-            items += json.loads(self._api.kubectl("get", kinds, *options, "-o", "json"))["items"]
-        return {node: expected.share(node, items) for node in NODES}
-
-    def records(self) -> list[expected.Object]:
-        """Every ObjectSync and ClusterObjectSync."""
-        found: list[expected.Object] = []
-        for kind in ("objectsyncs.fairlead.dev", "clusterobjectsyncs.fairlead.dev"):
-            found += json.loads(self._api.kubectl("get", kind, "-A", "-o", "json"))["items"]
-        return found
-
-    def held(self, edge: Edge) -> dict[expected.Key, expected.Object]:
-        """What the edge's own API serves."""
-        items = [{"kind": kind, **item} for kind, path in KINDS.items() for item in edge.items(path)]
-        return {expected.key(item): item for item in items}
-
-    def rows(self) -> list[Row]:
-        """The table as it is now."""
-        return read_rows(self._stack.table)
+        return self._api.kubectl("get", "-f", str(CRDS), "-o", "name").split()
 
     def judge(self) -> Verdict:
         """Ledger against table."""
-        return self._ledger.judge(self.rows())
-
-    # --- waits and checks
-
-    def wait_true(self, nodes: Iterable[str]) -> None:
-        """Every one of `nodes` serves its share, no more and no less, equal in content."""
-        wanted = self.shares()
-        for node in nodes:
-            edge = self._stack.edges[node]
-            seen: list[str] = []
-
-            def is_true(node: str = node, edge: Edge = edge, seen: list[str] = seen) -> bool:
-                seen[:] = expected.differences(wanted[node], self.held(edge))
-                return not seen
-
-            self._screen.wait(
-                f"{node} holds its {len(wanted[node])} objects", is_true, seconds=CONVERGE_SECONDS,
-                progress=lambda seen=seen: f"{len(seen)} differences",  # type: ignore[misc]
-                describe=lambda node=node, seen=seen: "\n".join(  # type: ignore[misc]
-                    [*seen[:20], self._stack.tail("hub"), self._stack.tail(node)]
-                ),
-            )  # fmt: skip
-
-    def wait_records(self) -> None:
-        """Every record says that its node holds what it should, and no record is left over."""
-        wanted = self.shares()
-        seen: list[str] = []
-
-        def is_true() -> bool:
-            seen[:] = expected.behind(self.records(), wanted)
-            return not seen
-
-        self._screen.wait(
-            "every record says Wanted = Held", is_true, seconds=CONVERGE_SECONDS, every=0.5,
-            progress=lambda: f"{len(seen)} behind",
-            describe=lambda: "\n".join([*seen[:20], self._stack.tail("hub")]),
-        )  # fmt: skip
+        return self._ledger.judge(self._witness.rows())
 
     def publish(self, part: int) -> None:
         """Start one publisher a node on its part of the series."""
@@ -364,20 +290,9 @@ class Story:
             describe=self._stack.tails,
         )  # fmt: skip
 
-    def wait_drained(self, nodes: Iterable[str]) -> None:
-        """Nothing waits in the outboxes of `nodes`."""
-        edges = [self._stack.edges[node] for node in nodes]
-        self._screen.wait(
-            f"the outboxes of {', '.join(edge.name for edge in edges)} are empty",
-            lambda: not any(waiting(edge) for edge in edges),
-            seconds=DRAIN_SECONDS,
-            progress=lambda: "; ".join(f"{edge.name}: {waiting_text(edge)}" for edge in edges),
-            describe=lambda: "\n".join([self._stack.tail("hub"), *(self._stack.tail(edge.name) for edge in edges)]),
-        )
-
     def check_offline_reads(self, edge: Edge) -> None:
         """A node without a link, whose agent was killed, still serves what it held."""
-        held = self.held(edge)
+        held = self._witness.held(edge)
         tides, ice = held[("ConfigMap", "tide-table")], held.get(("ConfigMap", "ice-warning"))
         if tides["data"]["revision"] != "0" or ice is None:
             raise Wrong(f"{edge.name} must serve what it held before the cut; tide-table says {tides['data']}")
@@ -406,9 +321,7 @@ class Story:
         if alarms is None or backlog is None:
             raise Wrong(f"the part replayed while {AWAY} was away must hold alarms and telemetry")
         if alarms[1] > backlog[0]:
-            raise Wrong(
-                f"{AWAY}'s last alarm reached its topic {alarms[1] - backlog[0]:.3f} s after its first backlog"
-            )
+            raise Wrong(f"{AWAY}'s last alarm reached its topic {alarms[1] - backlog[0]:.3f} s after its first backlog")
         self._screen.say(
             f"{AWAY}'s {len(by_priority[0])} alarms were in their topic {alarms[1] - returned:.2f} s after the link "
             f"returned, before any of the {len(by_priority[1])} messages that waited in front of them"
@@ -425,7 +338,7 @@ class Story:
 
     def note_hub_figures(self) -> None:
         """Add what this hub counted; its counters end with its process."""
-        self._deliveries += self._stack.metric("hub", "fairlead_hub_deliveries_total")
+        self._deliveries += self._stack.metric("hub", "fairlead_hub_acks_total")
 
 
 def node_manifest(name: str) -> dict[str, Any]:
@@ -450,27 +363,13 @@ def configmap(name: str, data: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def waiting(edge: Edge) -> dict[int, int]:
-    """Messages in the edge's outbox by priority, empty queues left out."""
-    found: dict[int, int] = {}
-    for queue in edge.status()["queues"]:
-        if queue["length"]:
-            found[queue["priority"]] = found.get(queue["priority"], 0) + queue["length"]
-    return found
-
-
-def waiting_text(edge: Edge) -> str:
-    """The same for people."""
-    return ", ".join(f"{count} of priority {each}" for each, count in sorted(waiting(edge).items())) or "nothing"
-
-
 def delays(rows: Sequence[Row], node: str, priority: int) -> tuple[str, str]:
     """Median and 99th percentile from enqueued at the edge to durable in the topic."""
     seconds = [row.published - row.enqueued for row in rows if (row.node, row.priority) == (node, priority)]
     return f"{percentile(seconds, 0.5):.2f} s", f"{percentile(seconds, 0.99):.2f} s"
 
 
-def play(stack: Stack, screen: Screen, acts: Sequence[str] | None = None) -> str:
+def play(stack: Stack, screen: Screen) -> str:
     """Play every act; returns the last line. Raises Unmet or Wrong."""
     story = Story(stack, screen)
     try:

@@ -1,0 +1,146 @@
+"""The demo's machinery: configuration text, records of what runs, links that can be cut, missing tools."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e.demo.record import Record, started_at
+from e2e.demo.stack import ROOT, Missing, require_java, toml
+from tests.support.processes import Running, free_ports, start, wait_until
+
+
+def test_settings_become_toml() -> None:
+    """What a user would write by hand."""
+    text = toml({"trigger": 1, "topics": ("a/b", "c/d"), "table": Path("/t")})
+    assert tomllib.loads(text) == {"trigger": 1, "topics": ["a/b", "c/d"], "table": "/t"}
+
+
+def fake_java(folder: Path, version: str) -> None:
+    """A java that only knows its version."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    (folder / "bin" / "java").chmod(0o755)
+
+
+def test_without_java_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is started."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Missing, match=r"needs Java for Spark and found none; install a Java 17"):
+        require_java()
+
+
+def test_an_old_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark 4 would fail late and darkly with it."""
+    fake_java(tmp_path, "11.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(Missing, match=r"found 11\.0\.2"):
+        require_java()
+
+
+def test_a_new_java_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """17 is the least, newer ones are welcome."""
+    fake_java(tmp_path, "21")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    require_java()
+
+
+def test_the_demo_without_java_fails_in_one_line(tmp_path: Path) -> None:
+    """Exit 1, a last line that says why, no stack trace, nothing started."""
+    environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "e2e.demo"], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("demo: failed: needs Java")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_record_ends_exactly_what_it_names(tmp_path: Path) -> None:
+    """Another process outlives it, and so does one that was given the same id later."""
+    ours, other = (start(name, ["sleep", "600"], tmp_path / f"{name}.log") for name in ("ours", "other"))
+    try:
+        record = Record(tmp_path / "running.json")
+        record.write({"ours": ours.pid})
+        assert record.alive() == {"ours": ours.pid}
+        reused = Record(tmp_path / "reused.json")
+        reused.path.write_text(f'{{"other": {{"pid": {other.pid}, "started": 1}}}}')
+        assert reused.end() == []
+        assert record.end() == ["ours"]
+        assert started_at(ours.pid) is None
+        assert other.alive
+        assert not record.path.exists()
+    finally:
+        ours.kill()
+        other.kill()
+
+
+def test_no_record_means_nothing_runs(tmp_path: Path) -> None:
+    """make down on a quiet machine."""
+    assert Record(tmp_path / "none.json").end() == []
+
+
+@pytest.fixture
+def echo() -> Iterator[int]:
+    """The port of a server that says everything back."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    def answer(connection: socket.socket) -> None:
+        with connection:
+            while data := connection.recv(4096):
+                connection.sendall(data)
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield server.getsockname()[1]
+    server.close()
+
+
+def link(folder: Path, listen: int, target: int) -> Running:
+    """A running link."""
+    command = [sys.executable, "-m", "e2e.demo.proxy", str(listen), str(target)]
+    running = start("link", command, folder / f"{os.urandom(4).hex()}.log", folder=ROOT)
+    wait_until("it carries", lambda: "->" in running.log.read_text(), seconds=20, describe=running.tail)
+    return running
+
+
+def test_a_link_carries_breaks_refuses_and_returns(tmp_path: Path, echo: int) -> None:
+    """Cut means: what was open ends, what is tried is refused; afterwards the same port carries again."""
+    [port] = free_ports(1)
+    first = link(tmp_path, port, echo)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as near:
+        near.sendall(b"hello")
+        assert near.recv(16) == b"hello"
+        first.kill()
+        assert near.recv(16) == b""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=10)
+    second = link(tmp_path, port, echo)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as near:
+        near.sendall(b"again")
+        assert near.recv(16) == b"again"
+    second.kill()
+
+
+def test_a_link_without_a_hub_closes(tmp_path: Path) -> None:
+    """The edge sees an end, not silence."""
+    listen, nobody = free_ports(2)
+    running = link(tmp_path, listen, nobody)
+    with socket.create_connection(("127.0.0.1", listen), timeout=10) as near:
+        assert near.recv(16) == b""
+    running.kill()
