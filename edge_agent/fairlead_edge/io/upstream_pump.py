@@ -1,0 +1,178 @@
+"""Drives the pump: fetches from the outbox, sends on the link, settles what the hub answered.
+
+One loop decides and fetches; each batch on its way is a task of its own, so that several may be unanswered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from fairlead_edge import envelope, pump
+from fairlead_edge.io.link import LinkDown
+from fairlead_edge.outbox import Outbox
+from fairlead_edge.queue_id import UPSTREAM, QueueId
+from fairlead_wire import codec, message
+from fairlead_wire.delivery import Uniform
+from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
+
+ANSWER_SECONDS: Final = 60.0
+"""How long a hub that is there may take for a batch; then it is sent again (it is idempotent)."""
+SETTLE_RETRY_SECONDS: Final = 1.0
+
+_log = logs.get("edge.upstream")
+
+
+class UpstreamLink(Protocol):
+    """What the pump needs of the link; ``io.link.Link`` is one."""
+
+    @property
+    def upstream_window(self) -> int:
+        """Batches that may be unanswered at once; 0 while no session is open."""
+        ...
+
+    def on_open(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` each time a session has opened."""
+        ...
+
+    async def send_upstream(
+        self, stream: str, encoding: message.Encoding, content: bytes
+    ) -> message.Ack | message.Nack:
+        """Send one batch, in the order of calls, and wait for its answer.  Raises ``LinkDown``."""
+        ...
+
+
+class UpstreamPump:
+    """Runs the upstream endpoint.  ``clock`` is the store's clock, ``wall`` RFC 3339 text of the present."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        link: UpstreamLink,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], str],
+        uniform: Uniform,
+    ) -> None:
+        self._outbox = outbox
+        self._link = link
+        self._clock = clock
+        self._wall = wall
+        self._pump = pump.Pump(UPSTREAM, uniform=uniform)
+        self._wake = asyncio.Event()
+        self.counters: Counter[str] = Counter()
+        """Since the start: batches and messages sent, acked, refused, nacks by code, batches lost with the link."""
+
+    def offered(self, queues: Iterable[QueueId]) -> None:
+        """Something was stored under these queues."""
+        for queue in queues:
+            if queue.endpoint == UPSTREAM:
+                self._pump.offered(queue.priority)
+                self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
+        for queue in await self._outbox.queues():
+            if queue.endpoint == UPSTREAM:
+                self._pump.found(queue, await self._outbox.checkpoint(queue))
+        self._link.on_open(self._opened)
+        self._opened()
+        async with asyncio.TaskGroup() as batches:
+            while True:
+                self._wake.clear()
+                step = self._pump.next(self._clock())
+                if isinstance(step, pump.Wait):
+                    await self._wait(step)
+                else:
+                    await self._fetch(step, batches)
+
+    def _opened(self) -> None:
+        if self._link.upstream_window:
+            self._pump.link_up(self._link.upstream_window)
+            self._wake.set()
+
+    async def _wait(self, wait: pump.Wait) -> None:
+        seconds = None if wait.until is None else max(0.0, wait.until - self._clock())
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass  # a parked priority came due
+
+    async def _fetch(self, fetch: pump.Fetch, batches: asyncio.TaskGroup) -> None:
+        items = await self._outbox.fetch(
+            fetch.queue,
+            after=fetch.after,
+            now=self._clock(),
+            messages_max=fetch.messages_max,
+            bytes_max=fetch.bytes_max,
+        )
+        match self._pump.fetched(fetch, items, self._clock()):
+            case pump.Send() as send:
+                batches.create_task(self._deliver(send))
+            case pump.Settle() as settle:
+                await self._settle(settle)
+            case None:
+                pass
+
+    async def _deliver(self, send: pump.Send) -> None:
+        encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
+        self.counters["batches"] += 1
+        self.counters["messages"] += len(send.items)
+        self.counters["bytes"] += len(content)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                answer = await self._link.send_upstream(str(send.queue), encoding, content)
+        except LinkDown:
+            self.counters["batches_lost"] += 1
+            self._pump.lost(send.batch)
+            if not self._link.upstream_window:
+                self._pump.link_down()
+            self._wake.set()
+            return
+        except TimeoutError:
+            answer = message.Nack(parent_id=0, code="timeout", reason=f"no answer within {ANSWER_SECONDS:g} s")
+        settle = self._pump.answered(send.batch, answer, self._clock())
+        if isinstance(answer, message.Nack):
+            self.counters[f"nack_{answer.code}"] += 1
+            _log.warning(
+                "batch_refused",
+                queue=str(send.queue),
+                messages=len(send.items),
+                code=answer.code,
+                reason=answer.reason,
+                permanent=answer.permanent,
+            )
+        self._wake.set()
+        if settle is not None:
+            await self._settle(settle)
+
+    async def _settle(self, settle: pump.Settle) -> None:
+        for refusal in settle.refused:
+            _log.warning(
+                "dead_lettered",
+                queue=str(settle.queue),
+                sequence=refusal.offset,
+                code=refusal.code,
+                reason=refusal.reason,
+            )
+        while True:
+            try:
+                await self._outbox.settle(
+                    settle.queue,
+                    sent=settle.sent,
+                    refused=settle.refused,
+                    checkpoint=settle.checkpoint,
+                    at=self._wall(),
+                )
+                break
+            except Temporary as error:  # the disk is full or slow: the hub has the messages, only our note of it waits
+                _log.warning("settle_delayed", queue=str(settle.queue), reason=str(error))
+                await asyncio.sleep(SETTLE_RETRY_SECONDS)
+        self.counters["acked"] += len(settle.sent)
+        self.counters["refused"] += len(settle.refused)
+        self._pump.settled(settle.batch)
+        self._wake.set()

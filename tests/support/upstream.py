@@ -1,0 +1,141 @@
+"""A hub at the other end of the pump's link, as far as upstream batches go, and a router that needs no manifest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from fairlead_edge.io.link import LinkDown
+from fairlead_edge.io.upstream import Upstream
+from fairlead_edge.routes.message import RoutedMessage
+from fairlead_wire import codec, message
+
+Answer = Callable[[str, list[message.UpstreamMessage]], message.Ack | message.Nack]
+
+
+class To(msgspec.Struct, frozen=True):
+    """A delivery as the router says it."""
+
+    endpoint: str = "iothub"
+    priority: int = 2_000_000_000
+    ttl_seconds: float | None = 3600
+    topic: str = "default/telemetry"
+
+
+class PropertyRouter:
+    """Routes by the message itself: properties ``priority``, ``ttl``, ``endpoint`` (several with commas)."""
+
+    def route(self, message: RoutedMessage, source: str) -> list[To]:
+        said = message.properties
+        if said.get("endpoint") == "nowhere":
+            return []
+        return [
+            To(
+                endpoint,
+                int(said.get("priority") or 2_000_000_000),
+                float(said["ttl"] or 0) if "ttl" in said else None,
+                said.get("topic") or "default/telemetry",
+            )
+            for endpoint in (said.get("endpoint") or "iothub").split(",")
+        ]
+
+
+class FakeHub:
+    """An ``UpstreamLink``: takes batches, remembers what it acknowledged, can be cut and told how to answer."""
+
+    def __init__(self, *, window: int = 8) -> None:
+        self._window = window
+        self._listeners: list[Callable[[], None]] = []
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self.up = False
+        self.answer: Answer = lambda stream, messages: message.Ack(parent_id=1)
+        self.batches: list[tuple[str, list[message.UpstreamMessage]]] = []
+        """Every batch that arrived, in order."""
+        self.stored: dict[tuple[int, str, int], message.UpstreamMessage] = {}
+        """What was acknowledged, once per (epoch, stream, sequence): as messaging would hold it."""
+        self.hold = asyncio.Event()
+        self.hold.set()
+        """Clear it to leave batches unanswered."""
+
+    @property
+    def upstream_window(self) -> int:
+        return self._window if self.up else 0
+
+    def on_open(self, listener: Callable[[], None]) -> None:
+        self._listeners.append(listener)
+
+    def connect(self) -> None:
+        self.up = True
+        for listener in self._listeners:
+            listener()
+
+    def cut(self) -> None:
+        self.up = False
+        for future in list(self._waiting):
+            if not future.done():
+                future.set_exception(LinkDown("cut"))
+
+    async def send_upstream(
+        self, stream: str, encoding: message.Encoding, content: bytes
+    ) -> message.Ack | message.Nack:
+        if not self.up:
+            raise LinkDown("not connected")
+        messages = msgspec.json.decode(codec.unpack(encoding, content), type=list[message.UpstreamMessage])
+        self.batches.append((stream, messages))
+        if not self.hold.is_set():
+            gone: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            self._waiting.add(gone)
+            held = asyncio.create_task(self.hold.wait())
+            try:
+                await asyncio.wait([gone, held], return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    gone.result()
+            finally:
+                self._waiting.discard(gone)
+                held.cancel()
+        answer = self.answer(stream, messages)
+        if isinstance(answer, message.Ack):
+            refused = {each.index for each in answer.refused}
+            for index, each in enumerate(messages):
+                if index not in refused:
+                    self.stored[each.epoch, stream, each.sequence] = each
+        return answer
+
+    async def until(self, condition: Callable[[], bool], seconds: float = 10.0) -> None:
+        """Wait for a condition on what arrived, with a limit."""
+        async with asyncio.timeout(seconds):
+            while not condition():
+                await asyncio.sleep(0.002)
+
+
+def open_upstream(path: Path, hub: FakeHub, *, epoch: int = 1, max_bytes: int = 1 << 30) -> Upstream:
+    """An edge's line up with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
+    upstream = Upstream(
+        path=path,
+        node="edge-1",
+        epoch=epoch,
+        max_bytes=max_bytes,
+        link=hub,
+        random=Random(7),
+        cleanup_seconds=3600,
+        check_entire_queue=True,
+    )
+    upstream.use_router(PropertyRouter())
+    return upstream
+
+
+def body(*messages: dict[str, Any]) -> bytes:
+    """A publish request; each message gets a source and a body unless it has one."""
+    return msgspec.json.encode(
+        {
+            "messages": [
+                {"source": "/messages/modules/m/outputs/o", **({} if "bodyBase64" in each else {"body": 1}), **each}
+                for each in messages
+            ]
+        }
+    )
