@@ -33,7 +33,7 @@ async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
     yield opened
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    await opened.close()
+    await opened.outbox.close()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from fairlead_edge.io.link import LinkDown
+from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.upstream import Upstream
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_wire import codec, message
@@ -109,17 +110,15 @@ class FakeHub:
     async def until(self, condition: Callable[[], bool], seconds: float = 10.0) -> None:
         """Wait for a condition on what arrived, with a limit."""
         async with asyncio.timeout(seconds):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 - a condition with a limit, over several objects
                 await asyncio.sleep(0.002)
 
 
 def open_upstream(path: Path, hub: FakeHub, *, epoch: int = 1, max_bytes: int = 1 << 30) -> Upstream:
     """An edge's line up with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
     upstream = Upstream(
-        path=path,
+        outbox=SqliteOutbox(path, epoch=epoch, max_bytes=max_bytes),
         node="edge-1",
-        epoch=epoch,
-        max_bytes=max_bytes,
         link=hub,
         random=Random(7),
         cleanup_seconds=3600,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
@@ -45,6 +46,7 @@ class Publisher:
         self._make_room = make_room
         self._offered = offered
         self._pending_bytes = 0
+        self._in_work: set[asyncio.Task[tuple[publishing.Reason | None, bytes]]] = set()
         self.router: publishing.Router | None = None
         self.counters: Counter[str] = Counter()
         """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``refused_<code>``."""
@@ -56,13 +58,20 @@ class Publisher:
         """
         if self._pending_bytes + len(content) > PENDING_BYTES_MAX:
             raise Temporary("too many requests are being stored", retry_after_seconds=BUSY_RETRY_SECONDS)
+        # A producer that hangs up must not keep the pump from hearing of what was stored for it.
+        task = asyncio.create_task(self._publish(content, key))
+        self._in_work.add(task)
+        task.add_done_callback(self._in_work.discard)
+        return await asyncio.shield(task)
+
+    async def _publish(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
         self._pending_bytes += len(content)
         try:
-            return await self._publish(content, key)
+            return await self._publish_now(content, key)
         finally:
             self._pending_bytes -= len(content)
 
-    async def _publish(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
+    async def _publish_now(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
         if key is not None:
             publishing.check_key(key)
         submissions = publishing.parse(content)

@@ -1,4 +1,4 @@
-"""The edge's line up, put together: what ``app`` opens, runs, asks for its status and closes.
+"""The edge's line up, put together: what ``app`` runs, routes by, and asks for its status.
 
 http_publish ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ link
                                  │  └──────▶ Broker ─▶ modules on this node
@@ -11,40 +11,37 @@ import asyncio
 import datetime
 import uuid
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from random import Random
 
-from fairlead_edge import outbox, publishing
+from fairlead_edge import publishing
 from fairlead_edge.io.broker import Broker
 from fairlead_edge.io.cleaner import Cleaner
 from fairlead_edge.io.publisher import Publisher
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.upstream_pump import UpstreamLink, UpstreamPump
+from fairlead_edge.outbox import OutboxStatus
 from fairlead_edge.queue_id import QueueId
 
 
 class Upstream:
-    """One per agent.
+    """One per agent, on an open outbox (whose clock and closing are its owner's business).
 
-    ``path`` is the outbox file, ``epoch`` the random 53-bit number minted for this opening of the store,
-    ``max_bytes`` the store's limit, ``check_entire_queue`` and ``cleanup_seconds`` the settings of ``[cleanup]``.
+    ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``; ``random`` draws the jitter.
     """
 
     def __init__(
         self,
         *,
-        path: Path,
+        outbox: SqliteOutbox,
         node: str,
-        epoch: int,
-        max_bytes: int,
         link: UpstreamLink,
         random: Random,
         cleanup_seconds: float,
         check_entire_queue: bool,
     ) -> None:
         self.node = node
-        self.outbox = SqliteOutbox(path, epoch=epoch, max_bytes=max_bytes)
-        clock = self.outbox.now
+        self.outbox = outbox
+        clock = outbox.now
         self.pump = UpstreamPump(self.outbox, link, clock=clock, wall=wall, uniform=random.random)
         self.broker = Broker(self.outbox, clock=clock, wall=wall)
         self.cleaner = Cleaner(self.outbox, clock=clock, interval_seconds=cleanup_seconds, entire=check_entire_queue)
@@ -65,10 +62,10 @@ class Upstream:
         """Until cancelled.  Raises ``StoreFailed`` (in a group): the program must end then."""
         await self.broker.load()
         async with asyncio.TaskGroup() as parts:
-            for part in (self.outbox.keep_time, self.pump.run, self.cleaner.run):
+            for part in (self.pump.run, self.cleaner.run):
                 parts.create_task(part())
 
-    async def status(self) -> outbox.OutboxStatus:
+    async def status(self) -> OutboxStatus:
         return await self.outbox.status(now=self.outbox.now())
 
     async def replay(self, numbers: Sequence[int] | None) -> int:
@@ -76,9 +73,6 @@ class Upstream:
         replayed = await self.outbox.replay(numbers, now=self.outbox.now())
         self._offered(await self.outbox.queues())
         return replayed
-
-    async def close(self) -> None:
-        await self.outbox.close()
 
     def _offered(self, queues: Iterable[QueueId]) -> None:
         found = list(queues)
