@@ -31,7 +31,7 @@ python:
 # Older than its prerequisites means: install again. An unchanged lock costs nothing.
 $(VENV)/.installed: requirements/dev.lock pyproject.toml | python
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "fairlead: this Python has no venv module; install python3-venv (or your system's equivalent)" >&2; exit 1; }
-	@echo "fairlead: installing the pinned packages into $(VENV) (about 700 MB, a minute or two)" >&2
+	@echo "fairlead: installing the pinned packages into $(VENV) (1.7 GB on disk, a minute or two)" >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -q --require-hashes -r requirements/dev.lock
 	@$(BIN)/pip install --disable-pip-version-check -q --no-deps --no-build-isolation -e .
