@@ -43,7 +43,7 @@ class Job:
         self._session = session
         self._settings = settings
         self._pipeline = pipeline
-        self._metrics = metrics
+        self.metrics = metrics
         self._table = Path(pipeline.table).absolute()
         self._checkpoint = Path(pipeline.checkpoint).absolute()
         self._query: StreamingQuery | None = None
@@ -105,8 +105,8 @@ class Job:
         """Carry what was committed since last time into metrics and to the service; the batches newly seen."""
         facts = self._commits_since()
         for entry in facts:
-            self._metrics.committed(self.name, entry)
-            self._metrics.last_commit.labels(self.name).set(entry["timestamp"] / 1000)
+            self.metrics.committed(self.name, entry)
+            self.metrics.last_commit.labels(self.name).set(entry["timestamp"] / 1000)
             log.info(
                 "batch_committed",
                 pipeline=self.name,
@@ -119,8 +119,8 @@ class Job:
             self._note(offsets.parse(facts[-1]["reached"]))
             progress = self._query.lastProgress if self._query is not None else None
             if progress is not None:
-                self._metrics.batch_seconds.labels(self.name).set(progress["batchDuration"] / 1000)
-                self._metrics.batch_rows.labels(self.name).set(progress["numInputRows"])
+                self.metrics.batch_seconds.labels(self.name).set(progress["batchDuration"] / 1000)
+                self.metrics.batch_rows.labels(self.name).set(progress["numInputRows"])
         return len(facts)
 
     def finish(self) -> None:

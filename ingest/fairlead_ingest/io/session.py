@@ -16,7 +16,7 @@ from fairlead_ingest.io.source import FairleadDataSource
 from fairlead_wire.errors import LocalError
 
 JAVA_SENTENCE = "Spark needs Java 17 or newer: install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME"
-_LOG4J = Path(__file__).with_name("log4j2.properties")
+LOG4J = Path(__file__).with_name("log4j2.properties")
 
 
 def require_java(environ: Mapping[str, str]) -> None:
@@ -36,7 +36,7 @@ def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_LOG4J} -XX:+UseG1GC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOG4J} -XX:+UseG1GC",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",

@@ -199,7 +199,8 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 position = loss.recreated(topic, position, error.generation, self._options.on_recreated)
                 after = position.p
                 continue
-            reached = max(plan.upto or "", position.p)
+            # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
+            reached = max(plan.upto or "", position.p, position.skip.upto if position.skip else "")
             if not plan.rows and reached == position.p and position.skip is None:
                 return position, plan
             return (

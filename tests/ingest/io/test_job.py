@@ -1,0 +1,258 @@
+"""A whole pipeline on the real service, real Spark, a real table."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.processes import wait_until
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.job import Job
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.settings import Settings
+from fairlead_wire.errors import Permanent
+
+CONTRACT_COLUMNS = [
+    "id", "node", "epoch", "stream", "sequence", "source", "priority", "enqueued_at",
+    "properties", "system_properties", "body",
+    "_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date",
+]  # fmt: skip
+
+Run = Callable[..., Job]
+
+
+@pytest.fixture
+def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path) -> Run:
+    """Run the job once with available-now; returns it when all that was stable at its start is committed."""
+
+    def go(**changes: Any) -> Job:
+        values = {
+            "messaging_url": messaging.url,
+            "topics": [topic],
+            "table": str(tmp_path / "rows"),
+            "checkpoint": str(tmp_path / "checkpoint"),
+            "trigger": "available-now",
+            "security": "insecure",
+        }
+        settings = msgspec.convert({**values, **changes}, Settings)
+        job = Job(spark, settings, settings.jobs()[0], Metrics())
+        job.start()
+        wait_until("the query has ended", lambda: not job.is_running, seconds=60.0)
+        failure = job.failure()
+        job.finish()
+        if failure is not None:
+            raise Permanent(failure[1], code=failure[0] or "none")
+        return job
+
+    return go
+
+
+def rows(tmp_path: Path, suffix: str = "") -> pl.DataFrame:
+    return pl.scan_delta(str(tmp_path / f"rows{suffix}")).collect()
+
+
+def test_every_message_is_one_row_in_the_contracts_columns(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Published once, read once, in the agreed columns and partitions."""
+    messaging.publish(topic, [upstream_message(number) for number in range(50)])
+    run()
+    table = rows(tmp_path)
+    assert table.columns == CONTRACT_COLUMNS
+    assert sorted(table["sequence"].to_list()) == list(range(50))
+    assert table["_id"].n_unique() == 50
+    first = table.filter(pl.col("sequence") == 7).to_dicts()[0]
+    assert json.loads(first["body"]) == {"temperature": 0.7, "tags": ["a", "b"]}
+    assert json.loads(first["system_properties"])["contentType"] == "application/json"
+    assert (first["_topic"], first["_batch"], first["node"]) == (topic, 0, "edge-1")
+    assert first["_date"] == first["_published_at"].date()
+
+
+def test_a_second_run_goes_on_where_the_first_ended(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """A restart neither repeats nor misses."""
+    messaging.publish(topic, [upstream_message(number) for number in range(10)])
+    run()
+    messaging.publish(topic, [upstream_message(number) for number in range(10, 25)])
+    run()
+    run()
+    assert sorted(rows(tmp_path)["sequence"].to_list()) == list(range(25))
+
+
+def test_a_bad_payload_becomes_a_dead_letter_and_costs_nobody_else(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Rows are isolated from each other."""
+    messaging.publish(topic, [upstream_message(1), b"not json", upstream_message(2), b'{"id": 5}', b"\xff\xfe"])
+    run()
+    assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
+    dead = rows(tmp_path, "_dead_letters").sort("_id")
+    assert dead["payload"].to_list() == [b"not json", b'{"id": 5}', b"\xff\xfe"]
+    assert "$.id" in dead["error"][1]
+
+
+def test_a_lost_checkpoint_is_rebuilt_from_the_table(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """The table itself knows how far it goes."""
+    messaging.publish(topic, [upstream_message(number) for number in range(10)])
+    run()
+    shutil.rmtree(tmp_path / "checkpoint")
+    messaging.publish(topic, [upstream_message(number) for number in range(10, 15)])
+    run()
+    assert sorted(rows(tmp_path)["sequence"].to_list()) == list(range(15))
+
+
+def test_a_batch_between_table_and_checkpoint_is_in_once(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Killed after the table's commit and before Spark's: the batch is tried again and passed over."""
+    messaging.publish(topic, [upstream_message(number) for number in range(10)])
+    run()
+    for left in (tmp_path / "checkpoint" / "commits").iterdir():
+        left.unlink()
+    messaging.publish(topic, [upstream_message(10)])
+    run()
+    assert sorted(rows(tmp_path)["sequence"].to_list()) == list(range(11))
+
+
+def test_two_jobs_on_one_table_are_told_apart(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """A checkpoint older than the table may not repeat its rows."""
+    messaging.publish(topic, [upstream_message(number) for number in range(4)])
+    run()
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "other")
+    messaging.publish(topic, [upstream_message(4)])
+    run()
+    # The other job has its own identity, as it would have had from its start.
+    (tmp_path / "other" / "metadata").write_text('{"id": "6c1a3f5e-1d9e-4c52-9d1e-3a9a6d0a0b0c"}')
+    (tmp_path / "other" / ".metadata.crc").unlink(missing_ok=True)
+    with pytest.raises(Permanent) as stopped:
+        run(checkpoint=str(tmp_path / "other"))
+    assert stopped.value.code == errors.TABLE_TAKEN
+    assert sorted(rows(tmp_path)["sequence"].to_list()) == list(range(5))
+
+
+def test_latest_skips_what_is_there_and_a_time_skips_what_is_older(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """The starting position counts on the first start only."""
+    messaging.publish(topic, [upstream_message(1)])
+    run(starting_position="latest")
+    messaging.publish(topic, [upstream_message(2)])
+    run(starting_position="latest")
+    assert rows(tmp_path)["sequence"].to_list() == [2]
+    run(starting_position="2100-01-01T00:00:00Z", table=str(tmp_path / "later"), checkpoint=str(tmp_path / "c2"))
+    assert pl.scan_delta(str(tmp_path / "later")).collect().is_empty()
+
+
+def test_raw_keeps_the_payload_as_it_is(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """`format = "raw"`: payload and lineage, whatever the payload is."""
+    messaging.publish(topic, [b"\x00\x01", b"", b"text"])
+    run(format="raw")
+    table = rows(tmp_path).sort("_id")
+    assert table.columns == ["payload", *CONTRACT_COLUMNS[-6:]]
+    assert table["payload"].to_list() == [b"\x00\x01", b"", b"text"]
+
+
+def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """`freeze`: what does not fit the schema is set aside, whole."""
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"columns": {"temperature": "double", "tags": "array<string>"}}')
+    messaging.publish(topic, [upstream_message(1), upstream_message(2, body={"temperature": "warm"})])
+    run(schema=str(schema))
+    table = rows(tmp_path)
+    assert table.columns == [*CONTRACT_COLUMNS[:11], "temperature", "tags", *CONTRACT_COLUMNS[11:]]
+    assert table["temperature"].to_list() == [0.1]
+    dead = rows(tmp_path, "_dead_letters").to_dicts()[0]
+    assert json.loads(dead["payload"])["body"] == {"temperature": "warm"}
+    assert dead["error"].startswith("body does not fit the schema")
+
+
+def test_a_schema_that_grows_evolves_the_table(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Columns are added; rows from before have null there, and positions survive."""
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"columns": {"temperature": "double"}}')
+    messaging.publish(topic, [upstream_message(1)])
+    run(schema=str(schema))
+    schema.write_text('{"columns": {"temperature": "double", "tags": "array<string>"}}')
+    messaging.publish(topic, [upstream_message(2)])
+    run(schema=str(schema))
+    table = rows(tmp_path).sort("sequence")
+    assert table["tags"].to_list() == [None, ["a", "b"]]
+    schema.write_text('{"columns": {"temperature": "string"}}')
+    with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
+        run(schema=str(schema))
+
+
+def test_messages_that_expired_unread_are_counted_and_no_gap(
+    run: Run, messaging: MessagingService, tmp_path: Path, topic: str
+) -> None:
+    """They died of their own age: neither a gap nor an error."""
+    messaging.publish(topic, [upstream_message(1)])
+    run()
+    messaging.publish(topic, [upstream_message(2), upstream_message(3)])
+    messaging.configure(topic, ttl=1)
+    wait_until("they have expired", lambda: messaging.readers(topic)[0]["lag_messages"] == 0, seconds=10.0)
+    job = run()
+    assert job.metrics.expired_unread.labels(job.name)._value.get() == 2
+    messaging.configure(topic, ttl=3600)
+    messaging.publish(topic, [upstream_message(4)])
+    job = run()
+    assert job.metrics.expired_unread.labels(job.name)._value.get() == 0
+    assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 4]
+    assert rows(tmp_path, "_gaps").is_empty()
+
+
+def test_a_recreated_topic_stops_with_its_code_or_leaves_a_gap(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Nothing goes missing without a word."""
+    messaging.publish(topic, [upstream_message(1)])
+    run()
+    messaging.delete(topic)
+    messaging.create(topic)
+    messaging.publish(topic, [upstream_message(2)])
+    with pytest.raises(Permanent) as stopped:
+        run()
+    assert stopped.value.code == errors.RECREATED
+    run(on_recreated="restart")
+    assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
+    gap = rows(tmp_path, "_gaps").to_dicts()[0]
+    assert (gap["reason"], gap["_topic"], gap["to_generation"] - gap["from_generation"]) == ("recreated", topic, 1)
+
+
+def test_a_missing_topic_is_waited_for(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """One topic that is not there yet keeps nobody waiting, and is read from its beginning when it comes."""
+    late = topic + "-late"
+    messaging.publish(topic, [upstream_message(1)])
+    run(topics=[topic, late])
+    messaging.create(late)
+    messaging.publish(late, [upstream_message(2)])
+    run(topics=[topic, late])
+    assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
+
+
+def test_a_batch_is_no_larger_than_its_limit(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """A backlog is taken in several batches."""
+    messaging.publish(topic, [upstream_message(number) for number in range(30)])
+    run(limits={"batch_rows": 10})
+    batches = rows(tmp_path).group_by("_batch").len().sort("_batch")
+    assert batches["len"].to_list() == [10, 10, 10]

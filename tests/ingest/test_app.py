@@ -1,0 +1,129 @@
+"""The program as a user starts it: exit codes, logs, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.processes import Running, free_ports, start, wait_until
+
+COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
+SPARK_SECONDS = 60.0
+
+
+def config(folder: Path, url: str, topic: str, **more: Any) -> Path:
+    values = {
+        "messaging_url": url,
+        "topics": [topic],
+        "table": str(folder / "rows"),
+        "checkpoint": str(folder / "checkpoint"),
+        "security": "insecure",
+        **more,
+    }
+    path = folder / "ingest.toml"
+    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))
+    return path
+
+
+def events(running: Running) -> list[str]:
+    lines = [line for line in running.log.read_text().splitlines() if line.startswith("{")]
+    return [json.loads(line)["event"] for line in lines]
+
+
+def answered(port: int, path: str) -> int:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("tirgger = 1", "tirgger"),
+        ('trigger = "sometimes"', "trigger"),
+        ('format = "csv"', "format"),
+        ('starting_position = "yesterday"', "starting_position"),
+        ("topics = []", "topics"),
+        ('topics = ["no-namespace"]', "topics"),
+        ('http_listen = "0.0.0.0:1"', "http_listen"),
+    ],
+)
+def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str, key: str) -> None:
+    """Nobody has to read a trace to find a typing error."""
+    path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
+    kept = [each for each in path.read_text().splitlines() if not each.startswith(line.split(" ")[0] + " ")]
+    path.write_text("\n".join([*kept, line]))
+    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 2
+    assert f"fairlead ingest: {path}: {key}: " in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
+    """One sentence, exit 2."""
+    path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
+    environ = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
+    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=30, env=environ)
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert "Java 17" in ended.stderr
+
+
+@pytest.mark.spark
+def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Path) -> None:
+    """Down, up, read, stopped: clear lines, no trace, exit 0, and a restart goes on."""
+    messaging = MessagingService(tmp_path / "messaging")
+    port = free_ports(1)[0]
+    path = config(tmp_path, messaging.url, "default/t", trigger=0.2, http_listen=f"127.0.0.1:{port}")
+    running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")
+    try:
+        wait_until(
+            "it says that the service is down",
+            lambda: "messaging_unreachable" in events(running),
+            seconds=SPARK_SECONDS,
+            describe=running.tail,
+        )
+        assert answered(port, "/healthz") == 200
+        assert answered(port, "/readyz") == 503
+        with messaging:
+            messaging.create("default/t")
+            messaging.publish("default/t", [upstream_message(number) for number in range(20)])
+            wait_until(
+                "the rows are in",
+                lambda: "batch_committed" in events(running),
+                seconds=SPARK_SECONDS,
+                describe=running.tail,
+            )
+            wait_until("it is ready", lambda: answered(port, "/readyz") == 200, seconds=10.0)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+                assert 'fairlead_ingest_rows_total{pipeline="ingest"} 20.0' in response.read().decode()
+            assert running.stop(seconds=SPARK_SECONDS) == 0, running.tail()
+    finally:
+        running.stop()
+    assert "Traceback" not in running.log.read_text()
+    assert "draining" in events(running)
+    table = pl.scan_delta(str(tmp_path / "rows")).collect()
+    assert sorted(table["sequence"].to_list()) == list(range(20))
+
+
+@pytest.mark.spark
+def test_available_now_exits_0_when_all_is_committed(
+    messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """For cron, and for checks from outside."""
+    messaging.publish(topic, [upstream_message(number) for number in range(20)])
+    path = config(tmp_path, messaging.url, topic, trigger="available-now")
+    running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")
+    assert running.process.wait(SPARK_SECONDS) == 0, running.tail()
+    assert pl.scan_delta(str(tmp_path / "rows")).collect().height == 20

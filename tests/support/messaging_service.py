@@ -1,0 +1,136 @@
+"""A real messaging service for tests of those who read and write topics, and messages to put there.
+
+    with MessagingService(folder) as service:  service.create("default/telemetry");  service.publish(…)
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.processes import Running, free_ports, start, wait_until
+
+from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_wire.errors import Permanent, Temporary
+
+UP_SECONDS = 20.0
+BATCH = 1000
+
+
+class MessagingService:
+    """The program itself, on a port of its own; `kill` and `start` it as often as you like, the port stays."""
+
+    def __init__(self, folder: Path, *, store: str = "rocksdb") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_ports(1)[0]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._log = folder / "messaging.log"
+        self._config = folder / "messaging.toml"
+        self._config.write_text(
+            f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\nsecurity = "insecure"\n'
+            f'store = "{store}"\n[cleanup]\ninterval_seconds = 1.0\n'
+        )
+        self._client = BulkClient(self.url, timeout_seconds=10.0)
+        self._running: Running | None = None
+
+    def start(self) -> MessagingService:
+        """Start it and wait until it answers."""
+        command = [sys.executable, "-m", "fairlead_cli.main", "messaging", "run", "--config", str(self._config)]
+        self._running = running = start("messaging", command, self._log)
+        wait_until("messaging is up", self._is_up, seconds=UP_SECONDS, describe=running.tail)
+        return self
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self._running is not None
+        self._running.kill()
+        self._client.close()
+
+    def stop(self) -> None:
+        """SIGTERM, wait."""
+        if self._running is not None:
+            self._running.stop()
+        self._client.close()
+
+    def __enter__(self) -> MessagingService:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def create(self, topic: str, **properties: Any) -> None:
+        """Make a topic."""
+        self._request("PUT", topic, "", properties or None)
+
+    def configure(self, topic: str, **properties: Any) -> None:
+        """Change a topic's properties."""
+        self._request("PUT", topic, "/properties", properties)
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic."""
+        self._request("DELETE", topic, "", None)
+
+    def publish(self, topic: str, payloads: Sequence[bytes], ttl: int | None = None) -> None:
+        """Store payloads in order; returns when they are durable."""
+        for first in range(0, len(payloads), BATCH):
+            texts = [base64.b64encode(payload).decode() for payload in payloads[first : first + BATCH]]
+            messages = texts if ttl is None else [{"payload": text, "ttl": ttl} for text in texts]
+            self._client.post(topic, "publish", {"transactionWritePointer": None, "messages": messages})
+
+    def publish_patiently(self, topic: str, payloads: Sequence[bytes], producer: str, first: int) -> None:
+        """As an edge does it: one producer, numbered from `first`, repeated until it is stored, stored once."""
+        texts = [base64.b64encode(payload).decode() for payload in payloads]
+        body = {
+            "transactionWritePointer": None,
+            "messages": texts,
+            "producer": {"id": producer, "epoch": 1, "sequence": first},
+        }
+
+        def stored() -> bool:
+            try:
+                self._client.post(topic, "publish", body)
+            except Temporary as error:
+                raise AssertionError(str(error)) from error
+            return True
+
+        wait_until("the messages are stored", stored, seconds=60.0)
+
+    def readers(self, topic: str) -> list[dict[str, Any]]:
+        """What the service knows of the topic's readers."""
+        found: list[dict[str, Any]] = self._request("GET", topic, "/readers", None)
+        return found
+
+    def _request(self, method: str, topic: str, more: str, body: dict[str, Any] | None) -> Any:
+        namespace, name = topic.split("/")
+        answer, _ = self._client._ask(method, f"/v1/namespaces/{namespace}/topics/{name}{more}", body)
+        return json.loads(answer) if answer.strip() else None
+
+    def _is_up(self) -> bool:
+        try:
+            self._client._ask("GET", "/healthz", None)
+        except (Temporary, Permanent) as error:
+            raise AssertionError(str(error)) from error
+        return True
+
+
+def upstream_message(number: int, *, node: str = "edge-1", **changes: Any) -> bytes:
+    """A payload as the hub writes it."""
+    message = {
+        "id": f"{node}-{number}",
+        "node": node,
+        "epoch": 4503599627370497,
+        "stream": "iothub",
+        "sequence": number,
+        "source": "/messages/modules/meter/outputs/values",
+        "priority": number % 2,
+        "enqueued_at": datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z"),
+        "properties": {"unit": "C"},
+        "systemProperties": {"contentType": "application/json", "contentEncoding": "utf-8"},
+        "body": {"temperature": number / 10, "tags": ["a", "b"]},
+    }
+    return json.dumps({**message, **changes}).encode()
