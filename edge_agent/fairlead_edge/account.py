@@ -39,8 +39,10 @@ class Account(msgspec.Struct, kw_only=True):
     counters: Mapping[str, int]
     outbox: OutboxStatus
     routes: Mapping[str, message.RoutesStatus]
-    unrouted: int = 0
-    """Messages accepted that no route matched."""
+    publishing: Mapping[str, int]
+    """What producers said: received, accepted, repeated, without a route, refused by code."""
+    pumping: Mapping[str, int]
+    """What went up: batches, messages, bytes, acked, refused, nacks by code."""
 
 
 def status(account: Account) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def status(account: Account) -> dict[str, Any]:
             for queue in account.outbox.queues
         ],
         "deadLetters": account.outbox.dead_letters,
-        "unrouted": account.unrouted,
+        "published": dict(account.publishing),
         "store": {"bytes": account.outbox.bytes, "maxBytes": account.outbox.max_bytes},
         "routes": msgspec.to_builtins(dict(account.routes)),
     }
@@ -113,15 +115,10 @@ def families(account: Account) -> list[Family]:
         single("fairlead_edge_watches", "gauge", "open watches of local clients", account.watches),
         single("fairlead_edge_commits_total", "counter", "transactions of the object store", account.commits),
         single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
-        single("fairlead_edge_unrouted_total", "counter", "messages accepted without a route", account.unrouted),
         single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
-        Family(
-            name="fairlead_edge_link_events_total",
-            kind="counter",
-            help="sessions, frames, bytes, writes by outcome, ends by reason",
-            labels=("event",),
-            samples={(event,): count for event, count in account.counters.items()},
-        ),
+        _events("link", "sessions, frames, bytes, writes by outcome, ends by reason", account.counters),
+        _events("publish", "messages received, accepted, repeated, without a route, refused", account.publishing),
+        _events("pump", "batches, messages, bytes, acked, refused, nacks", account.pumping),
     ]
     if contact is not None:
         found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
@@ -145,6 +142,16 @@ def families(account: Account) -> list[Family]:
             )
         )
     return found
+
+
+def _events(part: str, help: str, counters: Mapping[str, int]) -> Family:
+    return Family(
+        name=f"fairlead_edge_{part}_events_total",
+        kind="counter",
+        help=help,
+        labels=("event",),
+        samples={(event,): float(count) for event, count in counters.items()},
+    )
 
 
 def _ago(now: float, then: float | None) -> float | None:

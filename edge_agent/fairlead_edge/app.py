@@ -25,21 +25,25 @@ import apsw
 import uvloop
 from aiohttp import web
 
-from fairlead_edge import account, metrics
+from fairlead_edge import account, metrics, node_routes
 from fairlead_edge.changelog import Change
 from fairlead_edge.errors import StoreFailed, StoreTooNew
-from fairlead_edge.io import data_dir, local_api
+from fairlead_edge.io import data_dir, http_publish, local_api
 from fairlead_edge.io.link import Link
 from fairlead_edge.io.objects_api import ObjectsApi
 from fairlead_edge.io.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.upstream import Upstream
 from fairlead_edge.metastore import Held, StoreUnusable
+from fairlead_edge.node_routes import NodeRoutes
 from fairlead_edge.settings import Settings, address
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
 
 EXIT_FAILED: Final = 1
+OWNER_ONLY: Final = 0o077
+"""The files hold Secrets: nobody but the agent's user may read what it creates."""
 REPORT_SECONDS: Final = 30.0
 """How often the hub is told the node's account of itself, when it changed."""
 DRAIN_SECONDS_MAX: Final = 5.0
@@ -57,6 +61,7 @@ def run(config: Path | None) -> int:
     try:
         told = settings_io.load("edge", Settings, config, os.environ)
         logs.configure("edge", told.log_level)
+        os.umask(OWNER_ONLY)
         uvloop.run(_serve(told))
     except settings_io.SettingsError as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
@@ -115,7 +120,8 @@ class Agent:
         self._outbox = outbox
         self._agent = version("fairlead")
         self._held = 0
-        self._routes: dict[str, Any] = {}
+        self._routes = NodeRoutes(told.node, [], ever=False)
+        self._reported = asyncio.Event()
         self._stopping = False
         guard = local_api.Guard(token, required=told.security == "mtls")
         self._objects = ObjectsApi(store, agent=self._agent, age_of=self._age_of, secrets_allowed=guard.knows)
@@ -135,18 +141,27 @@ class Agent:
             attempt_seconds_max=told.link.attempt_seconds_max,
             context=self._tls[1] if self._tls else None,
         )
+        self._upstream = Upstream(
+            outbox=outbox,
+            node=told.node,
+            link=self._link,
+            random=Random(),
+            cleanup_seconds=told.cleanup.interval_seconds,
+            check_entire_queue=told.cleanup.check_entire_queue_on_cleanup,
+        )
         self._http = local_api.application(
             guard,
             status=self._status,
             metrics=self._metrics,
             unready=self._unready,
-            parts=[self._objects.add_routes],
+            parts=[self._objects.add_routes, lambda app: http_publish.add_routes(app, self._upstream)],
         )
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until ``stopping``.  Raises ``StartFailed`` (a port is taken), ``StoreFailed`` (the disk fails)."""
         self._held = (await self._store.summary(0)).held
-        self._store.log.listen(self._count)
+        await self._load_routes()
+        self._store.log.listen(self._changed)
         async with contextlib.AsyncExitStack() as stack:
             await self._listen(stack)
             tasks = [asyncio.create_task(loop, name=name) for name, loop in self._loops()]
@@ -164,6 +179,7 @@ class Agent:
             ("clock", self._outbox.keep_time()),
             ("link", self._link.run()),
             ("report", self._report()),
+            ("upstream", self._upstream.run()),
         ]
         if self._tls:
             files, context = self._tls
@@ -194,10 +210,31 @@ class Agent:
             health = local_api.health_application(metrics=self._metrics, unready=self._unready)
             await _bind(stack, health, "health_listen", told.health_listen, None)
 
-    # ---- the account -----------------------------------------------------------------------------
+    # ---- routes ----------------------------------------------------------------------------------
 
-    def _count(self, change: Change[Held]) -> None:
+    async def _load_routes(self) -> None:
+        held, _ = await self._store.select(node_routes.GROUP, node_routes.PLURAL)
+        # Kinds are remembered after their last object went: a node that ever had routes answers publishers.
+        ever = any(
+            (kind.group, kind.plural) == (node_routes.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
+        )
+        self._routes = NodeRoutes(self._told.node, held, ever=ever)
+        self._use_routes()
+
+    def _changed(self, change: Change[Held]) -> None:
         self._held += (change.current is not None) - (change.previous is not None)
+        if self._routes.follow(change):
+            self._use_routes()
+
+    def _use_routes(self) -> None:
+        if self._routes.router is None:
+            return
+        self._upstream.use_router(self._routes.router)
+        self._reported.set()
+        for name, status in self._routes.statuses.items():
+            _log.info("routes_in_use", object=name, accepted=len(status.accepted), refused=len(status.errors))
+
+    # ---- the account -----------------------------------------------------------------------------
 
     def _age_of(self, held: Held) -> float:
         contact = self._link.last_contact()
@@ -217,7 +254,9 @@ class Agent:
             watches=len(self._objects.watches),
             counters=self._link.counters,
             outbox=await self._outbox.status(now=now),
-            routes=self._routes,
+            routes=self._routes.statuses,
+            publishing=self._upstream.publisher.counters,
+            pumping=self._upstream.pump.counters,
         )
 
     async def _status(self) -> dict[str, Any]:
@@ -234,8 +273,10 @@ class Agent:
 
     async def _report(self) -> None:
         while True:
+            self._reported.clear()
             self._link.report(account.for_hub(await self._account()))
-            await asyncio.sleep(REPORT_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._reported.wait(), REPORT_SECONDS)
 
 
 async def _first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any]) -> None:
@@ -244,8 +285,17 @@ async def _first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any]
     while not stop.done():
         done, _ = await asyncio.wait({*running, stop}, return_when=asyncio.FIRST_COMPLETED)
         for task in done - {stop}:
-            task.result()
             running.discard(task)
+            if (error := task.exception()) is not None:
+                raise _innermost(error)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The failure itself, out of the groups it came in: of several, the one that is the disk's."""
+    while isinstance(error, BaseExceptionGroup):
+        failed = error.subgroup(StoreFailed) or error
+        error = failed.exceptions[0]
+    return error
 
 
 async def _bind(

@@ -175,6 +175,8 @@ class Link:
             return sync.Close(code="unreachable", reason=f"{type(error).__name__}: {error}")
         try:
             return await self._converse(connection)
+        except Temporary as error:  # the fence could not be written down, so this hub may not be obeyed yet
+            return sync.Close(code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0)
         finally:
             connection.transport.abort()
 

@@ -46,9 +46,16 @@ class Guard:
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if self._required and request.path not in OPEN_PATHS and not self.knows(request):
-            refused = ApiError(401, "show the token in the agent's data folder: Authorization: Bearer …")
-            return respond(api_errors.status(refused), code=401, headers={"WWW-Authenticate": "Bearer"})
+            return _unauthorized(request.path)
         return await handler(request)
+
+
+def _unauthorized(path: str) -> web.Response:
+    text = "show the token in the agent's data folder: Authorization: Bearer …"
+    body: dict[str, Any] = {"error": {"code": "unauthorized", "message": text}}
+    if path.startswith("/api"):
+        body = api_errors.status(ApiError(401, text))
+    return respond(body, code=401, headers={"WWW-Authenticate": "Bearer"})
 
 
 def application(

@@ -1,0 +1,81 @@
+"""The routes of this node: every EdgeRoutes object it holds, merged, and what to say of each.
+
+EdgeRoutes come down like any other object; whichever change arrives, the node's router is built anew from all of
+them and replaces the old one whole, so that no message is ever routed by half a change.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairlead_edge import manifest
+from fairlead_edge.changelog import Change
+from fairlead_edge.metastore import Held
+from fairlead_edge.router import Router
+from fairlead_wire import message
+
+GROUP: Final = "fairlead.dev"
+PLURAL: Final = "edgeroutes"
+
+
+class NodeRoutes:
+    """``held``: the EdgeRoutes objects now; ``ever``: some were held before, if none are now.
+
+    ``router`` is None until the first routes ever arrived; ``statuses`` are by object name, for the hub.
+    """
+
+    def __init__(self, node: str, held: list[Held], *, ever: bool) -> None:
+        self._node = node
+        self._held = {each.resource.name: each for each in held}
+        self.router: Router | None = None
+        self.statuses: dict[str, message.RoutesStatus] = {}
+        if held or ever:
+            self._build()
+
+    def follow(self, change: Change[Held]) -> bool:
+        """Take a change of the store; True when it concerned routes and the router is a new one."""
+        at = change.subject.resource
+        if (at.group, at.plural) != (GROUP, PLURAL):
+            return False
+        if change.current is None:
+            self._held.pop(at.name, None)
+        else:
+            self._held[at.name] = change.current
+        self._build()
+        return True
+
+    def _build(self) -> None:
+        manifests: list[tuple[str, manifest.Manifest]] = []
+        refused: dict[str, tuple[str, ...]] = {}
+        for name, held in self._held.items():
+            try:
+                manifests.append((name, manifest.parse(held.content)))
+            except manifest.ManifestError as error:
+                refused[name] = error.reasons
+        merged = manifest.merge(manifests)
+        self.router = Router(merged, self._node)
+        self.statuses = {name: _status(held, merged, refused.get(name, ())) for name, held in self._held.items()}
+
+
+def _status(held: Held, merged: manifest.Manifest, reasons: tuple[str, ...]) -> message.RoutesStatus:
+    name = held.resource.name
+    mine = [route for route in merged.routes if route.origin == name]
+    errors = [_error("", reason) for reason in reasons]
+    errors += [
+        _error(bad.name, bad.message, bad.line, bad.column, bad.end_column)
+        for bad in merged.quarantined
+        if bad.origin == name
+    ]
+    return message.RoutesStatus(
+        uid=held.uid,
+        resource_version=held.resource_version,
+        accepted=sorted(route.name for route in mine),
+        errors=errors,
+        topics=sorted({route.topic for route in mine if not route.route.sink.module}),
+    )
+
+
+def _error(
+    route: str, text: str, line: int | None = None, column: int | None = None, end_column: int | None = None
+) -> message.RouteError:
+    return message.RouteError(route=route, message=text, line=line or 1, column=column or 1, end_column=end_column or 1)
