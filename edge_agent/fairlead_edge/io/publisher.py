@@ -61,8 +61,13 @@ class Publisher:
         # A producer that hangs up must not keep the pump from hearing of what was stored for it.
         task = asyncio.create_task(self._publish(content, key))
         self._in_work.add(task)
-        task.add_done_callback(self._in_work.discard)
+        task.add_done_callback(self._worked)
         return await asyncio.shield(task)
+
+    def _worked(self, task: asyncio.Task[tuple[publishing.Reason | None, bytes]]) -> None:
+        self._in_work.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to its caller; where there is none any more it is nobody's surprise
 
     async def _publish(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
         self._pending_bytes += len(content)

@@ -1,0 +1,242 @@
+"""What every outbox does, in memory or on disk: the port's promises, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_edge import outbox
+from fairlead_edge.checkpoint import NOTHING_DONE
+from fairlead_edge.errors import KeyReused, StoreFull
+from fairlead_edge.io.sqlite_outbox import SqliteOutbox
+from fairlead_edge.outbox import Entry, MemoryOutbox, Once, Outbox, QueueStatus, Reference, Refusal
+from fairlead_edge.queue_id import QueueId
+
+ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
+MODULE = QueueId("edge-1/m/in", 3)
+AT = "2026-11-20T12:00:00.000Z"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def box(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Outbox]:
+    if request.param == "memory":
+        yield MemoryOutbox(epoch=41, max_bytes=100_000)
+    else:
+        opened = SqliteOutbox(tmp_path / "outbox.db", epoch=41, max_bytes=100_000)
+        yield opened
+        await opened.close()
+
+
+def entry(name: str, *queues: QueueId, ttl: float | None = None, size: int = 0) -> Entry:
+    content = name.encode().ljust(size, b".")
+    return Entry(name, content, tuple(Reference(queue, ttl, f"default/{queue.priority}") for queue in queues))
+
+
+async def fetch(
+    box: Outbox, queue: QueueId, *, after: int = NOTHING_DONE, now: float = 0.0, most: int = 100
+) -> list[int]:
+    items = await box.fetch(queue, after=after, now=now, messages_max=most, bytes_max=1 << 20)
+    return [item.offset for item in items]
+
+
+async def queue_status(box: Outbox, queue: QueueId, now: float = 0.0) -> QueueStatus:
+    status = await box.status(now=now)
+    return next(each for each in status.queues if each.queue == str(queue))
+
+
+def balanced(status: QueueStatus) -> bool:
+    return status.accepted == (status.sent + status.expired + status.evicted + status.dead_lettered + status.length)
+
+
+async def test_references_come_back_in_order_with_what_their_route_said(box: Outbox) -> None:
+    """Offset, epoch, topic, time of acceptance and of expiry lie with the reference; the body is the same."""
+    await box.append([entry("a", ALARMS, REST, ttl=60), entry("b", ALARMS)], now=5)
+    [first, second] = await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=10, bytes_max=1000)
+    assert first == outbox.Item(0, 41, "default/0", 5, 65, b"a")
+    assert second == outbox.Item(1, 41, "default/0", 5, None, b"b")
+    assert await fetch(box, REST) == [0]
+
+
+async def test_fetch_keeps_to_both_limits_but_gives_at_least_one(box: Outbox) -> None:
+    """A batch ends at so many messages or bytes; one message larger than the limit still goes."""
+    await box.append([entry(str(number), REST, size=100) for number in range(5)], now=0)
+    assert await fetch(box, REST, most=3) == [0, 1, 2]
+    items = await box.fetch(REST, after=1, now=0, messages_max=100, bytes_max=250)
+    assert [item.offset for item in items] == [2, 3]
+    items = await box.fetch(REST, after=1, now=0, messages_max=100, bytes_max=10)
+    assert [item.offset for item in items] == [2]
+
+
+async def test_unknown_queue_is_empty(box: Outbox) -> None:
+    """Asking for what was never written is no error."""
+    assert await fetch(box, ALARMS) == []
+    assert await box.checkpoint(ALARMS) == NOTHING_DONE
+    await box.settle(ALARMS, sent=[1], checkpoint=1, at=AT)
+    assert await box.queues() == []
+
+
+async def test_queues_are_listed_most_urgent_first(box: Outbox) -> None:
+    """Whatever routes say today: what was written is found."""
+    await box.append([entry("a", REST, MODULE, ALARMS)], now=0)
+    assert await box.queues() == [MODULE, ALARMS, REST]
+
+
+async def test_expired_references_are_passed_over_and_count_at_once(box: Outbox) -> None:
+    """At the second the time comes a message is not fetched and counts as expired, before any sweep."""
+    await box.append([entry("a", REST, ttl=10), entry("b", REST)], now=0)
+    assert await fetch(box, REST, now=9.9) == [0, 1]
+    assert await fetch(box, REST, now=10) == [1]
+    status = await queue_status(box, REST, now=10)
+    assert (status.length, status.expired, status.oldest_age_seconds) == (1, 1, 10)
+    assert balanced(status)
+
+
+async def test_settled_references_are_gone_and_counted_once(box: Outbox) -> None:
+    """A repeated settlement counts nothing again."""
+    await box.append([entry(str(number), REST) for number in range(3)], now=0)
+    for _ in range(2):
+        await box.settle(REST, sent=[0, 1], checkpoint=1, at=AT)
+    status = await queue_status(box, REST)
+    assert (status.sent, status.length, status.checkpoint) == (2, 1, 1)
+    assert await fetch(box, REST) == [2]
+
+
+async def test_what_the_checkpoint_passed_unsent_had_expired(box: Outbox) -> None:
+    """It is not fetched again, counts as expired and its room is given back."""
+    await box.append([entry("a", REST, ttl=1), entry("b", REST)], now=0)
+    await box.settle(REST, sent=[1], checkpoint=1, at=AT)
+    status = await queue_status(box, REST, now=0)  # the clock may have gone back ten seconds over a reboot
+    assert (status.length, status.expired, status.sent) == (0, 1, 1)
+    assert await box.sweep(now=0, entire=False) == 1
+    assert balanced(await queue_status(box, REST))
+
+
+async def test_checkpoint_never_falls(box: Outbox) -> None:
+    """A late settlement does not move it back."""
+    await box.append([entry(str(number), REST) for number in range(3)], now=0)
+    await box.settle(REST, sent=[1], checkpoint=1, at=AT)
+    await box.settle(REST, sent=[0], checkpoint=0, at=AT)
+    assert await box.checkpoint(REST) == 1
+
+
+async def test_offsets_are_never_used_again(box: Outbox) -> None:
+    """Not even when the last message expired or was sent."""
+    await box.append([entry("a", REST, ttl=1)], now=0)
+    await box.sweep(now=5, entire=True)
+    await box.append([entry("b", REST)], now=5)
+    assert await fetch(box, REST, now=5) == [1]
+    await box.settle(REST, sent=[1], checkpoint=1, at=AT)
+    await box.append([entry("c", REST)], now=5)
+    assert await fetch(box, REST, now=5) == [2]
+
+
+async def test_refused_messages_become_dead_letters_with_their_reason(box: Outbox) -> None:
+    """Nothing is dropped: what will never be taken lies there with code, reason and all it had."""
+    await box.append([entry("a", ALARMS, ttl=60), entry("b", ALARMS)], now=0)
+    await box.settle(ALARMS, sent=[1], refused=[Refusal(0, "denied", "not granted")], checkpoint=1, at=AT)
+    [letter] = await box.dead_letters()
+    assert (letter.queue, letter.offset, letter.code, letter.reason) == (ALARMS, 0, "denied", "not granted")
+    assert (letter.content, letter.topic, letter.ttl_seconds, letter.at) == (b"a", "default/0", 60, AT)
+    status = await queue_status(box, ALARMS)
+    assert (status.dead_lettered, status.sent, status.length) == (1, 1, 0)
+    assert balanced(status)
+
+
+async def test_dead_letters_are_read_in_pages_and_replayed(box: Outbox) -> None:
+    """By number or all; they come back with new offsets and their time to live anew, and the books balance."""
+    await box.append([entry(name, ALARMS, ttl=60) for name in "abc"], now=0)
+    refusals = [Refusal(offset, "denied", "no") for offset in range(3)]
+    await box.settle(ALARMS, refused=refusals, checkpoint=2, at=AT)
+    first = await box.dead_letters(limit=2)
+    rest = await box.dead_letters(after=first[-1].number, limit=2)
+    assert [letter.content for letter in (*first, *rest)] == [b"a", b"b", b"c"]
+    assert await box.replay([rest[0].number, 999], now=100) == 1
+    assert await box.replay(None, now=100) == 2
+    items = await box.fetch(ALARMS, after=2, now=100, messages_max=10, bytes_max=1000)
+    assert [(item.offset, item.content, item.expires) for item in items] == [
+        (3, b"c", 160),
+        (4, b"a", 160),
+        (5, b"b", 160),
+    ]
+    status = await queue_status(box, ALARMS, now=100)
+    assert (status.accepted, status.length, status.dead_lettered) == (3, 3, 0)
+    assert balanced(status)
+    assert await box.replay(None, now=100) == 0
+
+
+async def test_body_is_stored_once_however_many_queues(box: Outbox) -> None:
+    """The store's size shows it; it goes with the last reference, whatever took that."""
+    await box.append([entry("a", ALARMS, REST, MODULE, size=1000)], now=0)
+    assert (await box.status(now=0)).bytes == 1000 + 3 * outbox.REFERENCE_BYTES
+    await box.settle(ALARMS, sent=[0], checkpoint=0, at=AT)
+    await box.settle(REST, sent=[0], checkpoint=0, at=AT)
+    assert (await box.status(now=0)).bytes == 1000 + outbox.REFERENCE_BYTES
+    assert await fetch(box, MODULE) == [0]
+    await box.settle(MODULE, sent=[0], checkpoint=0, at=AT)
+    assert (await box.status(now=0)).bytes == 0
+
+
+async def test_body_shared_by_queues_expires_for_each(box: Outbox) -> None:
+    """One sweep may take several references of one body."""
+    await box.append([entry("a", ALARMS, REST, ttl=5, size=1000)], now=0)
+    assert await box.sweep(now=5, entire=True) == 2
+    status = await box.status(now=5)
+    assert status.bytes == 0
+    assert [each.expired for each in status.queues] == [1, 1]
+
+
+async def test_full_store_refuses_all_or_nothing(box: Outbox) -> None:
+    """Over the limit nothing of the request is stored; what is there stays."""
+    await box.append([entry("a", REST, size=50_000)], now=0)
+    with pytest.raises(StoreFull) as refused:
+        await box.append([entry("b", REST), entry("c", REST, size=60_000)], now=0)
+    assert refused.value.retry_after_seconds
+    status = await box.status(now=0)
+    assert (status.queues[0].length, status.queues[0].accepted) == (1, 1)
+    assert status.bytes == 50_000 + outbox.REFERENCE_BYTES
+    await box.append([entry("d", REST)], now=0)
+    assert await fetch(box, REST) == [0, 1]
+
+
+async def test_sweep_from_the_heads_stops_at_the_first_live_one(box: Outbox) -> None:
+    """The cheap way: an expired message behind a live one keeps its room, though it counts as expired."""
+    await box.append([entry("a", REST, ttl=1), entry("b", REST), entry("c", REST, ttl=1)], now=0)
+    assert await box.sweep(now=2, entire=False) == 1
+    assert await box.sweep(now=2, entire=False) == 0
+    status = await queue_status(box, REST, now=2)
+    assert (status.length, status.expired) == (1, 2)
+    assert (await box.status(now=2)).bytes == 2 * (1 + outbox.REFERENCE_BYTES)
+
+
+async def test_sweep_of_the_entire_queue_finds_all(box: Outbox) -> None:
+    """The thorough way, in steps of bounded size."""
+    await box.append([entry("keep", REST)], now=0)
+    await box.append([entry("x", REST, ttl=1) for _ in range(outbox.SWEEP_ROWS + 1)], now=0)
+    assert await box.sweep(now=2, entire=True) == outbox.SWEEP_ROWS
+    assert await box.sweep(now=2, entire=True) == 1
+    assert await box.sweep(now=2, entire=True) == 0
+    status = await queue_status(box, REST, now=2)
+    assert (status.length, status.expired) == (1, outbox.SWEEP_ROWS + 1)
+    assert balanced(status)
+
+
+async def test_idempotency_key_is_remembered_for_a_day(box: Outbox) -> None:
+    """The first answer comes back and nothing is stored; another request under the key is refused."""
+    once = Once("k", b"digest", b"first")
+    assert await box.append([entry("a", REST)], now=0, once=once) is None
+    assert await box.append([entry("a", REST)], now=1, once=Once("k", b"digest", b"second")) == b"first"
+    with pytest.raises(KeyReused):
+        await box.append([entry("b", REST)], now=1, once=Once("k", b"other", b""))
+    assert await fetch(box, REST) == [0]
+    await box.sweep(now=outbox.RECEIPT_SECONDS + 1, entire=False)
+    assert await box.append([], now=outbox.RECEIPT_SECONDS + 1, once=once) is None
+
+
+async def test_refused_request_leaves_its_key_free(box: Outbox) -> None:
+    """A store that was full must not answer the retry with success."""
+    once = Once("k", b"digest", b"answer")
+    with pytest.raises(StoreFull):
+        await box.append([entry("a", REST, size=200_000)], now=0, once=once)
+    assert await box.append([entry("a", REST)], now=0, once=once) is None
