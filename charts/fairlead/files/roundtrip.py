@@ -1,0 +1,91 @@
+"""helm test: a message goes through messaging and comes back, and the hub opens its door to no stranger.
+
+Standard library only; runs in the hub's image with a certificate of its own.
+"""
+
+import base64
+import http.client
+import json
+import os
+import secrets
+import socket
+import ssl
+import sys
+import time
+import urllib.request
+
+TLS = "/etc/fairlead/tls"
+DEADLINE = time.monotonic() + float(os.environ["TIMEOUT_SECONDS"])
+
+
+def context(with_certificate: bool) -> ssl.SSLContext:
+    made = ssl.create_default_context(cafile=f"{TLS}/ca.crt")
+    if with_certificate:
+        made.load_cert_chain(f"{TLS}/tls.crt", f"{TLS}/tls.key")
+    return made
+
+
+def call(method: str, path: str, body: object = None) -> tuple[int, object]:
+    host, port = os.environ["MESSAGING"].rsplit(":", 1)
+    connection = http.client.HTTPSConnection(host, int(port), context=context(True), timeout=10)
+    payload = None if body is None else json.dumps(body)
+    connection.request(method, path, payload, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, json.loads(text) if text.strip() else None
+
+
+def round_trip() -> None:
+    topic = f"/v1/namespaces/helm-test/topics/t-{secrets.token_hex(4)}"
+    sent = secrets.token_hex(16)
+    status, answer = call("PUT", topic, {})
+    assert status == 200, f"creating a topic: {status} {answer}"
+    try:
+        payload = base64.b64encode(sent.encode()).decode()
+        status, answer = call("POST", f"{topic}/publish", {"messages": [payload]})
+        assert status == 200, f"publish: {status} {answer}"
+        while True:
+            status, answer = call("POST", f"{topic}/poll", {"startFrom": None, "limit": 10})
+            assert status == 200, f"poll: {status} {answer}"
+            if answer:
+                break
+            assert time.monotonic() < DEADLINE, "the message did not come back in time"
+            time.sleep(0.2)
+        back = base64.b64decode(answer[0]["payload"]).decode()
+        assert back == sent, f"sent {sent}, got back {back}"
+    finally:
+        call("DELETE", topic)
+    print("messaging: one message there and back")
+
+
+def hub_door() -> None:
+    host, port = os.environ["HUB"].rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=10) as plain:
+        with context(True).wrap_socket(plain, server_hostname=host) as secure:
+            print("hub: answers with a certificate of ours,", secure.version())
+    try:
+        with socket.create_connection((host, int(port)), timeout=10) as plain:
+            with context(False).wrap_socket(plain, server_hostname=host) as secure:
+                secure.sendall(b"GET / HTTP/1.1\r\nHost: hub\r\n\r\n")
+                assert not secure.recv(1), "the hub talked to a client without a certificate"
+    except (ssl.SSLError, ConnectionError) as error:
+        print("hub: refuses a client without a certificate:", type(error).__name__)
+
+
+def ready(what: str) -> None:
+    with urllib.request.urlopen(f"http://{os.environ[what]}/readyz", timeout=10) as answer:
+        assert answer.status == 200, f"{what}: not ready"
+    print(f"{what.removesuffix('_HEALTH').lower()}: ready")
+
+
+def main() -> int:
+    hub_door()
+    if "MESSAGING" in os.environ:
+        round_trip()
+    if "INGEST_HEALTH" in os.environ:
+        ready("INGEST_HEALTH")
+    return 0
+
+
+sys.exit(main())

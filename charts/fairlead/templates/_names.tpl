@@ -1,0 +1,53 @@
+{{- define "fairlead.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "fairlead.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "fairlead.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "fairlead.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels of every object. Call with (list $ "hub"). */}}
+{{- define "fairlead.labels" -}}
+{{- $root := index . 0 -}}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+app.kubernetes.io/part-of: fairlead
+{{ include "fairlead.selector" . }}
+{{- end -}}
+
+{{/* Labels of Pods: nothing that changes with the chart's version, or every upgrade would start them anew. */}}
+{{- define "fairlead.podLabels" -}}
+app.kubernetes.io/part-of: fairlead
+{{ include "fairlead.selector" . }}
+{{- end -}}
+
+{{- define "fairlead.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ include "fairlead.name" $root }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{/* A room's image. Call with (list $ "hub"). */}}
+{{- define "fairlead.image" -}}
+{{- $root := index . 0 -}}
+{{- with $root.Values.image -}}
+{{- printf "%s/%s%s:%s" .registry .prefix (index $ 1) (default $root.Chart.AppVersion .tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "fairlead.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end -}}

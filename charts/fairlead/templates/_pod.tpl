@@ -1,0 +1,103 @@
+{{/* What every Pod of ours says about itself: not root, nothing writable but volumes, no capability. */}}
+{{- define "fairlead.podSecurity" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile:
+    type: RuntimeDefault
+{{- end -}}
+
+{{- define "fairlead.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end -}}
+
+{{/* Probes on the plain health port. A room that does not answer within half a minute of trouble is started again. */}}
+{{- define "fairlead.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 1
+  failureThreshold: 120
+livenessProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: 3
+{{- end -}}
+
+{{- define "fairlead.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* A Service. Call with (dict "root" $ "room" "hub" "values" .Values.hub.service "port" "link"). */}}
+{{- define "fairlead.service" -}}
+{{- $service := .values -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "fairlead.fullname" .root }}-{{ .room }}
+  labels: {{- include "fairlead.labels" (list .root .room) | nindent 4 }}
+  {{- with $service.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  type: {{ $service.type }}
+  selector: {{- include "fairlead.selector" (list .root .room) | nindent 4 }}
+  {{- if ne $service.type "ClusterIP" }}
+  externalTrafficPolicy: {{ $service.externalTrafficPolicy }}
+  {{- end }}
+  {{- if eq $service.type "LoadBalancer" }}
+  {{- with $service.loadBalancerClass }}
+  loadBalancerClass: {{ . }}
+  {{- end }}
+  {{- with $service.loadBalancerSourceRanges }}
+  loadBalancerSourceRanges: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  ports:
+    - name: {{ .port }}
+      port: {{ $service.port }}
+      targetPort: {{ .port }}
+      protocol: TCP
+      {{- if and (ne $service.type "ClusterIP") $service.nodePort }}
+      nodePort: {{ $service.nodePort }}
+      {{- end }}
+{{- end -}}
+
+{{/* The data volume of a StatefulSet: its claim template, or a volume. Call with the room's persistence. */}}
+{{- define "fairlead.claims" -}}
+{{- if eq .type "claim" }}
+volumeClaimTemplates:
+  - metadata:
+      name: data
+    spec:
+      accessModes: {{- toYaml .accessModes | nindent 8 }}
+      {{- if not (kindIs "invalid" .storageClass) }}
+      storageClassName: {{ .storageClass | quote }}
+      {{- end }}
+      resources:
+        requests:
+          storage: {{ .size }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,10 @@
+"""Container images without a container engine: the same content as the Containerfile, as archives for `ctr import`.
+
+    build ──► layers   python · packages of one room · java and a shell (ingest) · our own code
+      │         ├─ closure   which distributions a room's extra brings, from what is installed here
+      │         └─ native    which shared libraries those files ask of the system
+      └─────► archive  layers and a configuration ─► one OCI tar
+
+A layer is a folder turned into a tar whose bytes depend on its content only, so equal layers have equal digests and
+four images share what they share. Archives lie in the cache, named by a hash of everything that went into them.
+"""

@@ -1,0 +1,63 @@
+"""Which installed distributions an extra brings, and which of their files belong into an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+LEFT_OUT = (
+    # Headers and sources for people who compile against a package.
+    "*/include/*", "*.pyx", "*.pxd", "*.h", "*.hpp", "*.a", "*.c", "*.cpp",
+    # Tests of packages.
+    "*/tests/*", "*/test/*",
+    # Made anew, for this layer's paths.
+    "*.pyc",
+    # pyspark: examples, R, a second copy of its own Python code; jars of cluster managers, Hive, Connect, machine
+    # learning and the RocksDB state store. A local[*] job that reads topics and writes Delta tables loads none of it.
+    "pyspark/examples/*", "pyspark/R/*", "pyspark/data/*", "pyspark/licenses/*", "pyspark/python/lib/pyspark.zip",
+    "pyspark/jars/rocksdbjni-*", "pyspark/jars/kubernetes-*", "pyspark/jars/spark-kubernetes*",
+    "pyspark/jars/spark-connect_*", "pyspark/jars/spark-mllib_*", "pyspark/jars/breeze_*", "pyspark/jars/spire*",
+    "pyspark/jars/cats-kernel*", "pyspark/jars/algebra_*", "pyspark/jars/datanucleus-*", "pyspark/jars/derby-*",
+    # pyarrow: Flight and Substrait, other ways to ship tables.
+    "pyarrow/libarrow_flight*", "pyarrow/libarrow_substrait*", "pyarrow/_flight*", "pyarrow/_substrait*",
+)  # fmt: skip
+"""Path patterns (fnmatch, below site-packages) that no image holds."""
+
+
+def requirements(found: Distribution, extras: frozenset[str]) -> Iterator[Requirement]:
+    """What a distribution needs on this interpreter with these extras."""
+    for line in found.requires or []:
+        wanted = Requirement(line)
+        markers = [{"extra": extra} for extra in extras] or [{"extra": ""}]
+        if wanted.marker is None or any(wanted.marker.evaluate(environment) for environment in markers):
+            yield wanted
+
+
+def closure(name: str, extra: str) -> list[Distribution]:
+    """Every distribution that `name[extra]` brings, without itself, sorted by name.
+
+    Raises PackageNotFoundError for one that is not installed: then `make dev` has not run with the current lock.
+    """
+    seen: dict[tuple[str, frozenset[str]], Distribution] = {}
+    waiting = [(name, frozenset({extra}))]
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        try:
+            seen[key] = distribution(key[0])
+        except PackageNotFoundError:
+            raise PackageNotFoundError(f"{key[0]} is not installed; run make dev and try again") from None
+        waiting += [
+            (canonicalize_name(wanted.name), frozenset(wanted.extras)) for wanted in requirements(seen[key], key[1])
+        ]
+    return [found for (each, _), found in sorted(seen.items(), key=lambda item: item[0][0]) if each != name]
+
+
+def belongs(path: str) -> bool:
+    """True when a file below site-packages goes into an image."""
+    return not any(fnmatchcase(path, pattern) for pattern in LEFT_OUT)

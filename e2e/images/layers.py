@@ -1,0 +1,182 @@
+"""What lies in each layer; every function fills an empty folder that becomes the root of a container."""
+
+from __future__ import annotations
+
+import compileall
+import os
+import py_compile
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+from e2e.images import closure, native
+
+ROOT = Path(__file__).resolve().parents[2]
+PREFIX = Path("usr/local")
+PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+SITE = PREFIX / "lib" / PYTHON / "site-packages"
+USER = 10001
+STDLIB_LEFT_OUT = (
+    "__pycache__", "site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3",
+    "pydoc_data", "config-*",
+)  # fmt: skip
+SOURCES = (
+    "wire/fairlead_wire", "operator/fairlead_hub", "edge_agent/fairlead_edge", "messaging/fairlead_messaging",
+    "ingest/fairlead_ingest", "cli/fairlead_cli",
+)  # fmt: skip
+PROGRAM = "#!/usr/local/bin/python3\nimport sys\nfrom fairlead_cli.main import main\nsys.exit(main())\n"
+SHELL_TOOLS = ("bash", "dirname", "env")
+"""What Spark's launcher scripts call."""
+JAVA_MODULES = (
+    "java.se", "jdk.unsupported", "jdk.crypto.ec", "jdk.security.auth", "jdk.security.jgss", "jdk.management",
+    "jdk.zipfs", "jdk.naming.dns",
+)  # fmt: skip
+"""What Spark, Hadoop's client and Netty load; the compiler, desktop tools and debuggers stay out."""
+
+
+class LayerError(Exception):
+    """Something the user can act on; the text is the whole message."""
+
+
+def python(root: Path) -> None:
+    """The interpreter that runs this, without tests and tools, and what every container expects to find."""
+    stdlib = Path(sysconfig.get_paths()["stdlib"])
+    shutil.copytree(stdlib, root / PREFIX / "lib" / PYTHON, ignore=shutil.ignore_patterns(*STDLIB_LEFT_OUT))
+    (root / SITE).mkdir()
+    interpreter = root / PREFIX / "bin" / PYTHON
+    interpreter.parent.mkdir(parents=True)
+    shutil.copy2(Path(sys.executable).resolve(), interpreter)
+    for name in ("python3", "python"):
+        (interpreter.parent / name).symlink_to(PYTHON)
+    for folder in ("etc", "proc", "sys", "dev", "run", "var/lib", "data"):
+        (root / folder).mkdir(parents=True)
+    (root / "tmp").mkdir(mode=0o1777)
+    (root / "tmp").chmod(0o1777)
+    (root / "etc/passwd").write_text(f"root:x:0:0::/:/bin/false\nfairlead:x:{USER}:{USER}::/tmp:/bin/false\n")
+    (root / "etc/group").write_text(f"root:x:0:\nfairlead:x:{USER}:\n")
+    (root / "etc/nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
+    authorities = Path("/etc/ssl/certs/ca-certificates.crt")
+    if authorities.exists():
+        (root / authorities.relative_to("/")).parent.mkdir(parents=True)
+        shutil.copy2(authorities, root / authorities.relative_to("/"))
+    compile_all(root)
+    add_libraries(root)
+
+
+def packages(extra: str) -> Callable[[Path], None]:
+    """What `pip install fairlead[extra]` brings, copied from the environment that the lock file made."""
+
+    def fill(root: Path) -> None:
+        for found in closure.closure("fairlead", extra):
+            copy_distribution(found, root / SITE)
+        strip(root / SITE)
+        compile_all(root)
+        add_libraries(root)
+
+    return fill
+
+
+def copy_distribution(found: Distribution, site: Path) -> None:
+    """The importable files of one installed distribution; scripts and what images leave out stay behind."""
+    for file in found.files or []:
+        # Scripts and data outside site-packages are written as ../../../bin/x.
+        if ".." in file.parts or not closure.belongs(str(file)):
+            continue
+        target = site / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(Path(str(found.locate_file(file))), target)
+
+
+def code(root: Path) -> None:
+    """Our own packages, and the programs `fairlead` and `kubectl-fairlead`."""
+    for source in SOURCES:
+        shutil.copytree(ROOT / source, root / SITE / Path(source).name, ignore=shutil.ignore_patterns("__pycache__"))
+    metadata = root / SITE / f"fairlead-{distribution('fairlead').version}.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(distribution("fairlead").read_text("METADATA") or "")
+    for name in ("fairlead", "kubectl-fairlead"):
+        program = root / PREFIX / "bin" / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(PROGRAM)
+        program.chmod(0o755)
+    compile_all(root)
+
+
+def java(root: Path) -> None:
+    """A Java runtime cut to what Spark loads, and the shell its launcher is written in."""
+    binary = shutil.which("java")
+    if binary is None:
+        raise LayerError("the ingest image needs Java 17; install openjdk-17-jdk-headless and try again")
+    home = Path(os.environ.get("JAVA_HOME") or Path(binary).resolve().parents[1])
+    target = root / "opt/java"
+    target.parent.mkdir()
+    if (home / "jmods").is_dir() and (home / "bin/jlink").exists():
+        subprocess.run(
+            [
+                str(home / "bin/jlink"), "--add-modules", ",".join(JAVA_MODULES), "--strip-java-debug-attributes",
+                "--no-header-files", "--no-man-pages", "--compress=2", "--output", str(target),
+            ],
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    else:
+        # Debian keeps the runtime's configuration below /etc, behind links.
+        shutil.copytree(home, target, ignore=shutil.ignore_patterns("jmods", "man", "src.zip", "*.diz", "demo"))
+    (root / PREFIX / "bin").mkdir(parents=True)
+    for tool in SHELL_TOOLS:
+        found = shutil.which(tool)
+        if found is None:
+            raise LayerError(f"the ingest image needs {tool}, which is not on the PATH")
+        for folder in ("bin", "usr/bin"):
+            (root / folder).mkdir(parents=True, exist_ok=True)
+            shutil.copy2(Path(found).resolve(), root / folder / tool)
+    add_libraries(root)
+
+
+def strip(site: Path) -> None:
+    """Drop debug symbols (a tenth of the edge's packages is left of some); nothing where there is no `strip`.
+
+    Libraries that a wheel brought along (`*.libs`) were edited after linking and do not survive it.
+    """
+    program = shutil.which("strip")
+    extensions = [str(path) for path in native.binaries(site) if ".libs" not in str(path.relative_to(site))]
+    if program and extensions:
+        subprocess.run([program, "--strip-debug", *extensions], check=True, stdin=subprocess.DEVNULL)
+
+
+def compile_all(root: Path) -> None:
+    """Byte code beside every module: containers have a read-only root, so nobody can make it later.
+
+    Unchecked: the files of a layer do not change, and times are not part of it.
+    """
+    compileall.compile_dir(
+        root, quiet=2, workers=os.cpu_count() or 1, stripdir=str(root), prependdir="/",
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )  # fmt: skip
+
+
+def add_libraries(root: Path) -> None:
+    """Copy every system library that the binaries of a layer need, to where the dynamic linker looks first."""
+    libraries = sorted(native.needed([*native.binaries(root), *_interpreter(root)]))
+    system = next((path.parent for path in libraries if path.name.startswith("libc.so")), None)
+    if system is None:
+        return
+    for library in libraries:
+        if library.is_relative_to(root):
+            continue
+        # The loader is named by absolute path in every program; the interpreter's own library lies outside the
+        # linker's folders on the machine that built it, and must not here.
+        own = library.name.startswith("ld-") or library.parent in (system, Path("/usr") / system.relative_to("/"))
+        target = root / (library if own else system / library.name).relative_to("/")
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(library.resolve(), target)
+
+
+def _interpreter(root: Path) -> list[Path]:
+    # The copy lost the neighbours by which it finds its own library; the original has them.
+    return [Path(sys.executable).resolve()] if (root / PREFIX / "bin" / PYTHON).exists() else []
