@@ -30,6 +30,7 @@ TOPICS = ("harbour/telemetry", "harbour/alarms")
 READY_SECONDS = 60.0
 HUB_BACK_SECONDS = 15.0
 INGEST_ONCE_SECONDS = 240.0
+INGEST_READY_SECONDS = 120.0
 JAVA_LEAST = 17
 
 
@@ -157,9 +158,12 @@ class Stack:
         return self._screen.seconds - started
 
     def start_ingest(self) -> None:
-        """Keep ingest running with a trigger of one second."""
-        running = self._start_ingest("ingest", 1, self._ingest)
-        self._ready("ingest", self._ingest, running, READY_SECONDS * 2)
+        """Begin to run ingest with a trigger of one second; Spark takes its time, `await_ingest` waits for it."""
+        self._start_ingest("ingest", 1, self._ingest)
+
+    def await_ingest(self) -> None:
+        """Wait until ingest is ready."""
+        self._ready("ingest", self._ingest, self.running["ingest"], INGEST_READY_SECONDS)
 
     def kill(self, name: str) -> None:
         """kill -9."""
