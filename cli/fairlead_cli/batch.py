@@ -15,7 +15,7 @@ import click
 import msgspec
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
-"""Longest line read, its newline included; a message may have 256 KiB, a manifest and its JSON quoting need the rest."""
+"""Longest line read, its newline included: room for a message of 256 KiB and a manifest, both quoted."""
 
 
 class BadLine(ValueError):

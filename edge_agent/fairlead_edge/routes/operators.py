@@ -174,7 +174,7 @@ def decide(runs: list[Run], *, winner: bool) -> Run:
 
         return decide_two
 
-    def decide(message: RoutedMessage) -> bool | Undefined:
+    def decide_all(message: RoutedMessage) -> Any:
         answer: bool | Undefined = not winner
         for run in runs:
             value = run(message)
@@ -184,7 +184,7 @@ def decide(runs: list[Run], *, winner: bool) -> Run:
                 answer = UNDEFINED
         return answer
 
-    return decide
+    return decide_all
 
 
 def pair(left: Run, combine: Combine, right: Run, right_node: Node) -> Run:

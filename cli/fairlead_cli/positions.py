@@ -1,0 +1,184 @@
+"""Documents that remember where their values stand in the file, so that a mistake inside a text is shown in place.
+
+file ─read_documents→ Document (the value, and where each path of keys begins) ─place→ line and column in the file
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+KeyPath = tuple[str, ...]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SCALAR = re.compile(r"[^,\]}\s]+")
+_JSON_CHAR = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
+)
+
+
+@dataclass
+class Document:
+    """A decoded document. `spans` has, for each path of keys, the characters of the file its value takes."""
+
+    text: str
+    value: Any
+    json: bool
+    spans: dict[KeyPath, tuple[int, int]] = field(default_factory=dict)
+    repeated: list[KeyPath] = field(default_factory=list)
+
+    def place(self, path: KeyPath) -> tuple[int, int]:
+        """Line and column, from 1, where the value (or the nearest one around it that is there) begins."""
+        while path not in self.spans and path:
+            path = path[:-1]
+        return self._line_and_column(self.spans.get(path, (0, 0))[0])
+
+    def place_inside(self, path: KeyPath, value: str, line: int, column: int) -> tuple[int, int]:
+        """Line and column in the file of that line and column of the text `value`, which stands at `path`."""
+        if path not in self.spans:
+            return self.place(path)
+        index = sum(len(each) + 1 for each in value.split("\n")[: line - 1]) + column - 1
+        offsets = list(self._offsets(path, value))
+        start, end = self.spans[path]
+        if index < len(offsets):
+            return self._line_and_column(offsets[index])
+        return self._line_and_column(offsets[-1] + 1 if offsets else min(start + 1, end))
+
+    def line(self, number: int) -> str:
+        """The file's line, from 1, without its end."""
+        lines = self.text.split("\n")
+        return lines[number - 1].rstrip("\r") if number <= len(lines) else ""
+
+    def _line_and_column(self, offset: int) -> tuple[int, int]:
+        return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
+
+    def _offsets(self, path: KeyPath, value: str) -> Iterator[int]:
+        """Where in the file each character of the value stands."""
+        start, end = self.spans[path]
+        if self.json:
+            for found in _JSON_CHAR.finditer(self.text, start + 1, end - 1):
+                yield found.start()
+            return
+        position = start
+        # YAML folds lines and doubles quotes: follow both texts, skipping in the file what the value does not have.
+        for char in value:
+            while (
+                position < end
+                and self.text[position] != char
+                and not (char.isspace() and self.text[position].isspace())
+            ):
+                position += 1
+            yield min(position, end)
+            position += 1
+            while char.isspace() and position < end and self.text[position].isspace():
+                position += 1
+
+
+class NotReadable(ValueError):
+    """The file is neither JSON nor YAML; `line` and `column` say where that shows."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+def read_documents(text: str) -> list[Document]:
+    """One JSON document, or every document of a YAML file.  Raises `NotReadable`."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return [_json(text)]
+        except json.JSONDecodeError as error:
+            raise NotReadable(f"not JSON: {error.msg}", error.lineno, error.colno) from None
+        except RecursionError:
+            raise NotReadable("nested too deeply") from None
+    return _yaml(text)
+
+
+def _json(text: str) -> Document:
+    document = Document(text, json.loads(text), json=True)
+    _JsonSpans(document).value((), _SPACE.match(text, 0).end())  # type: ignore[union-attr]
+    return document
+
+
+class _JsonSpans:
+    """Walks JSON that is known to be right, noting where values begin and end."""
+
+    def __init__(self, document: Document) -> None:
+        self.text = document.text
+        self.document = document
+
+    def skip(self, position: int) -> int:
+        found = _SPACE.match(self.text, position)
+        return found.end() if found else position
+
+    def value(self, path: KeyPath, start: int) -> int:
+        opening = self.text[start]
+        if opening == "{":
+            end = self.members(path, start)
+        elif opening == "[":
+            end = self.elements(path, start)
+        else:
+            found = (_STRING if opening == '"' else _SCALAR).match(self.text, start)
+            end = found.end() if found else start + 1
+        self.document.spans[path] = (start, end)
+        return end
+
+    def members(self, path: KeyPath, position: int) -> int:
+        position = self.skip(position + 1)
+        while self.text[position] != "}":
+            key = _STRING.match(self.text, position)
+            assert key is not None
+            inner = (*path, json.loads(key[0]))
+            if inner in self.document.spans:
+                self.document.repeated.append(inner)
+            position = self.skip(self.skip(key.end()) + 1)
+            position = self.skip(self.value(inner, position))
+            position = self.skip(position + 1) if self.text[position] == "," else position
+        return position + 1
+
+    def elements(self, path: KeyPath, position: int) -> int:
+        position, index = self.skip(position + 1), 0
+        while self.text[position] != "]":
+            position = self.skip(self.value((*path, str(index)), position))
+            position, index = self.skip(position + 1) if self.text[position] == "," else position, index + 1
+        return position + 1
+
+
+def _yaml(text: str) -> list[Document]:
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise NotReadable("YAML needs the package pyyaml; install it with: pip install pyyaml") from None
+    try:
+        roots = [root for root in yaml.compose_all(text, Loader=yaml.SafeLoader) if root is not None]
+        values = [value for value in yaml.safe_load_all(text) if value is not None]
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or "not readable"
+        raise NotReadable(f"not YAML: {problem}", *((mark.line + 1, mark.column + 1) if mark else (1, 1))) from None
+    except RecursionError:
+        raise NotReadable("nested too deeply") from None
+    documents = []
+    for root, value in zip(roots, values, strict=False):
+        document = Document(text, value, json=False)
+        _yaml_spans(document, root, ())
+        documents.append(document)
+    return documents
+
+
+def _yaml_spans(document: Document, node: Any, path: KeyPath) -> None:
+    document.spans[path] = (node.start_mark.index, node.end_mark.index)
+    if node.id == "mapping":
+        for key, value in node.value:
+            inner = (*path, str(key.value))
+            if inner in document.spans:
+                document.repeated.append(inner)
+            _yaml_spans(document, value, inner)
+    elif node.id == "sequence":
+        for index, value in enumerate(node.value):
+            _yaml_spans(document, value, (*path, str(index)))

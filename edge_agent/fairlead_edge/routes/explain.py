@@ -1,0 +1,92 @@
+"""Why a condition is undefined for a message: the innermost places where nothing could be said, and what was missing.
+
+For dry runs, not for the running node: each part of the condition is compiled and run by itself.
+"""
+
+from __future__ import annotations
+
+from fairlead_edge.routes import functions
+from fairlead_edge.routes.compiler import Condition
+from fairlead_edge.routes.evaluate import compile_node
+from fairlead_edge.routes.message import RoutedMessage
+from fairlead_edge.routes.nodes import Body, Call, Chain, Literal, Node, Property, SystemProperty, Unary
+from fairlead_edge.routes.typerules import Type
+from fairlead_edge.routes.values import UNDEFINED
+
+
+def reasons(condition: Condition, message: RoutedMessage) -> list[str]:
+    """One sentence for each cause, in the order of the text; empty when the condition is true or false."""
+    if condition.node is None or condition.run(message) is not UNDEFINED:
+        return []
+    explainer = _Explainer(condition.text, message)
+    explainer.visit(condition.node)
+    return list(dict.fromkeys(explainer.found)) or ["the condition is a value, but not true or false"]
+
+
+class _Explainer:
+    def __init__(self, text: str, message: RoutedMessage) -> None:
+        self.text = text
+        self.message = message
+        self.found: list[str] = []
+
+    def visit(self, node: Node) -> bool:
+        """Is this node undefined? The reason is added by the innermost one."""
+        inner = [self.visit(child) for child in _children(node)]
+        value = self.value(node)
+        undefined = value is UNDEFINED or value != value
+        if undefined and not any(inner):
+            self.found.append(self.reason(node))
+        return undefined
+
+    def value(self, node: Node) -> object:
+        # It did compile as a whole, so there are no errors to collect; the function of twins is checked by then.
+        return compile_node(self.text, node, twin_changes=True, errors=[]).run(self.message)
+
+    def reason(self, node: Node) -> str:
+        match node:
+            case Property(token=token):
+                return f"there is no property {token.text}"
+            case SystemProperty(token=token, name=name):
+                return f"there is no system property {name} ({token.text})"
+            case Body(token=token):
+                return self.message.problem or f"{token.text} is an object or array, which has no value to compare"
+            case Call(token=token) if token.text.lower() == functions.TWIN_CHANGE_INCLUDES:
+                return self.message.problem
+            case Call(token=token, arguments=arguments) if token.text.lower() == functions.AS_NUMBER:
+                return f"as_number: {self.value(arguments[0])!r} is not a number"
+            case Call(token=token):
+                return f"{token.text} has no answer for {self.shown(_children(node))}"
+            case Unary(token=token, operand=operand):
+                return f"{token.text} has no answer for {self.shown([operand])}"
+            case Chain(token=token):
+                return f"{token.text} has no answer for {self.shown(_children(node))}"
+            case Literal():
+                return "undefined is written in the condition"
+
+    def shown(self, nodes: list[Node]) -> str:
+        return " and ".join(self.shown_one(node) for node in nodes)
+
+    def shown_one(self, node: Node) -> str:
+        value = self.value(node)
+        match value:
+            case None:
+                null_property = isinstance(node, Property | SystemProperty)
+                return f"the null property {node.token.text}" if null_property else Type.NULL.value
+            case bool():
+                return "true" if value else "false"
+            case float():
+                return f"{value:g}"
+            case _:
+                return repr(value)
+
+
+def _children(node: Node) -> list[Node]:
+    match node:
+        case Call(token=token, arguments=arguments):
+            return [] if token.text.lower() == functions.TWIN_CHANGE_INCLUDES else list(arguments)
+        case Unary(operand=operand):
+            return [operand]
+        case Chain(first=first, steps=steps):
+            return [first, *(step for _, step in steps)]
+        case _:
+            return []
