@@ -9,7 +9,7 @@ import msgspec
 from fairlead_messaging import producers
 from fairlead_messaging.commands import Message, Published
 from fairlead_messaging.errors import Refused, TooLarge
-from fairlead_messaging.message_id import FIRST, TIMESTAMP_MAX, before, before_time, parse_hex
+from fairlead_messaging.message_id import FIRST, SEQUENCE_MAX, TIMESTAMP_MAX, Position, before, before_time, parse_hex
 from fairlead_messaging.producers import Producer
 from fairlead_messaging.reader import Page
 from fairlead_messaging.topic import parse_ttl
@@ -46,6 +46,22 @@ class PollBody(msgspec.Struct, forbid_unknown_fields=True):
     transaction: bytes | None = None
     isolation: Literal["none", "read_committed"] = "none"
     wait_ms: int = 0
+
+
+class RollbackBody(msgspec.Struct, forbid_unknown_fields=True):
+    transactionWritePointer: int
+    startTimestamp: int
+    startSequenceId: int
+    endTimestamp: int
+    endSequenceId: int
+
+
+class StartBody(msgspec.Struct, forbid_unknown_fields=True):
+    timeout: float | None = None
+
+
+class CommitBody(msgspec.Struct, forbid_unknown_fields=True):
+    changes: list[str] = []
 
 
 class BulkPollBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -177,6 +193,28 @@ def encode_page(page: Page) -> bytes:
     return _encoder.encode(
         [_Shown(message_id.hex(), payload) for message_id, payload in zip(page.ids, page.payloads, strict=True)]
     )
+
+
+def rollback_of(pointer: int, answer: Published) -> RollbackBody:
+    """What a transactional publish answers, and a rollback sends back as it is."""
+    assert answer.first is not None and answer.last is not None
+    return RollbackBody(
+        transactionWritePointer=pointer,
+        startTimestamp=answer.first.timestamp,
+        startSequenceId=answer.first.sequence,
+        endTimestamp=answer.last.timestamp,
+        endSequenceId=answer.last.sequence,
+    )
+
+
+def rollback_range(body: RollbackBody) -> tuple[Position, Position]:
+    """Raises: Refused for positions that cannot be."""
+    first = Position(body.startTimestamp, body.startSequenceId)
+    last = Position(body.endTimestamp, body.endSequenceId)
+    for position in (first, last):
+        if not (0 <= position.timestamp <= TIMESTAMP_MAX and 0 <= position.sequence <= SEQUENCE_MAX):
+            raise Refused("this is not what a publish answered", code="bad_rollback")
+    return first, last
 
 
 def encode_published(answer: Published) -> bytes:

@@ -53,6 +53,7 @@ class Publish:
     name: str
     messages: list[Message]
     producer: Producer | None = None
+    pointer: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,4 +77,66 @@ class NoteReader:
     generation: int | None
 
 
-Command = CreateTopic | UpdateTopic | DeleteTopic | Publish | NoteReader
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """Payloads kept for a later publish under the same pointer; answers None."""
+
+    namespace: str
+    name: str
+    messages: list[Message]
+    pointer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """Hide what one transactional publish stored; answers None."""
+
+    namespace: str
+    name: str
+    pointer: int
+    first: Position
+    last: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Answers transactions.Started."""
+
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Answers the Transaction, committed or, when another changed the same keys, aborted."""
+
+    pointer: int
+    changes: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """Answers the Transaction."""
+
+    pointer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invalidate:
+    """Answers the Transaction."""
+
+    pointer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expire:
+    """Transactions whose time is up become invalid; answers how many did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle:
+    """Mark rows of aborted transactions, a bounded number; answers whether there is more to do."""
+
+
+TopicCommand = CreateTopic | UpdateTopic | DeleteTopic | Publish | NoteReader | Store | Rollback
+TransactionCommand = Start | Commit | Abort | Invalidate | Expire | Settle
+Command = TopicCommand | TransactionCommand

@@ -9,6 +9,8 @@
     I ns:topic: generation timestamp sequence          running totals (tally)
     W ns:topic: generation                             the last position removed
     D ns:topic: generation name                        how far a named reader is
+    O pointer                                          transactions readers must know of
+    X pointer                                          finished transactions
     S name                                             facts of this service
 
 The colon after each name keeps ``a`` and ``ab`` apart; names cannot contain it.  Integers are big
@@ -21,6 +23,7 @@ from fairlead_messaging.topic import Topic
 
 METADATA, HIGH, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
 MARK, REMOVED, READER = b"I", b"W", b"D"
+OPEN, FINISHED = b"O", b"X"
 
 
 def above(prefix: bytes) -> bytes:
@@ -84,6 +87,14 @@ def fence(topic: Topic, producer_id: str) -> bytes:
 
 def reader(topic: Topic, name: str) -> bytes:
     return table(READER, topic) + name.encode()
+
+
+def open_transaction(pointer: int) -> bytes:
+    return OPEN + pointer.to_bytes(8, "big")
+
+
+def finished(pointer: int) -> bytes:
+    return FINISHED + pointer.to_bytes(8, "big")
 
 
 def service(name: str) -> bytes:

@@ -10,13 +10,32 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from fairlead_messaging import publishing, readers, topics
-from fairlead_messaging.commands import Command, CreateTopic, DeleteTopic, NoteReader, Publish, UpdateTopic
+from fairlead_messaging import publishing, readers, topics, transactional
+from fairlead_messaging.commands import (
+    Abort,
+    Command,
+    Commit,
+    CreateTopic,
+    DeleteTopic,
+    Expire,
+    Invalidate,
+    NoteReader,
+    Publish,
+    Rollback,
+    Settle,
+    Start,
+    Store,
+    TopicCommand,
+    TransactionCommand,
+    UpdateTopic,
+)
 from fairlead_messaging.errors import Conflict
 from fairlead_messaging.kv import Batch, OrderedKV
 from fairlead_messaging.message_id import Position
 from fairlead_messaging.topic import Topic
 from fairlead_messaging.topic_state import TopicState
+from fairlead_messaging.transaction import Transaction
+from fairlead_messaging.transactions import Transactions
 
 TOPICS_CACHED_MAX = 10_000
 """Topics whose writer state is remembered."""
@@ -29,6 +48,8 @@ class Service:
         self._kv = kv
         self._states: dict[tuple[str, str], TopicState] = {}
         self._advanced: set[tuple[str, str]] = set()
+        self._decided: set[tuple[str, str]] = set()
+        self.transactions = Transactions(kv)
         self._given_out: dict[tuple[str, str], Position] = {}
 
     def propose(self, command: Command, batch: Batch, now_ms: int) -> Any:
@@ -36,14 +57,32 @@ class Service:
 
         Raises: MessagingError; the command then left neither state nor writes behind.
         """
+        match command:
+            case Start() | Commit() | Abort() | Invalidate() | Expire() | Settle():
+                return self._transact(command, batch, now_ms)
+            case _:
+                return self._in_topic(command, batch, now_ms)
+
+    def _in_topic(self, command: TopicCommand, batch: Batch, now_ms: int) -> Any:
         name = (command.namespace, command.name)
         state = self._state(*name)
         match command:
             case Publish():
-                answer = publishing.publish(state, command, batch, now_ms)
+                if command.pointer is None:
+                    answer = publishing.publish(state, command, batch, now_ms)
+                else:
+                    answer = transactional.publish(state, self.transactions, command, batch, now_ms)
                 if answer.last is not None:
                     self._advanced.add(name)
                 return answer
+            case Store():
+                transactional.store(state, self.transactions, command, batch, now_ms)
+                self._advanced.add(name)
+                return None
+            case Rollback():
+                transactional.roll_back(self._kv, state, self.transactions, command, batch, now_ms)
+                self._decided.add(name)
+                return None
             case CreateTopic():
                 return self._create(state, command, batch)
             case UpdateTopic():
@@ -55,26 +94,53 @@ class Service:
             case _:
                 assert_never(command)
 
+    def _transact(self, command: TransactionCommand, batch: Batch, now_ms: int) -> Any:
+        transactions = self.transactions
+        match command:
+            case Start(timeout_seconds=seconds):
+                return transactions.start(seconds, batch, now_ms)
+            case Commit(pointer=pointer, changes=changes):
+                return self._decide([transactions.commit(pointer, changes, batch, now_ms)])[0]
+            case Abort(pointer=pointer):
+                return self._decide([transactions.abort(pointer, batch, now_ms)])[0]
+            case Invalidate(pointer=pointer):
+                return self._decide([transactions.invalidate(pointer, batch, now_ms)])[0]
+            case Expire():
+                return len(self._decide(transactions.expire(batch, now_ms)))
+            case Settle():
+                return transactions.settle(batch)
+            case _:
+                assert_never(command)
+
+    def _decide(self, finished: list[Transaction]) -> list[Transaction]:
+        """Readers of the topics these touched may see more now."""
+        self._decided.update((touched.namespace, touched.name) for each in finished for touched in each.touched)
+        return finished
+
     def close_batch(self, batch: Batch) -> None:
         """Call once after the last ``propose`` of a batch: adds what is written once per topic."""
         for name in self._advanced:
             self._states[name].write_high(batch)
 
     def settled(self) -> set[tuple[str, str]]:
-        """The batch is durable; returns the topics that got new messages."""
+        """The batch is durable; returns the topics whose readers may see more than before."""
         advanced, self._advanced = self._advanced, set()
+        decided, self._decided = self._decided, set()
+        self.transactions.settled_batch()
         for name in advanced:
             self._states[name].trim()
         if len(self._states) > TOPICS_CACHED_MAX:
             self._states.clear()
-        return advanced
+        return advanced | decided
 
     def forget(self) -> None:
         """The batch failed: drop what was assumed, but never give a position out twice."""
         for name in self._advanced:
             self._given_out[name] = self._states[name].sequencer.last
         self._advanced.clear()
+        self._decided.clear()
         self._states.clear()
+        self.transactions = Transactions(self._kv, self.transactions.last_pointer)
 
     def _state(self, namespace: str, name: str) -> TopicState:
         state = self._states.get((namespace, name))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from fairlead_messaging import keys, topics
-from fairlead_messaging.commands import Command, CreateTopic
+from fairlead_messaging.commands import Command, CreateTopic, Expire, Settle, TransactionCommand
 from fairlead_messaging.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.io.bell import Bell
 from fairlead_messaging.io.committer import Committer
@@ -16,9 +17,12 @@ from fairlead_messaging.kv import Batch, OrderedKV, Snapshot
 from fairlead_messaging.service import Service
 from fairlead_messaging.settings import MessagingSettings
 from fairlead_messaging.topic import Topic, expand_system_topics
+from fairlead_wire.io import logs
 
 READER_THREADS = 4
 SYSTEM_NAMESPACE = "system"
+
+_log = logs.get("messaging.broker")
 
 Result = TypeVar("Result")
 
@@ -32,7 +36,10 @@ class Broker:
         self._kv = kv
         self._bell = Bell()
         self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
-        self._committer = Committer(kv, Service(kv), now_ms, self._bell.ring)
+        self._service = Service(kv)
+        self._committer = Committer(kv, self._service, now_ms, self._bell.ring)
+        self._chores = asyncio.Event()
+        self._tending = asyncio.get_running_loop().create_task(self._tend())
         self.service_id = self._mint_service_id(new_id)
         self.closing = False
 
@@ -63,7 +70,31 @@ class Broker:
 
     async def change(self, command: Command, size: int = 0) -> Any:
         """The command's answer, durable.  Raises MessagingError."""
-        return await self._committer.submit(command, size)
+        answer = await self._committer.submit(command, size)
+        if isinstance(command, TransactionCommand):
+            self._chores.set()
+        return answer
+
+    async def _tend(self) -> None:
+        """End transactions whose time is up, and mark the rows of aborted ones."""
+        self._chores.set()  # what an earlier run left behind
+        while True:
+            transactions = self._service.transactions
+            expiry = transactions.next_expiry_ms()
+            if not self._chores.is_set() and (expiry is None or expiry >= self.now_ms()):
+                timeout = None if expiry is None else (expiry + 1 - self.now_ms()) / 1000
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._chores.wait(), timeout)
+            self._chores.clear()
+            try:
+                if expiry is not None and expiry < self.now_ms():
+                    await self._committer.submit(Expire())
+                while self._service.transactions.unsettled:
+                    await self._committer.submit(Settle())
+            except Unavailable as error:
+                _log.warning("transactions_not_tended", reason=error.message)
+                self._chores.set()
+                await asyncio.sleep(error.retry_after_seconds)
 
     async def read(self, look: Callable[[Snapshot], Result]) -> Result:
         """Run ``look`` on a fresh snapshot in a reader thread."""
@@ -106,6 +137,16 @@ class Broker:
                     bell.cancel()
 
     @property
+    def in_progress(self) -> int:
+        """Transactions that may still publish."""
+        return len(self._service.transactions.in_progress)
+
+    @property
+    def unsettled(self) -> int:
+        """Aborted transactions whose rows are not all marked yet."""
+        return len(self._service.transactions.unsettled)
+
+    @property
     def waiting(self) -> int:
         return self._committer.waiting
 
@@ -127,6 +168,7 @@ class Broker:
         self._bell.ring_all()
 
     async def close(self) -> None:
+        self._tending.cancel()
         await self._committer.close()
         await asyncio.get_running_loop().run_in_executor(None, self._readers.shutdown)
         self._kv.close()

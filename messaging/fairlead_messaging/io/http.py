@@ -46,11 +46,11 @@ async def body(request: web.Request) -> bytes:
 
 
 def check_content_type(request: web.Request, *allowed: str) -> str:
-    """The content type, JSON when none was given.
+    """The content type, JSON when none was given or there is no body.
 
     Raises: Refused for any other.
     """
-    if "Content-Type" not in request.headers:
+    if "Content-Type" not in request.headers or not request.can_read_body:
         return JSON
     if request.content_type not in allowed:
         raise Refused(f"Content-Type must be {' or '.join(allowed)}", code="bad_content_type")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from fairlead_messaging.commands import Message
+
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -52,6 +54,14 @@ class Metrics:
         self.listeners = Gauge(
             "fairlead_messaging_long_polls", "Readers waiting for something new", registry=self.registry
         )
+
+    def note_published(self, topic: str, messages: list[Message], known: int) -> None:
+        stored = len(messages) - known
+        self.published.labels(topic).inc(stored)
+        if stored:
+            self.published_bytes.labels(topic).inc(sum(len(message.payload) for message in messages))
+        if known:
+            self.known.labels(topic).inc(known)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from fairlead_messaging import bodies, topics
 from fairlead_messaging.commands import CreateTopic, DeleteTopic, UpdateTopic
-from fairlead_messaging.io import rest_bulk, rest_messages
+from fairlead_messaging.io import rest_bulk, rest_messages, rest_transactions
 from fairlead_messaging.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.io.http import BROKER, METRICS, body, errors_as_json, json_response
 from fairlead_messaging.io.metrics import Metrics
@@ -22,6 +22,13 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app[METRICS] = metrics
     app.router.add_post(TOPIC + "/publish", rest_messages.publish)
     app.router.add_post(TOPIC + "/poll", rest_messages.poll)
+    app.router.add_post(TOPIC + "/store", rest_messages.store)
+    app.router.add_post(TOPIC + "/rollback", rest_messages.rollback)
+    app.router.add_post("/v1/transactions", rest_transactions.start)
+    app.router.add_get("/v1/transactions", rest_transactions.list_open)
+    app.router.add_post("/v1/transactions/{pointer}/commit", rest_transactions.commit)
+    app.router.add_post("/v1/transactions/{pointer}/abort", rest_transactions.abort)
+    app.router.add_post("/v1/transactions/{pointer}/invalidate", rest_transactions.invalidate)
     app.router.add_post(TOPIC + "/plan", rest_bulk.plan)
     app.router.add_get(TOPIC + "/offsets", rest_bulk.offsets)
     app.router.add_put(TOPIC + "/readers/{reader}", rest_bulk.note_reader)

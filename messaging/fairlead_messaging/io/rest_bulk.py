@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from aiohttp import web
 
-from fairlead_messaging import arrow, bodies, bulk, reader, readers, topics
+from fairlead_messaging import arrow, bodies, bulk, reader, readers, topics, visibility
 from fairlead_messaging.bulk import Plan, shown
 from fairlead_messaging.commands import NoteReader
 from fairlead_messaging.errors import Refused
@@ -27,6 +27,8 @@ from fairlead_messaging.io.http import (
 from fairlead_messaging.kv import Snapshot
 from fairlead_messaging.message_id import FIRST, LAST, TIMESTAMP_MAX, before_time
 from fairlead_messaging.topic import Topic
+from fairlead_messaging.transaction import View
+from fairlead_messaging.visibility import Decide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +38,23 @@ class _Standing:
     topic: Topic
     stable: bytes
     oldest: bytes
+    decide: Decide | None
+    held_by: int | None
+    held_since: int | None
 
 
 def _standing(request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int) -> _Standing:
     topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
     bulk.check_generation(topic, generation)
+    view = View(snapshot)
+    held = view.first_undecided(topic)
     return _Standing(
         topic=topic,
-        stable=bulk.stable(snapshot, topic, None),
+        stable=bulk.stable(snapshot, topic, held[0] if held else None),
         oldest=bulk.oldest(snapshot, topic, now_ms),
+        decide=visibility.decide(view, None, read_committed=True),
+        held_by=held[1].pointer if held else None,
+        held_since=held[0].timestamp if held else None,
     )
 
 
@@ -62,7 +72,8 @@ async def poll(request: web.Request) -> web.Response:
     def look(snapshot: Snapshot) -> tuple[_Standing, int, bytes, memoryview]:
         standing = _standing(request, snapshot, asked.generation, now_ms)
         bulk.check_start(snapshot, standing.topic, after, now_ms)
-        end = min(upto, standing.stable) if asked.isolation == "read_committed" else upto
+        committed_only = asked.isolation == "read_committed"
+        end = min(upto, standing.stable) if committed_only else upto
         page = reader.read(
             snapshot,
             standing.topic,
@@ -71,6 +82,7 @@ async def poll(request: web.Request) -> web.Response:
             limit=limit_rows,
             bytes_max=limit_bytes,
             now_ms=now_ms,
+            decide=standing.decide if committed_only else None,
         )
         if page.complete and end != LAST:
             page.next_position = max(page.next_position, end)
@@ -135,8 +147,8 @@ async def plan(request: web.Request) -> web.Response:
                 {"after": shown(each.after), "upto": shown(each.upto), "rows": each.rows, "bytes": each.size}
                 for each in found.ranges
             ],
-            "held_by": None,
-            "held_since": None,
+            "held_by": standing.held_by,
+            "held_since": standing.held_since,
         }
     )
 

@@ -1,4 +1,4 @@
-"""Publish and poll (seed: transactional messaging, "Publish Message", "Consume Message")."""
+"""Publish, store, rollback and poll (seed: transactional messaging, "RESTful")."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import time
 
 from aiohttp import web
 
-from fairlead_messaging import arrow, bodies, reader, topics
-from fairlead_messaging.commands import Publish, Published
+from fairlead_messaging import arrow, bodies, reader, topics, visibility
+from fairlead_messaging.commands import Publish, Published, Rollback, Store
 from fairlead_messaging.errors import Refused
 from fairlead_messaging.io import rest_bulk
-from fairlead_messaging.io.http import BROKER, JSON, METRICS, NEXT_POSITION, body, check_content_type
+from fairlead_messaging.io.http import BROKER, JSON, METRICS, NEXT_POSITION, body, check_content_type, json_response
 from fairlead_messaging.kv import Snapshot
 from fairlead_messaging.reader import Page
+from fairlead_messaging.transaction import View
 
 
 async def publish(request: web.Request) -> web.Response:
@@ -23,21 +24,47 @@ async def publish(request: web.Request) -> web.Response:
     check_content_type(request, JSON)
     raw = await body(request)
     asked = bodies.decode(raw, bodies.PublishBody)
-    messages, producer = bodies.messages(asked), bodies.producer(asked)
-    if asked.transactionWritePointer is None and not messages:
+    messages, producer, pointer = bodies.messages(asked), bodies.producer(asked), asked.transactionWritePointer
+    if pointer is None and not messages:
         raise Refused("without a transaction there must be messages", code="no_messages")
-    answer: Published = await broker.change(
-        Publish(namespace=namespace, name=name, messages=messages, producer=producer), len(raw)
-    )
-    stored = len(messages) - len(answer.known)
-    topic = f"{namespace}/{name}"
-    metrics.published.labels(topic).inc(stored)
-    metrics.published_bytes.labels(topic).inc(sum(len(message.payload) for message in messages) if stored else 0)
+    command = Publish(namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer)
+    answer: Published = await broker.change(command, len(raw))
+    metrics.note_published(f"{namespace}/{name}", messages, len(answer.known))
     metrics.publish_seconds.observe(time.perf_counter() - started)
-    if producer is None:
-        return web.Response()
-    metrics.known.labels(topic).inc(len(answer.known))
-    return web.Response(body=bodies.encode_published(answer), content_type=JSON)
+    if pointer is not None:
+        return json_response(bodies.rollback_of(pointer, answer))
+    if producer is not None:
+        return web.Response(body=bodies.encode_published(answer), content_type=JSON)
+    return web.Response()
+
+
+async def store(request: web.Request) -> web.Response:
+    """Payloads for a later publish under the same pointer."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    broker.topic(namespace, name)
+    check_content_type(request, JSON)
+    raw = await body(request)
+    asked = bodies.decode(raw, bodies.PublishBody)
+    messages = bodies.messages(asked)
+    if asked.transactionWritePointer is None or not messages or asked.producer is not None:
+        raise Refused("store needs transactionWritePointer and messages, and no producer", code="bad_store")
+    command = Store(namespace=namespace, name=name, messages=messages, pointer=asked.transactionWritePointer)
+    await broker.change(command, len(raw))
+    return web.Response()
+
+
+async def rollback(request: web.Request) -> web.Response:
+    """Takes what a transactional publish answered, as it is."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    broker.topic(namespace, name)
+    asked = bodies.decode(await body(request), bodies.RollbackBody)
+    first, last = bodies.rollback_range(asked)
+    await broker.change(
+        Rollback(namespace=namespace, name=name, pointer=asked.transactionWritePointer, first=first, last=last)
+    )
+    return web.Response()
 
 
 async def poll(request: web.Request) -> web.Response:
@@ -51,6 +78,8 @@ async def poll(request: web.Request) -> web.Response:
     asked = bodies.decode(await body(request) or b"{}", bodies.PollBody)
     after = bodies.start(asked)
     limit = bodies.limit(asked.limit, broker.settings.poll_limit_max)
+    within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
+    read_committed = asked.isolation == "read_committed"
 
     def look(snapshot: Snapshot) -> Page:
         nonlocal after
@@ -61,6 +90,7 @@ async def poll(request: web.Request) -> web.Response:
             limit=limit,
             bytes_max=broker.settings.poll_bytes_max,
             now_ms=broker.now_ms(),
+            decide=visibility.decide(View(snapshot), within, read_committed=read_committed),
         )
         after = page.next_position
         return page

@@ -1,0 +1,83 @@
+"""Transactions: start, commit, abort, invalidate, and who holds up which topic."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from aiohttp import web
+
+from fairlead_messaging import bodies, transactions
+from fairlead_messaging.commands import Abort, Commit, Invalidate, Start
+from fairlead_messaging.errors import Conflict, Refused
+from fairlead_messaging.io.http import BROKER, JSON, body, check_content_type, json_response
+from fairlead_messaging.transaction import State, Transaction, View
+from fairlead_messaging.transactions import Started
+
+
+async def start(request: web.Request) -> web.Response:
+    check_content_type(request, JSON)
+    asked = bodies.decode(await body(request) or b"{}", bodies.StartBody)
+    seconds = transactions.check_timeout(asked.timeout)
+    started: Started = await request.app[BROKER].change(Start(timeout_seconds=seconds))
+    return json_response(
+        {
+            "transactionWritePointer": started.transaction.pointer,
+            "transaction": base64.b64encode(started.snapshot.encode()).decode(),
+            "expires": started.transaction.expires_ms,
+        }
+    )
+
+
+async def commit(request: web.Request) -> web.Response:
+    """409 when another transaction that committed meanwhile changed one of the same keys; it is aborted then."""
+    check_content_type(request, JSON)
+    asked = bodies.decode(await body(request) or b"{}", bodies.CommitBody)
+    command = Commit(pointer=_pointer(request), changes=transactions.check_changes(asked.changes))
+    finished: Transaction = await request.app[BROKER].change(command)
+    if finished.state is not State.COMMITTED:
+        raise Conflict(
+            f"transaction {finished.pointer} changed what another committed meanwhile; it is {finished.state.value}",
+            code="transaction_conflict",
+            state=finished.state.value,
+        )
+    return _shown(finished)
+
+
+async def abort(request: web.Request) -> web.Response:
+    return _shown(await request.app[BROKER].change(Abort(pointer=_pointer(request))))
+
+
+async def invalidate(request: web.Request) -> web.Response:
+    return _shown(await request.app[BROKER].change(Invalidate(pointer=_pointer(request))))
+
+
+async def list_open(request: web.Request) -> web.Response:
+    """Open transactions, oldest first; ``topics`` are those whose readers wait for them, and since when (ms)."""
+    view = await request.app[BROKER].read(View)
+    return json_response([_listed(each) for each in sorted(view.in_progress.values(), key=lambda each: each.pointer)])
+
+
+def _listed(found: Transaction) -> dict[str, Any]:
+    return {
+        "transactionWritePointer": found.pointer,
+        "state": found.state.value,
+        "started": found.started_ms,
+        "expires": found.expires_ms,
+        "topics": [
+            {"topic": f"{touched.namespace}/{touched.name}", "since": touched.first.timestamp}
+            for touched in found.touched
+            if touched.first is not None
+        ],
+    }
+
+
+def _shown(finished: Transaction) -> web.Response:
+    return json_response({"transactionWritePointer": finished.pointer, "state": finished.state.value})
+
+
+def _pointer(request: web.Request) -> int:
+    text = request.match_info["pointer"]
+    if not text.isdecimal() or len(text) > 20:
+        raise Refused("a transaction write pointer is a whole number", code="bad_pointer")
+    return int(text)

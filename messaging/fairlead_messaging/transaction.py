@@ -1,0 +1,108 @@
+"""One transaction: its pointer, its state and what it touched.
+
+in_progress ─→ committed            every message decided at once
+    ├────────→ aborted ─┐
+    └────────→ invalid ─┴→ settled  every row marked, so that nobody needs to remember the pointer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+import msgspec
+
+from fairlead_messaging import keys
+from fairlead_messaging.kv import Snapshot
+from fairlead_messaging.message_id import Position
+from fairlead_messaging.topic import Topic
+
+
+class State(Enum):
+    IN_PROGRESS = "in_progress"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    INVALID = "invalid"
+
+
+class Touched(msgspec.Struct, kw_only=True):
+    """What a transaction did in one topic.
+
+    ``first`` … ``last`` bound its message rows that may be undecided (None: none); ``stored`` and
+    ``published`` are positions in the payload table, ``pending_*`` what was stored since the last publish.
+    """
+
+    namespace: str
+    name: str
+    generation: int
+    first: Position | None = None
+    last: Position | None = None
+    stored: Position = Position(0, 0)
+    published: Position = Position(0, 0)
+    pending_rows: int = 0
+    pending_bytes: int = 0
+
+    def is_of(self, topic: Topic) -> bool:
+        return (self.namespace, self.name, self.generation) == (topic.namespace, topic.name, topic.generation)
+
+    def extend(self, first: Position, last: Position) -> None:
+        self.first = self.first or first
+        self.last = last
+
+
+class Transaction(msgspec.Struct, kw_only=True):
+    """The durable record of one transaction; times in milliseconds."""
+
+    pointer: int
+    state: State
+    started_ms: int
+    expires_ms: int
+    finished_ms: int = 0
+    settled: bool = False
+    touched: list[Touched] = []
+    changes: list[str] = []
+    finished_at: int = 0
+    """The newest pointer when it finished: transactions above it began afterwards."""
+
+    @property
+    def is_open(self) -> bool:
+        """Readers must still know of it."""
+        return self.state is State.IN_PROGRESS or (self.state is not State.COMMITTED and not self.settled)
+
+    def in_topic(self, topic: Topic) -> Touched | None:
+        return next((each for each in self.touched if each.is_of(topic)), None)
+
+
+def encode(transaction: Transaction) -> bytes:
+    return msgspec.json.encode(transaction)
+
+
+def decode(raw: bytes) -> Transaction:
+    return msgspec.json.decode(raw, type=Transaction)
+
+
+class View:
+    """The open transactions of one store snapshot: with the rows of that same snapshot it decides everything.
+
+    A pointer that is not open is committed, or its rows carry the rollback mark.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.in_progress: dict[int, Transaction] = {}
+        self.hidden: set[int] = set()
+        for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
+            found = decode(raw)
+            if found.state is State.IN_PROGRESS:
+                self.in_progress[found.pointer] = found
+            else:
+                self.hidden.add(found.pointer)
+
+    def holding(self, topic: Topic) -> Iterator[tuple[Position, Transaction]]:
+        """The transactions with undecided rows in a topic, and where each one's begin."""
+        for each in self.in_progress.values():
+            touched = each.in_topic(topic)
+            if touched is not None and touched.first is not None:
+                yield touched.first, each
+
+    def first_undecided(self, topic: Topic) -> tuple[Position, Transaction] | None:
+        return min(self.holding(topic), key=lambda held: held[0], default=None)

@@ -1,0 +1,243 @@
+"""The transaction manager: start, commit, abort, invalidate, time out, settle.
+
+Every change is a record in the same atomic batch as everything else, so nothing is visible before it is
+durable, and non-transactional traffic does not depend on it.  Pointers only grow, whatever the clock does
+(seed: transactional messaging; pointer = max(last + 1, milliseconds · 1 000 000)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_messaging import keys, rows, transaction
+from fairlead_messaging.errors import Conflict, Refused, Unavailable
+from fairlead_messaging.kv import Batch, OrderedKV
+from fairlead_messaging.message_id import POSITION_BYTES, decode_position
+from fairlead_messaging.topic import Topic
+from fairlead_messaging.transaction import State, Touched, Transaction
+from fairlead_messaging.visibility import TransactionSnapshot
+
+POINTERS_PER_MS = 1_000_000
+TIMEOUT_SECONDS_DEFAULT = 30.0
+TIMEOUT_SECONDS_MAX = 600.0
+"""How long one producer may hold up every transactional reader."""
+
+OPEN_MAX = 1000
+CHANGES_MAX = 10_000
+CHANGE_CHARS_MAX = 1024
+RECORD_KEPT_MS = 86_400_000
+"""How long a finished transaction still answers with its state."""
+
+SETTLE_ROWS_MAX = 2000
+"""Rows marked in one batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    transaction: Transaction
+    snapshot: TransactionSnapshot
+
+
+class Transactions:
+    """The open transactions and the newest pointer; finished ones are read from the store when asked for."""
+
+    def __init__(self, kv: OrderedKV, last_pointer: int = 0) -> None:
+        self._kv = kv
+        self.open: dict[int, Transaction] = {}
+        newest = kv.get(keys.service("pointer"))
+        self._last = max(last_pointer, int.from_bytes(newest, "big") if newest else 0)
+        self._changed: dict[str, int] = {}
+        self._fresh: set[int] = set()
+        with kv.snapshot() as snapshot:
+            for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
+                found = transaction.decode(raw)
+                self.open[found.pointer] = found
+            for _, raw in snapshot.scan(keys.FINISHED, keys.above(keys.FINISHED)):
+                self._note_changes(transaction.decode(raw))
+
+    @property
+    def last_pointer(self) -> int:
+        return self._last
+
+    @property
+    def in_progress(self) -> list[Transaction]:
+        return [each for each in self.open.values() if each.state is State.IN_PROGRESS]
+
+    @property
+    def unsettled(self) -> list[Transaction]:
+        return [each for each in self.open.values() if each.state is not State.IN_PROGRESS]
+
+    def next_expiry_ms(self) -> int | None:
+        return min((each.expires_ms for each in self.in_progress), default=None)
+
+    def start(self, timeout_seconds: float, batch: Batch, now_ms: int) -> Started:
+        """Raises: Unavailable when too many are open."""
+        if len(self.open) >= OPEN_MAX:
+            raise Unavailable(f"{OPEN_MAX} transactions are open", code="too_many_transactions")
+        self._last = max(self._last + 1, now_ms * POINTERS_PER_MS)
+        started = Transaction(
+            pointer=self._last,
+            state=State.IN_PROGRESS,
+            started_ms=now_ms,
+            expires_ms=now_ms + int(timeout_seconds * 1000),
+        )
+        others = TransactionSnapshot(
+            started.pointer,
+            frozenset(each.pointer for each in self.in_progress),
+            frozenset(each.pointer for each in self.unsettled),
+        )
+        self.open[started.pointer] = started
+        batch.put(keys.service("pointer"), self._last.to_bytes(8, "big"))
+        self.write(started, batch)
+        return Started(transaction=started, snapshot=others)
+
+    def state(self, pointer: int) -> str:
+        """The state in words, ``unknown`` for a pointer that never was or is forgotten."""
+        found = self.find(pointer)
+        return found.state.value if found is not None else "unknown"
+
+    def find(self, pointer: int) -> Transaction | None:
+        if pointer in self.open:
+            return self.open[pointer]
+        if not 0 < pointer < 2**63:
+            return None
+        raw = self._kv.get(keys.finished(pointer))
+        return transaction.decode(raw) if raw is not None else None
+
+    def writable(self, pointer: int, now_ms: int) -> Transaction:
+        """The transaction, if it may still publish and be finished.
+
+        Raises: Conflict with its state otherwise.
+        """
+        found = self.find(pointer)
+        if found is None or found.state is not State.IN_PROGRESS:
+            state = found.state.value if found is not None else "unknown"
+            raise Conflict(f"transaction {pointer} is {state}", code="transaction_not_in_progress", state=state)
+        if now_ms > found.expires_ms:
+            raise Conflict(f"transaction {pointer} has timed out", code="transaction_not_in_progress", state="invalid")
+        return found
+
+    def touch(self, writing: Transaction, topic: Topic) -> Touched:
+        """What it did in this topic so far, to be changed and then written with ``write``."""
+        found = writing.in_topic(topic)
+        if found is None:
+            found = Touched(namespace=topic.namespace, name=topic.name, generation=topic.generation)
+            writing.touched = [*writing.touched, found]
+        return found
+
+    def write(self, changed: Transaction, batch: Batch) -> None:
+        if changed.is_open:
+            batch.put(keys.open_transaction(changed.pointer), transaction.encode(changed))
+        else:
+            self.open.pop(changed.pointer, None)
+            batch.delete(keys.open_transaction(changed.pointer))
+            batch.put(keys.finished(changed.pointer), transaction.encode(changed))
+
+    def commit(self, pointer: int, changes: list[str], batch: Batch, now_ms: int) -> Transaction:
+        """Committed; or aborted, when a transaction that committed since its start changed one of the same keys.
+
+        Raises: Conflict when it is not in progress.
+        """
+        found = self.writable(pointer, now_ms)
+        if any(self._changed.get(change, 0) >= pointer for change in changes):
+            return self._finish(found, State.ABORTED, batch, now_ms)
+        found.changes = changes
+        return self._finish(found, State.COMMITTED, batch, now_ms)
+
+    def abort(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
+        """Raises: Conflict when it is not in progress."""
+        return self._finish(self.writable(pointer, now_ms), State.ABORTED, batch, now_ms)
+
+    def invalidate(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
+        """For operators: ends whoever holds up the readers.  Raises: Conflict when it is not in progress."""
+        found = self.find(pointer)
+        if found is None or found.state is not State.IN_PROGRESS:
+            self.writable(pointer, now_ms)
+        assert found is not None
+        return self._finish(found, State.INVALID, batch, now_ms)
+
+    def expire(self, batch: Batch, now_ms: int) -> list[Transaction]:
+        """Those whose time is up become invalid."""
+        late = [each for each in self.in_progress if now_ms > each.expires_ms]
+        return [self._finish(each, State.INVALID, batch, now_ms) for each in late]
+
+    def settle(self, batch: Batch) -> bool:
+        """Mark rows of one aborted or invalid transaction, a bounded number; True while there is more to do.
+
+        Once every row carries the mark the pointer need not be remembered by readers any more.
+        """
+        for found in self.unsettled:
+            if found.pointer in self._fresh:
+                continue  # its last rows may be in this very batch, where they cannot be found yet
+            room = SETTLE_ROWS_MAX
+            for touched in found.touched:
+                room = self._mark(found.pointer, touched, batch, room)
+                if room <= 0:
+                    self.write(found, batch)
+                    return True
+            found.settled = True
+            self.write(found, batch)
+            break
+        return bool(self.unsettled)
+
+    def settled_batch(self) -> None:
+        """The batch is durable: what finished in it can be settled from now on."""
+        self._fresh.clear()
+
+    def _mark(self, pointer: int, touched: Touched, batch: Batch, room: int) -> int:
+        """Mark from ``touched.first`` on, which moves with it; returns how many rows may still be marked."""
+        if touched.first is None or touched.last is None:
+            return room
+        topic = Topic(namespace=touched.namespace, name=touched.name, generation=touched.generation, ttl_seconds=1)
+        prefix = keys.table(keys.MESSAGE, topic)
+        with self._kv.snapshot() as snapshot:
+            low, high = prefix + touched.first.encode(), prefix + touched.last.encode() + b"\x00"
+            for key, value in snapshot.scan(low, high):
+                if room <= 0:
+                    touched.first = decode_position(key[-POSITION_BYTES:])
+                    return 0
+                room -= 1
+                if rows.decode(value).pointer == pointer:
+                    batch.put(key, rows.rolled_back(value))
+        touched.first = None
+        return room
+
+    def prune(self, batch: Batch, now_ms: int) -> None:
+        """Forget finished transactions that nobody can ask about in earnest any more."""
+        oldest_open = min((each.pointer for each in self.in_progress), default=self._last + 1)
+        with self._kv.snapshot() as snapshot:
+            for key, raw in snapshot.scan(keys.FINISHED, keys.above(keys.FINISHED)):
+                found = transaction.decode(raw)
+                if found.finished_ms + RECORD_KEPT_MS < now_ms and found.finished_at < oldest_open:
+                    batch.delete(key)
+        self._changed = {key: at for key, at in self._changed.items() if at >= oldest_open}
+
+    def _finish(self, found: Transaction, state: State, batch: Batch, now_ms: int) -> Transaction:
+        found.state, found.finished_ms, found.finished_at = state, now_ms, self._last
+        if state is State.COMMITTED:
+            self._note_changes(found)
+        else:
+            self._fresh.add(found.pointer)
+        self.write(found, batch)
+        return found
+
+    def _note_changes(self, found: Transaction) -> None:
+        if found.state is State.COMMITTED:
+            for change in found.changes:
+                self._changed[change] = max(found.finished_at, self._changed.get(change, 0))
+
+
+def check_timeout(seconds: float | None) -> float:
+    """Raises: Refused outside what a transaction may last."""
+    if seconds is None:
+        return TIMEOUT_SECONDS_DEFAULT
+    if not 0 < seconds <= TIMEOUT_SECONDS_MAX:
+        raise Refused(f"timeout must be more than 0 and at most {TIMEOUT_SECONDS_MAX:g} seconds", code="bad_timeout")
+    return seconds
+
+
+def check_changes(changes: list[str]) -> list[str]:
+    """Raises: Refused when there are too many or too long keys."""
+    if len(changes) > CHANGES_MAX or any(len(change) > CHANGE_CHARS_MAX for change in changes):
+        raise Refused(f"changes: at most {CHANGES_MAX} keys of {CHANGE_CHARS_MAX} characters", code="bad_changes")
+    return changes

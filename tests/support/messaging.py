@@ -1,0 +1,178 @@
+"""The messaging service for tests: its real HTTP interface over a chosen store, with a clock one can turn.
+
+async with serving() as topics:  await topics.create("t");  await topics.publish("t", "a");  await topics.poll("t")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp.test_utils import TestServer
+
+from fairlead_messaging.io import rest
+from fairlead_messaging.io.broker import Broker
+from fairlead_messaging.io.metrics import Metrics
+from fairlead_messaging.kv import MemoryKV, OrderedKV
+from fairlead_messaging.settings import MessagingSettings
+
+NOON_MS = 1_800_000_000_000
+
+
+class Clock:
+    """Milliseconds since 1970, moved by hand."""
+
+    def __init__(self, now_ms: int = NOON_MS) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def forward(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
+
+
+@dataclass
+class Answer:
+    """Status, headers and body of one response."""
+
+    status: int
+    headers: Any
+    body: Any
+
+    @property
+    def code(self) -> str:
+        return str(self.body["error"]["code"])
+
+
+@dataclass
+class Polled:
+    """A page, payloads as text."""
+
+    ids: list[str]
+    payloads: list[str]
+    next_position: str
+
+    def __bool__(self) -> bool:
+        return bool(self.ids)
+
+
+def b64(text: str | bytes) -> str:
+    return base64.b64encode(text.encode() if isinstance(text, str) else text).decode()
+
+
+@dataclass
+class Topics:
+    """A client that speaks plain HTTP, so that tests see what outsiders see."""
+
+    session: aiohttp.ClientSession
+    url: str
+    clock: Clock
+    broker: Broker
+    namespace: str = "default"
+    answers: list[Answer] = field(default_factory=list)
+
+    async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> Answer:
+        """``path`` starts with / when absolute, else it lies under the namespace."""
+        url = self.url + (path if path.startswith("/") else f"/v1/namespaces/{self.namespace}/{path}")
+        if body is not None and not isinstance(body, bytes):
+            options["json"] = body
+        elif body is not None:
+            options["data"] = body
+        async with self.session.request(method, url, **options) as response:
+            raw = await response.read()
+            is_json = response.content_type == "application/json" and raw
+            return Answer(response.status, response.headers, await response.json() if is_json else raw)
+
+    async def ok(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        answer = await self.ask(method, path, body, **options)
+        assert answer.status == 200, answer
+        return answer.body
+
+    async def create(self, name: str, **properties: Any) -> None:
+        await self.ok("PUT", f"topics/{name}", properties or None)
+
+    async def properties(self, name: str) -> dict[str, str]:
+        return dict((await self.ok("GET", f"topics/{name}"))["properties"])
+
+    async def publish(self, name: str, *payloads: str | dict[str, Any], tx: int | None = None, **more: Any) -> Any:
+        messages = [b64(each) if isinstance(each, str) else each for each in payloads]
+        return await self.ok(
+            "POST", f"topics/{name}/publish", {"transactionWritePointer": tx, "messages": messages, **more}
+        )
+
+    async def store(self, name: str, *payloads: str, tx: int) -> None:
+        await self.ok(
+            "POST",
+            f"topics/{name}/store",
+            {"transactionWritePointer": tx, "messages": [b64(each) for each in payloads]},
+        )
+
+    async def poll(self, name: str, **body: Any) -> Polled:
+        answer = await self.ask("POST", f"topics/{name}/poll", body)
+        assert answer.status == 200, answer
+        return Polled(
+            [each["id"] for each in answer.body],
+            [base64.b64decode(each["payload"]).decode() for each in answer.body],
+            answer.headers["Fairlead-Next-Position"],
+        )
+
+    async def payloads(self, name: str, **body: Any) -> list[str]:
+        return (await self.poll(name, **body)).payloads
+
+    async def committed(self, name: str) -> list[str]:
+        return await self.payloads(name, isolation="read_committed")
+
+    async def start(self, timeout: float = 30) -> tuple[int, str]:
+        """(write pointer, snapshot to poll with)."""
+        started = await self.ok("POST", "/v1/transactions", {"timeout": timeout})
+        return started["transactionWritePointer"], started["transaction"]
+
+    async def finish(self, pointer: int, how: str, body: Any = None) -> Answer:
+        return await self.ask("POST", f"/v1/transactions/{pointer}/{how}", body)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something the service does by itself; the test's own timeout is the limit."""
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+@contextlib.asynccontextmanager
+async def serving(kv: OrderedKV | None = None, clock: Clock | None = None, **keys: Any) -> AsyncIterator[Topics]:
+    """The service on a free port over ``kv`` (a fresh memory store), which the caller keeps when it gave one."""
+    clock = clock or Clock()
+    store = kv or MemoryKV()
+    broker = Broker(_Kept(store), MessagingSettings(security="insecure", **keys), clock, "test-service")
+    await broker.create_system_topics()
+    app = rest.application(broker, Metrics())
+    rest.add_health(app)
+    server = TestServer(app)
+    await server.start_server()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        try:
+            yield Topics(session, str(server.make_url("")).rstrip("/"), clock, broker)
+        finally:
+            broker.stop_waiting()
+            await server.close()
+            await broker.close()
+            if kv is None:
+                store.close()
+
+
+class _Kept:
+    """A store that outlives the service, so that a test can start another one on it."""
+
+    def __init__(self, kv: OrderedKV) -> None:
+        self._kv = kv
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kv, name)
+
+    def close(self) -> None:
+        return None
