@@ -90,8 +90,6 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     keepalive_seconds: float = 10.0
     nodes_max: int = 10_000
     """Sessions above this are refused as busy, with a time to come back."""
-    openings_max: int = 64
-    """Handshakes worked on at once; the others wait their turn in the listen queue."""
     upstream_window: int = 8
     held_max: int = 100_000
     """Objects one edge may say it holds; more is refused as malformed."""
@@ -99,7 +97,6 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         _within("keepalive_seconds", self.keepalive_seconds, 0.1, 600)
         _within("nodes_max", self.nodes_max, 1, 1_000_000)
-        _within("openings_max", self.openings_max, 1, 100_000)
         _within("upstream_window", self.upstream_window, 1, 1024)
         _within("held_max", self.held_max, 1, 10_000_000)
 

@@ -1,1 +1,1 @@
-"""Acts: everything that touches disk, net, clock or cluster."""
+"""The hub's rim: API server, WebSocket server, Lease, messaging, HTTP.  It acts; the package root decides."""

@@ -1,0 +1,227 @@
+"""Joins the hub's core with its rim: settings, loop, watches, server, writers, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from aiohttp import web
+
+from fairlead_hub import settings as hub_settings
+from fairlead_hub.hub import Hub
+from fairlead_hub.io import http, kube, operator
+from fairlead_hub.io.lease_kube import LeaseKeeper
+from fairlead_hub.io.ledger_kube import KubeLedger, Writer
+from fairlead_hub.io.metrics import HubMetrics
+from fairlead_hub.io.server import LinkServer
+from fairlead_hub.io.upstream import UpstreamDesk
+from fairlead_hub.io.verdict_desk import VerdictDesk
+from fairlead_hub.io.watches import Watches
+from fairlead_messaging.io.client import MessagingClient
+from fairlead_wire.io import logs, tls
+from fairlead_wire.io import settings as wire_settings
+
+ROOM = "hub"
+EXIT_LOST_LEASE = 1
+SWEEP_SECONDS = 1.0
+FLUSH_AT_END_SECONDS = 5.0
+_log = logs.get("hub.app")
+
+
+def run(config: Path | None) -> int:
+    """``fairlead hub run``: returns the exit code."""
+    try:
+        settings = wire_settings.load(ROOM, hub_settings.Settings, config, os.environ)
+        logs.configure(ROOM, settings.log_level)
+        access = kube.access(settings.kubeconfig)
+        files = _files(settings)
+        context = tls.server_context(files) if files is not None else None
+    except (wire_settings.SettingsError, kube.ConfigError, tls.TlsFilesError) as error:
+        print(f"fairlead hub: {error}", file=sys.stderr)
+        return wire_settings.EXIT_STATUS
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_App(settings, access, files, context).main())
+
+
+def _files(settings: hub_settings.Settings) -> tls.Files | None:
+    if settings.security == "insecure":
+        return None
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key
+    return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
+
+
+class _App:
+    """One run of the hub."""
+
+    def __init__(
+        self,
+        settings: hub_settings.Settings,
+        access: kube.Access,
+        files: tls.Files | None,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        self._settings, self._access, self._files = settings, access, files
+        self._context = context
+        self._identity = settings.identity or f"{socket.gethostname()}/{settings.listen}"
+        self._exit = 0
+        self._stop = asyncio.Event()
+        self._health = http.Health()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def main(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        client = kube.Kube(self._access)
+        work = loop.create_task(self._serve(client))
+        stop = loop.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+            self._stop.set()
+            await work
+        finally:
+            stop.cancel()
+            await client.close()
+        return self._exit
+
+    async def _serve(self, client: kube.Kube) -> None:
+        settings, loop = self._settings, asyncio.get_running_loop()
+        namespace = settings.namespace or self._access.namespace
+        keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost)
+        hub = Hub(settings, name=self._identity, fence=0, wall_offset=time.time() - loop.time())
+        runners = await self._listen_http(hub, client)
+        try:
+            if await self._unless_stopped(keeper.acquire()):
+                hub.fence = keeper.fence
+                await self._work(hub, client, keeper)
+                await keeper.release()
+        finally:
+            for runner in runners:
+                await runner.cleanup()
+
+    async def _unless_stopped(self, waiting: Coroutine[Any, Any, int]) -> bool:
+        """Wait for the Lease, but not longer than we are wanted."""
+        task = asyncio.create_task(waiting)
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not task.done():
+            task.cancel()
+            return False
+        task.result()
+        return True
+
+    async def _listen_http(self, hub: Hub, client: kube.Kube) -> list[web.AppRunner]:
+        settings, clock = self._settings, asyncio.get_running_loop().time
+        metrics = HubMetrics(hub, client, clock)
+        app = web.Application()
+        http.account_routes(app, hub, clock)
+        self._health.add_to(app, metrics.text)
+        runner, port = await http.listen(app, *hub_settings.address("http_listen", settings.http_listen))
+        _log.info("http_listening", port=port)
+        runners = [runner]
+        if settings.health_listen is not None and settings.health_listen != settings.http_listen:
+            health = web.Application()
+            self._health.add_to(health, metrics.text)
+            runner, _ = await http.listen(health, *hub_settings.address("health_listen", settings.health_listen))
+            runners.append(runner)
+        return runners
+
+    async def _work(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> None:
+        settings, loop = self._settings, asyncio.get_running_loop()
+        messaging = self._messaging()
+        desk = UpstreamDesk(hub, messaging, window=settings.link.upstream_window)
+
+        def stale(fence: int) -> None:
+            task = loop.create_task(self._raise_fence(hub, keeper, fence))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+        server = LinkServer(hub, desk, context=self._context, on_stale=stale)
+        desk.wake = server.poke
+        verdicts = VerdictDesk(hub)
+        writer = Writer(
+            hub.book,
+            KubeLedger(client),
+            hub.counts,
+            flush_seconds=settings.record.flush_seconds,
+            in_flight=settings.record.writes_in_flight,
+            fence=lambda: hub.fence,
+            may_write=lambda: keeper.valid,
+            on_fenced=lambda: self._lost("a newer hub has written a record"),
+        )
+        watches = Watches(client, hub, clock=loop.time, poke=server.poke)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(keeper.keep(), name="lease"),
+                group.create_task(watches.run(), name="watches"),
+                group.create_task(writer.run(), name="writer"),
+                group.create_task(operator.run(self._access, verdicts), name="operator"),
+                group.create_task(self._tend(hub, desk, server, verdicts), name="tend"),
+            ]
+            if self._files is not None and self._context is not None:
+                tasks.append(group.create_task(tls.keep_loaded(self._context, self._files), name="tls"))
+            port = await server.start(*hub_settings.address("listen", settings.listen))
+            _log.info("link_listening", port=port, security=settings.security, fence=hub.fence)
+            self._health.not_ready = ""
+            await self._stop.wait()
+            self._health.not_ready = "stopping"
+            await server.drain()
+            for task in tasks:
+                task.cancel()
+        if self._exit == 0 and keeper.valid:
+            hub.report(loop.time())
+            try:
+                async with asyncio.timeout(FLUSH_AT_END_SECONDS):
+                    await writer.flush()
+            except TimeoutError:
+                _log.warning("records_unwritten", count=len(hub.book))
+        if messaging is not None:
+            await messaging.close()
+        _log.info("stopped", exit=self._exit)
+
+    def _messaging(self) -> MessagingClient | None:
+        if self._settings.messaging_url is None:
+            return None
+        context = None
+        if self._files is not None and self._settings.messaging_url.startswith("https://"):
+            context = tls.client_context(self._files)
+        return MessagingClient(self._settings.messaging_url, ssl_context=context)
+
+    async def _tend(self, hub: Hub, desk: UpstreamDesk, server: LinkServer, verdicts: VerdictDesk) -> None:
+        """The slow heartbeat: who lags, what EdgeNodes say, which topics are missing, and the SyncController's pass."""
+        loop = asyncio.get_running_loop()
+        reconciled = loop.time()
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            now = loop.time()
+            hub.records.wall_offset = time.time() - now
+            hub.sweep(now)
+            hub.report(now)
+            verdicts.refresh()
+            await desk.ensure_topics()
+            if now - reconciled >= self._settings.reconcile.interval_seconds:
+                reconciled = now
+                hub.reconcile(now)
+                server.poke()
+
+    async def _raise_fence(self, hub: Hub, keeper: LeaseKeeper, seen: int) -> None:
+        if seen >= hub.fence and keeper.valid:
+            try:
+                hub.fence = await keeper.raise_to(seen + 1)
+            except (kube.Refused, kube.Unavailable) as error:
+                _log.warning("fence_not_raised", reason=str(error))
+
+    def _lost(self, reason: str) -> None:
+        _log.error("lease_lost", reason=reason)
+        self._exit = EXIT_LOST_LEASE
+        self._stop.set()

@@ -1,0 +1,56 @@
+"""What the hub counts, as plain numbers; ``io.metrics`` gives them names and types.  No label grows with users' input."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+"""Upper bounds in seconds."""
+CODES_MAX = 64
+"""Distinct reasons kept apart; an edge cannot grow this table by inventing codes."""
+
+
+class Counts:
+    """Totals since the start."""
+
+    def __init__(self) -> None:
+        self.acks = 0
+        self.removed = 0
+        self.same_content = 0
+        self.handshakes = 0
+        self.divergent_buckets = 0
+        self.records_collected = 0
+        self.frames_sent = 0
+        self.bytes_sent = 0
+        self.frames_received = 0
+        self.bytes_received = 0
+        self.record_writes: dict[str, int] = defaultdict(int)
+        self.record_write_seconds = 0.0
+        self.retries: dict[str, int] = defaultdict(int)
+        self.parkings: dict[str, int] = defaultdict(int)
+        self.refused: dict[str, int] = {}
+        self.upstream_messages = 0
+        self.upstream_duplicates = 0
+        self.upstream_refused: dict[str, int] = defaultdict(int)
+        self.upstream_deferred: dict[str, int] = defaultdict(int)
+        self.malformed = 0
+        self.unusable: dict[str, int] = defaultdict(int)
+        self.watch_restarts: dict[str, int] = defaultdict(int)
+        self.latency = [0] * (len(LATENCY_BUCKETS) + 1)
+        self.latency_seconds = 0.0
+
+    def acked(self, seconds: float) -> None:
+        self.acks += 1
+        self.latency_seconds += seconds
+        index = next((i for i, bound in enumerate(LATENCY_BUCKETS) if seconds <= bound), len(LATENCY_BUCKETS))
+        self.latency[index] += 1
+
+    def retried(self, code: str) -> None:
+        _count(self.retries, code)
+
+    def parked(self, code: str) -> None:
+        _count(self.parkings, code)
+
+
+def _count(table: dict[str, int], code: str) -> None:
+    table[code if code in table or len(table) < CODES_MAX else "other"] += 1

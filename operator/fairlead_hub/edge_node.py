@@ -1,0 +1,90 @@
+"""EdgeNode: one edge's account in the API, named as its Node.  Written on transitions, else every few minutes at most.
+
+``grantedTopics`` is kept here, because a topic once named by the node's EdgeRoutes stays granted over a hub restart:
+messages routed before a change must not be refused after it (contract section 8).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairlead_hub.objectsync import API_VERSION, condition
+from fairlead_wire import message
+
+PRIORITIES_MAX = 64
+"""Priorities listed for one node; the contract knows 0 to 9."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one node now."""
+
+    connected: bool
+    hub: str
+    store_epoch: int
+    agent: str
+    last_contact: str
+    wanted: int
+    held: int
+    parked: int
+    granted_topics: frozenset[str]
+    edge: message.EdgeStatus | None
+    reason: str = ""
+
+
+def head(node: str, node_uid: str) -> dict[str, Any]:
+    """Owned by the Node, so that the garbage collector takes it along even when no hub runs."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid}
+    metadata: dict[str, Any] = {"name": node}
+    if node_uid:
+        metadata["ownerReferences"] = [owner]
+    return {"apiVersion": API_VERSION, "kind": "EdgeNode", "metadata": metadata}
+
+
+def status(account: Account, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
+    """The status subresource."""
+    edge = account.edge
+    converged = account.connected and account.held >= account.wanted and not account.parked
+    reason = account.reason or ("Connected" if account.connected else "Away")
+    return {
+        "connected": account.connected,
+        "lastContactTime": account.last_contact or None,
+        "hub": account.hub,
+        # Text: 53-bit integers survive JSON, but not every reader of a table of them.
+        "storeEpoch": str(account.store_epoch) if account.store_epoch else "",
+        "agentVersion": account.agent,
+        "objectsWanted": account.wanted,
+        "objectsHeld": account.held,
+        "objectsParked": account.parked,
+        "queues": _queues(edge),
+        "queuedMessages": sum(queue.length for queue in edge.queues) if edge else 0,
+        "deadLetters": edge.dead_letters if edge else 0,
+        "storeBytes": edge.store_bytes if edge else 0,
+        "grantedTopics": sorted(account.granted_topics),
+        "fence": fence,
+        "conditions": [
+            condition("Connected", account.connected, reason, "", before, generation, now),
+            condition("Synced", converged, "AllHeld" if converged else reason, "", before, generation, now),
+        ],
+    }
+
+
+def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
+    """Nothing but times and queue lengths differ: no transition, so it can wait."""
+    keys = ("connected", "storeEpoch", "agentVersion", "objectsWanted", "objectsHeld", "objectsParked", "grantedTopics")
+    return all(status.get(key) == observed.get(key) for key in keys)
+
+
+def _queues(edge: message.EdgeStatus | None) -> list[dict[str, Any]]:
+    if edge is None:
+        return []
+    by_priority: dict[int, dict[str, Any]] = {}
+    for queue in edge.queues:
+        row = by_priority.setdefault(
+            queue.priority, {"priority": queue.priority, "length": 0, "bytes": 0, "oldestAgeSeconds": 0}
+        )
+        row["length"] += queue.length
+        row["bytes"] += queue.bytes
+        row["oldestAgeSeconds"] = max(row["oldestAgeSeconds"], int(queue.oldest_age_seconds))
+    return [by_priority[priority] for priority in sorted(by_priority)][:PRIORITIES_MAX]

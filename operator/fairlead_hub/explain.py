@@ -1,0 +1,105 @@
+"""For people and the command line: where every node stands, and why an object is at a node or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_hub.content import LiveObject
+from fairlead_hub.hub import Hub
+
+LIST_MAX = 100
+"""Pending and parked keys listed for one node."""
+
+
+def nodes(hub: Hub, now: float) -> list[dict[str, Any]]:
+    """One row for each edge Node."""
+    return [_row(hub, name, now) for name in sorted(hub.placement.nodes)]
+
+
+def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
+    """A node in detail; None when there is none of that name."""
+    if name not in hub.placement.nodes:
+        return None
+    row = _row(hub, name, now)
+    session = hub.sessions.get(name)
+    row["grantedTopics"] = sorted(hub.granted_to(name))
+    if session is not None:
+        row["pendingObjects"] = [
+            {"key": key, "seconds": round(now - since, 3), "step": session.where(key, now)}
+            for key, since in list(session.pending_since.items())[:LIST_MAX]
+        ]
+        row["parkedObjects"] = [
+            {
+                "key": parked.key,
+                "code": parked.code,
+                "reason": parked.reason,
+                "retries": parked.retries,
+                "nextRetrySeconds": round(parked.next_retry_at - now, 1),
+            }
+            for parked in list(session.parked.values())[:LIST_MAX]
+        ]
+        row["keptObjects"] = [{"key": key, "reason": why} for key, why in list(session.frozen.items())[:LIST_MAX]]
+    return row
+
+
+def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
+    session = hub.sessions.get(name)
+    account = hub.account(name)
+    oldest = next(iter(session.pending_since.values()), None) if session is not None else None
+    return {
+        "node": name,
+        "connected": account.connected,
+        "lastContact": account.last_contact,
+        "agent": account.agent,
+        "wanted": len(hub.wanted(name)),
+        "held": account.held,
+        "pending": len(session.pending_since) if session is not None else 0,
+        "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
+        "inFlight": session.in_flight if session is not None else 0,
+        "parked": account.parked,
+        "waitingFor": hub.waiting_for(name),
+    }
+
+
+def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, now: float) -> dict[str, Any]:
+    """The steps of one object on its way to one node, in order; ``answer`` is the sentence for people."""
+    key = _key(hub, type, namespace, object_name)
+    live = hub.catalog.get(key) if key is not None else None
+    session = hub.sessions.get(name)
+    held = session.held.get(key) if session is not None and key is not None else None
+    code, answer = _verdict(hub, name, type, key, live, now)
+    found: dict[str, Any] = {"node": name, "key": key or f"{type}/{namespace}/{object_name}", "code": code, "answer": answer}
+    if live is not None:
+        found["wanted"] = {"uid": live.uid, "resourceVersion": live.version, "digest": live.digest}
+    if held is not None:
+        found["held"] = {"uid": held.uid, "resourceVersion": held.version, "digest": held.digest}
+    return found
+
+
+def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject | None, now: float) -> tuple[str, str]:
+    if node not in hub.placement.nodes:
+        return "no_node", f"there is no edge Node {node}"
+    waiting = hub.waiting_for(node)
+    if key is None:
+        return "not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched"
+    session = hub.sessions.get(node)
+    wanted = live is not None and hub.wish(node, key) is not None
+    if session is None:
+        last = hub.account(node).last_contact or "never"
+        would = "it should hold this" if wanted else "it should not hold this"
+        return "away", f"the node is away (last contact: {last}); {would}"
+    if live is None and key not in session.held:
+        return "no_object", waiting or "there is no such object in the cluster, and the node holds none"
+    if not wanted and key not in session.held:
+        return "not_selected", "no SyncRule selects this object for this node"
+    step = session.where(key, now)
+    return step.split(",")[0].split(":")[0].split(" ")[0], step
+
+
+def _key(hub: Hub, type: str, namespace: str, name: str) -> str | None:
+    """Kind, plural, or plural.group, in any case."""
+    asked = type.lower()
+    for known, kind in hub.records.kinds.items():
+        if asked in (known, kind.plural, kind.kind.lower(), f"{kind.kind.lower()}.{kind.group}"):
+            return f"{known}/{namespace if kind.namespaced else ''}/{name}"
+    return None

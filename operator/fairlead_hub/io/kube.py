@@ -1,0 +1,220 @@
+"""A lean client of the API server: one aiohttp session, raw bytes in and out, bounded retries.
+
+Configuration (kubeconfig, in-cluster, tokens, exec plugins) is the ``kubernetes`` package's business; requests are
+ours, because a typed client costs six times as much CPU for each status write and thirty times for each event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from fairlead_wire.errors import FairleadError, Permanent, Temporary
+
+REQUEST_SECONDS = 30.0
+ATTEMPTS = 5
+BACKOFF_SECONDS = 0.2
+RETRY_AFTER_SECONDS_MAX = 10.0
+BUSY = frozenset({429, 500, 502, 503, 504})
+LINE_BYTES_MAX = 16 * 1024 * 1024
+"""Longest watch line taken; an object is at most 1.5 MiB in etcd, JSON may double it."""
+ERROR_CHARS_MAX = 500
+
+MERGE_PATCH = "application/merge-patch+json"
+
+
+class ConfigError(FairleadError):
+    """No usable way to the API server was configured; the text says which file or variable."""
+
+
+class Refused(Permanent):
+    """The API server said no: ``status`` is the HTTP status, the text its message."""
+
+    def __init__(self, status: int, message: str, reason: str = "") -> None:
+        super().__init__(message, code=reason or f"http_{status}")
+        self.status = status
+
+
+class Unavailable(Temporary):
+    """The API server is away or busy."""
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+
+
+class Access:
+    """Where the API server is and how to show who we are."""
+
+    def __init__(
+        self,
+        server: str,
+        headers: Callable[[], Mapping[str, str]],
+        *,
+        namespace: str = "default",
+        ca: str | None = None,
+        cert: str | None = None,
+        key: str | None = None,
+        verify: bool = True,
+    ) -> None:
+        self.server = server.rstrip("/")
+        self.headers = headers
+        self.namespace = namespace
+        self.ca, self.cert, self.key, self.verify = ca, cert, key, verify
+
+    def tls(self) -> ssl.SSLContext | None:
+        if not self.server.startswith("https://"):
+            return None
+        context = ssl.create_default_context(cafile=self.ca)
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.cert:
+            context.load_cert_chain(self.cert, self.key)
+        return context
+
+
+def access(kubeconfig: str | None) -> Access:
+    """From a kubeconfig file, or in-cluster when there is none.  Raises ``ConfigError``."""
+    from kubernetes import client, config
+
+    settings = client.Configuration()
+    namespace = "default"
+    try:
+        if kubeconfig is not None:
+            config.load_kube_config(config_file=kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
+        else:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+            namespace = _in_cluster_namespace() or namespace
+    except (config.ConfigException, OSError) as error:
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration"
+        raise ConfigError(f"{where}: {error}") from None
+
+    def headers() -> Mapping[str, str]:
+        # Asked for each request, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
+        token = settings.get_api_key_with_prefix("authorization")
+        if token:
+            return {"Authorization": token}
+        basic = settings.get_basic_auth_token() if settings.username else None
+        return {"Authorization": basic} if basic else {}
+
+    return Access(
+        settings.host,
+        headers,
+        namespace=namespace,
+        ca=settings.ssl_ca_cert,
+        cert=settings.cert_file,
+        key=settings.key_file,
+        verify=settings.verify_ssl,
+    )
+
+
+def _in_cluster_namespace() -> str:
+    try:
+        with open("/var/run/secrets/kubernetes.io/serviceaccount/namespace", encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+class Kube:
+    """``request`` for single answers, ``lines`` for a watch.  Close it at the end."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        connector = aiohttp.TCPConnector(limit=128, keepalive_timeout=60, ssl=access.tls() or True)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=True)
+        self.requests: dict[str, int] = {}
+        """By method, for metrics."""
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def get(self, path: str, **params: str) -> bytes:
+        return await self.request("GET", path, params=params)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        params: Mapping[str, str] | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> bytes:
+        """Raises ``Refused`` on an answer that repeating will not change, ``Unavailable`` after the last attempt."""
+        data = None if body is None else msgspec.json.encode(body)
+        for attempt in range(attempts):
+            try:
+                return await self._once(method, path, data, content_type, params)
+            except Unavailable as error:
+                if attempt + 1 == attempts:
+                    raise
+                wait = error.retry_after_seconds
+                await asyncio.sleep(min(BACKOFF_SECONDS * 2**attempt if wait is None else wait, RETRY_AFTER_SECONDS_MAX))
+        raise AssertionError("attempts must be at least 1")
+
+    async def _once(
+        self, method: str, path: str, data: bytes | None, content_type: str, params: Mapping[str, str] | None
+    ) -> bytes:
+        self.requests[method] = self.requests.get(method, 0) + 1
+        headers = {**self.access.headers(), "Accept": "application/json"}
+        if data is not None:
+            headers["Content-Type"] = content_type
+        url = f"{self.access.server}/{path}"
+        try:
+            async with (
+                asyncio.timeout(REQUEST_SECONDS),
+                self._session.request(method, url, data=data, headers=headers, params=params) as answer,
+            ):
+                content = await answer.read()
+                if answer.status >= 400:
+                    raise _failure(answer.status, answer.headers, content)
+                return content
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Unavailable(f"API server: {_text(error)}") from None
+
+    async def lines(self, path: str, params: Mapping[str, str], silence_seconds: float) -> AsyncIterator[bytes]:
+        """The lines of a watch, until the server ends it.  Raises ``Unavailable`` when it breaks or says nothing."""
+        self.requests["WATCH"] = self.requests.get("WATCH", 0) + 1
+        headers = {**self.access.headers(), "Accept": "application/json"}
+        url = f"{self.access.server}/{path}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_seconds)
+        try:
+            async with self._session.get(url, headers=headers, params=params, timeout=timeout) as answer:
+                if answer.status >= 400:
+                    raise _failure(answer.status, answer.headers, await answer.read())
+                rest = b""
+                async for chunk in answer.content.iter_any():
+                    *lines, rest = (rest + chunk if rest else chunk).split(b"\n")
+                    for line in lines:
+                        if line:
+                            yield line
+                    if len(rest) > LINE_BYTES_MAX:
+                        raise Unavailable(f"a watch line is longer than {LINE_BYTES_MAX} bytes")
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Unavailable(f"watch of {path}: {_text(error)}") from None
+
+
+def _failure(status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
+    try:
+        found = msgspec.json.decode(content, type=_Status)
+    except msgspec.DecodeError:
+        found = _Status(message=content[:ERROR_CHARS_MAX].decode(errors="replace"))
+    message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX]}"
+    if status in BUSY:
+        after = headers.get("Retry-After", "")
+        return Unavailable(message, retry_after_seconds=float(after) if after.isdigit() else None)
+    return Refused(status, message, found.reason)
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__

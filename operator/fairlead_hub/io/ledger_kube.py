@@ -1,0 +1,192 @@
+"""The ledger in the API server: create, then the status subresource; one status patch for every later write.
+
+Writes carry the version they were decided on, so a conflict is noticed; a status written by a newer hub (a higher
+``fence``) is never overwritten.  Nothing is read before a write: the watch has told us what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fairlead_hub import ledger
+from fairlead_hub.counts import Counts
+from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
+from fairlead_hub.ledger import Answer, Document, Name, Observed, Removal
+from fairlead_wire.io import logs
+
+GROUP_ROOT = "apis/fairlead.dev/v1alpha1"
+AWAY_SECONDS = 1.0
+_log = logs.get("hub.ledger")
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str = ""
+    generation: int = 1
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Answer(msgspec.Struct):
+    metadata: _Metadata
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+class KubeLedger:
+    """See the module; obeys the same suite as ``MemoryLedger``."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
+    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
+        if observed is not None and _fence(observed) > fence:
+            return Answer.FENCED, observed
+        try:
+            if observed is None:
+                if document.head is None:
+                    return Answer.GONE, None
+                observed = _observed(await self._kube.request("POST", _collection(document.name), document.head))
+            body = {"metadata": {"resourceVersion": observed.version}, "status": document.render(observed)}
+            answer = await self._kube.request(
+                "PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH
+            )
+            return Answer.WRITTEN, _observed(answer)
+        except Refused as error:
+            if error.status == 409:
+                return await self._conflict(document.name, fence)
+            if error.status == 404 and observed is not None:
+                return Answer.GONE, None
+            _log.warning("record_refused", name="/".join(document.name), reason=str(error))
+            return Answer.FORBIDDEN, None
+        except Unavailable as error:
+            _log.warning("record_delayed", name="/".join(document.name), reason=str(error))
+            return Answer.RETRY, None
+
+    async def _conflict(self, name: Name, fence: int) -> tuple[Answer, Observed | None]:
+        """Somebody wrote since, or it exists although our watch has not told yet: look, and decide anew."""
+        try:
+            there = _observed(await self._kube.get(_path(name)))
+        except Refused:
+            return Answer.GONE, None
+        return (Answer.FENCED if _fence(there) > fence else Answer.CONFLICT), there
+
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
+        if observed is not None and _fence(observed) > fence:
+            return Answer.FENCED
+        try:
+            await self._kube.request("DELETE", _path(removal.name))
+        except Refused as error:
+            if error.status == 404:
+                return Answer.GONE
+            _log.warning("record_refused", name="/".join(removal.name), reason=str(error))
+            return Answer.FORBIDDEN
+        except Unavailable:
+            return Answer.RETRY
+        return Answer.WRITTEN
+
+
+class Writer:
+    """Writes the book behind: every ``flush_seconds`` what is dirty, ``in_flight`` at a time."""
+
+    def __init__(
+        self,
+        book: ledger.Book,
+        target: ledger.Ledger,
+        counts: Counts,
+        *,
+        flush_seconds: float,
+        in_flight: int,
+        fence: Callable[[], int],
+        may_write: Callable[[], bool],
+        on_fenced: Callable[[], None],
+    ) -> None:
+        self._book, self._target, self._counts = book, target, counts
+        self._flush_seconds, self._in_flight = flush_seconds, in_flight
+        self._fence, self._may_write, self._on_fenced = fence, may_write, on_fenced
+        self._away = False
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(AWAY_SECONDS if self._away else self._flush_seconds)
+            if self._may_write():
+                await self.flush()
+
+    async def flush(self) -> None:
+        """Everything that is dirty now; what becomes dirty meanwhile waits for the next time."""
+        self._away = False
+        queue = list(self._book.take(len(self._book)))
+        if not queue:
+            return
+        queue.reverse()
+
+        async def work() -> None:
+            while queue:
+                wanted = queue.pop()
+                if self._away:
+                    self._book.failed(wanted, again=True)
+                else:
+                    await self._write(wanted)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._in_flight, len(queue))):
+                group.create_task(work())
+
+    async def _write(self, wanted: ledger.Wanted) -> None:
+        observed = self._book.observed.get(wanted.name)
+        after: Observed | None = None
+        if isinstance(wanted, Removal):
+            answer = await self._target.remove(wanted, observed, self._fence())
+        else:
+            answer, after = await self._target.put(wanted, observed, self._fence())
+        self._counts.record_writes[answer.value] += 1
+        match answer:
+            case Answer.WRITTEN:
+                self._book.wrote(wanted, after)
+            case Answer.GONE:
+                self._book.wrote(wanted, None)
+                if isinstance(wanted, Document) and wanted.head is not None:
+                    self._book.want(wanted)  # deleted by hand between our watch and our write: written anew
+            case Answer.CONFLICT:
+                self._book.wrote(wanted, after)
+                if self._book.pending(wanted.name) is None:
+                    self._book.want(wanted)
+            case Answer.FORBIDDEN:
+                self._book.failed(wanted, again=False)
+            case Answer.RETRY:
+                self._away = True
+                self._book.failed(wanted, again=True)
+            case Answer.FENCED:
+                self._book.failed(wanted, again=False)
+                self._on_fenced()
+
+
+def _fence(observed: Observed) -> int:
+    fence = observed.status.get("fence", 0)
+    return fence if isinstance(fence, int) else 0
+
+
+def _collection(name: Name) -> str:
+    collection, namespace, _ = name
+    return f"{GROUP_ROOT}/namespaces/{namespace}/{collection}" if namespace else f"{GROUP_ROOT}/{collection}"
+
+
+def _path(name: Name) -> str:
+    return f"{_collection(name)}/{name[2]}"
+
+
+def _observed(raw: bytes) -> Observed:
+    found = _answer.decode(raw)
+    return Observed(
+        version=found.metadata.resource_version,
+        generation=found.metadata.generation,
+        status=found.status,
+        head={"metadata": {"name": found.metadata.name, "namespace": found.metadata.namespace}, "spec": found.spec},
+    )

@@ -1,0 +1,98 @@
+"""The hub's numbers for Prometheus.  No label grows with nodes, objects or users' text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from fairlead_hub.counts import LATENCY_BUCKETS
+from fairlead_hub.hub import Hub
+from fairlead_hub.io.kube import Kube
+
+
+class HubMetrics(Collector):
+    """Reads the hub when asked; counting costs nothing but an addition."""
+
+    def __init__(self, hub: Hub, kube: Kube, clock: Callable[[], float]) -> None:
+        self._hub, self._kube, self._clock = hub, kube, clock
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._gauges()
+        yield from self._counters()
+        yield self._latency()
+
+    def _gauges(self) -> Iterator[Metric]:
+        hub, now = self._hub, self._clock()
+        sessions = list(hub.sessions.values())
+        oldest = min((next(iter(s.pending_since.values())) for s in sessions if s.pending_since), default=now)
+        for name, text, value in (
+            ("nodes", "Edge nodes known.", len(hub.placement.nodes)),
+            ("nodes_connected", "Edge nodes with a session.", len(sessions)),
+            ("nodes_waiting", "Sessions whose comparison is not over.", sum(not s.live for s in sessions)),
+            ("objects_watched", "Objects in the catalog.", len(hub.catalog)),
+            ("queue_depth", "Keys waiting in all nodes' queues.", sum(s.queued for s in sessions)),
+            ("in_flight", "Messages sent and not yet answered.", sum(s.in_flight for s in sessions)),
+            ("pending_objects", "Objects on their way to a connected node.", sum(len(s.pending_since) for s in sessions)),
+            ("pending_oldest_seconds", "Age of the oldest object on its way.", max(0.0, now - oldest)),
+            ("parked_objects", "Objects given up for now.", sum(len(s.parked) for s in sessions)),
+            ("kept_objects", "Objects not deleted because a cache is not certain.", sum(len(s.frozen) for s in sessions)),
+            ("records_dirty", "Records that wait to be written.", len(hub.book)),
+            ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.frozen)),
+            ("fence", "Fencing number.", hub.fence),
+        ):
+            yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
+
+    def _counters(self) -> Iterator[Metric]:
+        counts = self._hub.counts
+        for name, text, value in (
+            ("acks", "Objects acknowledged as durable.", counts.acks),
+            ("removals", "Deletes acknowledged.", counts.removed),
+            ("same_content", "Changes that left the delivered content the same.", counts.same_content),
+            ("handshakes", "Sessions opened.", counts.handshakes),
+            ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),
+            ("records_collected", "Records of vanished nodes removed.", counts.records_collected),
+            ("frames_sent", "Frames to nodes.", counts.frames_sent),
+            ("sent_bytes", "Bytes to nodes.", counts.bytes_sent),
+            ("frames_received", "Frames from nodes.", counts.frames_received),
+            ("received_bytes", "Bytes from nodes.", counts.bytes_received),
+            ("malformed", "Frames that broke the protocol.", counts.malformed),
+            ("upstream_messages", "Messages stored in topics.", counts.upstream_messages),
+            ("upstream_duplicates", "Messages that were stored before.", counts.upstream_duplicates),
+        ):
+            yield CounterMetricFamily(f"fairlead_hub_{name}", text, value=value)
+        for name, text, label, table in (
+            ("retries", "Sends that failed and were repeated.", "reason", counts.retries),
+            ("parkings", "Objects given up for now.", "reason", counts.parkings),
+            ("refused_sessions", "Sessions refused or ended.", "code", counts.refused),
+            ("record_writes", "Writes of records.", "outcome", counts.record_writes),
+            ("api_requests", "Requests to the API server.", "method", self._kube.requests),
+            ("upstream_refused", "Messages never to be stored.", "code", counts.upstream_refused),
+            ("upstream_deferred", "Batches to be sent again.", "code", counts.upstream_deferred),
+            ("watch_restarts", "Watches that were taken up again.", "reason", counts.watch_restarts),
+            ("unusable_objects", "Objects that cannot be delivered.", "code", counts.unusable),
+        ):
+            family = CounterMetricFamily(f"fairlead_hub_{name}", text, labels=[label])
+            for labelled, count in sorted(table.items()):
+                family.add_metric([labelled], count)
+            yield family
+
+    def _latency(self) -> Metric:
+        counts = self._hub.counts
+        total, buckets = 0, []
+        for bound, count in zip((*map(str, LATENCY_BUCKETS), "+Inf"), counts.latency, strict=True):
+            total += count
+            buckets.append((bound, total))
+        return HistogramMetricFamily(
+            "fairlead_hub_delivery_seconds",
+            "From the change seen to the ack.",
+            buckets=buckets,
+            sum_value=counts.latency_seconds,
+        )

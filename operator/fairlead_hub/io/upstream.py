@@ -1,0 +1,156 @@
+"""Upstream batches into messaging, and the answer back to the edge: an ack only after messaging said 200.
+
+Batches of one stream are published one after the other, streams beside each other.  Messaging down, busy, or not
+configured: a temporary nack with the time to come back; nothing is kept here and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from fairlead_hub import upstream
+from fairlead_hub.hub import Hub
+from fairlead_hub.node_session import NodeSession
+from fairlead_messaging.io.client import Producer, Published
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
+from fairlead_wire.io import logs
+
+NOT_NOW_SECONDS = 5.0
+STARTING_SECONDS = 1.0
+_log = logs.get("hub.upstream")
+
+
+class Messaging(Protocol):
+    """What is used of ``MessagingClient``."""
+
+    async def create_topic(self, namespace: str, name: str) -> bool: ...
+
+    async def publish(
+        self, namespace: str, name: str, payloads: list[bytes], *, producer: Producer | None = None
+    ) -> Published: ...
+
+
+Batch = tuple[message.Upstream, bytes]
+
+
+def _nobody() -> None:
+    """Until the server is there to be woken."""
+
+
+class UpstreamDesk:
+    """One chain of batches for each session and stream, alive only while it has work."""
+
+    def __init__(self, hub: Hub, messaging: Messaging | None, *, window: int) -> None:
+        self._hub, self._messaging, self._window = hub, messaging, window
+        self._chains: dict[tuple[NodeSession, str], deque[Batch]] = {}
+        self._tasks: dict[tuple[NodeSession, str], asyncio.Task[None]] = {}
+        self._ready: set[str] = set()
+        """Topics known to exist."""
+        self.wake: Callable[[], None] = _nobody
+
+    def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
+        """Raises ``Malformed`` when the edge sends more at once than its window allows."""
+        key = (session, header.stream)
+        chain = self._chains.get(key)
+        if chain is None:
+            chain = self._chains[key] = deque()
+        if len(chain) > self._window:
+            raise Malformed(f"more than {self._window} upstream batches at once")
+        chain.append((header, content))
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.get_running_loop().create_task(self._work(key, chain))
+
+    def forget(self, session: NodeSession) -> None:
+        """The session ended: what was not answered, the edge sends again."""
+        for key in [key for key in self._chains if key[0] is session]:
+            self._chains.pop(key).clear()
+
+    async def _work(self, key: tuple[NodeSession, str], chain: deque[Batch]) -> None:
+        session = key[0]
+        try:
+            while chain:
+                header, content = chain[0]
+                try:
+                    answer = await self._answer(session, header, content)
+                except RemoteError as error:
+                    self._hub.counts.malformed += 1
+                    refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
+                    session.refuse(refusal)
+                    answer = None
+                if chain:
+                    chain.popleft()
+                if answer is not None:
+                    session.say(answer)
+                self._hub.woken.add(session)
+                self.wake()
+        finally:
+            self._tasks.pop(key, None)
+            if not chain and self._chains.get(key) is chain:
+                del self._chains[key]
+
+    async def _answer(self, session: NodeSession, header: message.Upstream, content: bytes) -> message.Ack | message.Nack:
+        if self._messaging is None:
+            return self._not_now(header, "no_messaging", "this hub has no messaging service", NOT_NOW_SECONDS)
+        waiting = self._hub.grants_known()
+        if waiting:
+            return self._not_now(header, "starting", waiting, STARTING_SECONDS)
+        plan = upstream.plan(session.node, header, content, self._hub.granted_to(session.node))
+        refused = list(plan.refused)
+        try:
+            for parcel in plan.parcels:
+                refused.extend(await self._publish(parcel))
+        except Temporary as error:
+            return self._not_now(header, "messaging_unavailable", str(error), error.retry_after_seconds or STARTING_SECONDS)
+        counts = self._hub.counts
+        counts.upstream_messages += plan.count - len(refused)
+        for item in refused:
+            counts.upstream_refused[item.code] += 1
+        return message.Ack(parent_id=header.id, refused=sorted(refused, key=lambda item: item.index))
+
+    def _not_now(self, header: message.Upstream, code: str, reason: str, seconds: float) -> message.Nack:
+        self._hub.counts.upstream_deferred[code] += 1
+        return message.Nack(parent_id=header.id, code=code, reason=reason, permanent=False, retry_after=seconds)
+
+    async def _publish(self, parcel: upstream.Parcel) -> list[message.Refused]:
+        """Raises ``Temporary``.  A message that messaging will never take is found by halving, the others go."""
+        assert self._messaging is not None
+        namespace, _, name = parcel.topic.partition("/")
+        producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
+        try:
+            published = await self._messaging.publish(namespace, name, parcel.payloads, producer=producer)
+        except Permanent as error:
+            if error.code == "topic_not_found":
+                self._ready.discard(parcel.topic)
+                await self._create(parcel.topic)
+                raise Temporary(f"topic {parcel.topic} was missing, it is there now", retry_after_seconds=0.1) from None
+            if len(parcel.payloads) == 1:
+                return [message.Refused(index=parcel.indexes[0], code=error.code, reason=str(error))]
+            return [item for half in parcel.halves() for item in await self._publish(half)]
+        self._hub.counts.upstream_duplicates += len(published.known)
+        return []
+
+    async def ensure_topics(self) -> None:
+        """Create what EdgeRoutes name; called again when they change.  Failures are tried again at the next call."""
+        if self._messaging is None:
+            return
+        for topic in self._hub.topics() - self._ready:
+            try:
+                await self._create(topic)
+            except Temporary as error:
+                _log.warning("topic_delayed", topic=topic, reason=str(error))
+                return
+
+    async def _create(self, topic: str) -> None:
+        """Raises ``Temporary``; a topic nobody can ever create is a reason to tell, not to drop messages."""
+        assert self._messaging is not None
+        namespace, _, name = topic.partition("/")
+        try:
+            await self._messaging.create_topic(namespace, name)
+        except Permanent as error:
+            _log.warning("topic_refused", topic=topic, reason=str(error))
+            raise Temporary(f"topic {topic} cannot be created: {error}", retry_after_seconds=NOT_NOW_SECONDS) from None
+        self._ready.add(topic)

@@ -1,0 +1,312 @@
+"""The watches of the hub: fixed ones for what it decides by, one for each kind a rule names.
+
+    Nodes, SyncRules, EdgeRoutes, EdgeNodes, ObjectSyncs ─┐
+    kinds named by rules (found by discovery) ────────────┴─▶ Hub
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fairlead_hub import content, ledger, rules
+from fairlead_hub.content import EDGE_ROUTES, GroupKind, Kind
+from fairlead_hub.hub import EDGE_NODES, Hub
+from fairlead_hub.io.kube import Kube, Refused, Unavailable
+from fairlead_hub.io.reflector import Reflector
+from fairlead_wire import resource
+from fairlead_wire.io import logs
+
+EDGE_LABEL = "node-role.kubernetes.io/edge"
+OURS = "apis/fairlead.dev/v1alpha1"
+DISCOVERY_RETRY_SECONDS = 5.0
+_log = logs.get("hub.watches")
+
+EDGE_ROUTES_KIND = Kind(
+    group="fairlead.dev", version="v1alpha1", kind="EdgeRoutes", plural="edgeroutes", namespaced=False
+)
+
+Clock = Callable[[], float]
+
+
+class Metadata(msgspec.Struct):
+    name: str
+    uid: str = ""
+    namespace: str = ""
+    labels: dict[str, str] | None = None
+    generation: int = 1
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Header(msgspec.Struct):
+    metadata: Metadata
+
+
+class _Own(msgspec.Struct):
+    """A document of ours, as far as the book needs it."""
+
+    metadata: Metadata
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+_header = msgspec.json.Decoder(_Header)
+_own = msgspec.json.Decoder(_Own)
+
+
+class _KindSink:
+    """A kind named by rules."""
+
+    def __init__(self, hub: Hub, kind: Kind, clock: Clock, poke: Callable[[], None]) -> None:
+        self._hub, self._kind, self._clock, self._poke = hub, kind, clock, poke
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        try:
+            live = content.build(raw, self._kind)
+        except content.Unusable as error:
+            self._hub.counts.unusable[error.code] += 1
+            _log.warning("object_unusable", kind=self._kind.kind, reason=str(error))
+            return ""
+        if self._kind == EDGE_ROUTES_KIND:
+            _observe(self._hub, "edgeroutes", raw)
+        self._hub.put_object(live, self._clock())
+        self._poke()
+        return f"{live.key}\n{live.uid}"
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        found = _header.decode(raw).metadata
+        if self._kind == EDGE_ROUTES_KIND:
+            self._hub.book.vanished(("edgeroutes", "", found.name), "")
+        key = _key(self._kind, found)
+        self._hub.remove_object(key, found.uid, self._clock())
+        self._poke()
+
+    def on_listed(self, identities: set[str]) -> None:
+        named = dict(identity.split("\n", 1) for identity in identities if identity)
+        self._hub.relist(self._kind.group_kind, named, self._clock())
+        self._hub.kind_synced(self._kind.group_kind)
+        _log.info("kind_listed", kind=self._kind.kind, objects=len(named))
+        self._poke()
+
+    def on_lost(self) -> None:
+        self._hub.kind_unsynced(self._kind.group_kind)
+
+    def on_unlistable(self, reason: str) -> None:
+        self._hub.kind_frozen(self._kind.group_kind, reason)
+        self._poke()
+
+
+class _NodeSink:
+    """core/v1 Nodes that carry the edge label."""
+
+    def __init__(self, hub: Hub, clock: Clock, poke: Callable[[], None]) -> None:
+        self._hub, self._clock, self._poke = hub, clock, poke
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        found = _header.decode(raw).metadata
+        labels = found.labels or {}
+        if EDGE_LABEL in labels:
+            self._hub.set_node(found.name, found.uid, labels, self._clock())
+        elif found.name in self._hub.node_uids:
+            self._hub.drop_node(found.name, self._clock())
+        self._poke()
+        return found.name
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        self._hub.drop_node(_header.decode(raw).metadata.name, self._clock())
+        self._poke()
+
+    def on_listed(self, identities: set[str]) -> None:
+        for name in self._hub.node_uids.keys() - identities:
+            self._hub.drop_node(name, self._clock())
+        self._hub.input_synced("nodes")
+        self._hub.reconcile(self._clock())
+        self._poke()
+
+    def on_lost(self) -> None:
+        """The next list tells; meanwhile what we know stays."""
+
+    def on_unlistable(self, reason: str) -> None:
+        _log.error("input_unlistable", collection="nodes", reason=reason)
+
+
+class _RuleSink:
+    """SyncRules."""
+
+    def __init__(self, hub: Hub, changed: Callable[[], None], poke: Callable[[], None]) -> None:
+        self._hub, self._changed, self._poke = hub, changed, poke
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        body: dict[str, Any] = msgspec.json.decode(raw)
+        name = str(body["metadata"]["name"])
+        _observe(self._hub, "syncrules", raw)
+        try:
+            rule = rules.rule(body)
+        except ValueError as error:
+            self._hub.break_rule(name, str(error))
+            _log.warning("rule_broken", rule=name, reason=str(error))
+        else:
+            if self._hub.placement.rules.get(name) != rule:
+                self._hub.set_rule(rule)
+                self._changed()
+        self._poke()
+        return name
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        name = _header.decode(raw).metadata.name
+        self._hub.book.vanished(("syncrules", "", name), "")
+        self._hub.drop_rule(name)
+        self._changed()
+        self._poke()
+
+    def on_listed(self, identities: set[str]) -> None:
+        for name in self._hub.placement.rules.keys() - identities:
+            self._hub.drop_rule(name)
+        self._changed()
+        self._hub.input_synced("syncrules")
+        self._poke()
+
+    def on_lost(self) -> None:
+        """The next list tells; meanwhile the rules we know stay."""
+
+    def on_unlistable(self, reason: str) -> None:
+        _log.error("crds_missing", collection="syncrules", reason=reason, remedy="kubectl apply -f crds")
+
+
+class _OwnSink:
+    """Documents the hub wrote: records and EdgeNodes."""
+
+    def __init__(self, hub: Hub, collection: str, clock: Clock, poke: Callable[[], None]) -> None:
+        self._hub, self._collection, self._clock, self._poke = hub, collection, clock, poke
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        found = _own.decode(raw)
+        name: ledger.Name = (self._collection, found.metadata.namespace, found.metadata.name)
+        observed = ledger.Observed(
+            version=found.metadata.resource_version,
+            generation=found.metadata.generation,
+            status=found.status,
+            head={"metadata": {"name": name[2], "namespace": name[1]}, "spec": found.spec},
+        )
+        if self._collection == EDGE_NODES:
+            self._hub.edge_node_observed(found.metadata.name, observed)
+        else:
+            self._hub.book.observe(name, str(found.spec.get("nodeName", "")), observed)
+        return f"{name[1]}/{name[2]}"
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        found = _own.decode(raw)
+        name: ledger.Name = (self._collection, found.metadata.namespace, found.metadata.name)
+        node = found.metadata.name if self._collection == EDGE_NODES else str(found.spec.get("nodeName", ""))
+        self._hub.record_vanished(name, node, self._clock())
+        self._poke()
+
+    def on_listed(self, identities: set[str]) -> None:
+        for name, observed in list(self._hub.book.observed.items()):
+            if name[0] == self._collection and f"{name[1]}/{name[2]}" not in identities:
+                node = name[2] if self._collection == EDGE_NODES else str(observed.head["spec"].get("nodeName", ""))
+                self._hub.record_vanished(name, node, self._clock())
+        self._hub.collection_synced(self._collection, self._clock())
+        self._poke()
+
+    def on_lost(self) -> None:
+        """The next list tells."""
+
+    def on_unlistable(self, reason: str) -> None:
+        _log.error("crds_missing", collection=self._collection, reason=reason, remedy="kubectl apply -f crds")
+
+
+class Watches:
+    """Starts and stops reflectors; ``poke`` is called after anything that may need work."""
+
+    def __init__(self, kube: Kube, hub: Hub, *, clock: Clock, poke: Callable[[], None]) -> None:
+        self._kube, self._hub, self._clock, self._poke = kube, hub, clock, poke
+        self._kinds: dict[GroupKind, tuple[str, asyncio.Task[None]]] = {}
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        hub = self._hub
+        hub.know_kind(EDGE_ROUTES_KIND)
+        fixed: list[tuple[str, Any]] = [
+            ("api/v1/nodes", _NodeSink(hub, self._clock, self._poke)),
+            (f"{OURS}/syncrules", _RuleSink(hub, self._changed.set, self._poke)),
+            (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self._poke)),
+            *(
+                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock, self._poke))
+                for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)
+            ),
+        ]
+        async with asyncio.TaskGroup() as group:
+            for root, sink in fixed:
+                group.create_task(self._reflector(root, sink).run(), name=f"watch {root}")
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                self._follow(group.create_task)
+
+    def _follow(self, start: Callable[..., asyncio.Task[None]]) -> None:
+        wanted = self._hub.placement.kinds()
+        for kind, (api_version, task) in list(self._kinds.items()):
+            if wanted.get(kind) != api_version:
+                task.cancel()
+                del self._kinds[kind]
+                self._hub.kind_unsynced(kind)
+                if kind not in wanted and kind != EDGE_ROUTES:
+                    self._hub.kind_dropped(kind, self._clock())
+        for kind, api_version in wanted.items():
+            if kind not in self._kinds and kind != EDGE_ROUTES:
+                task = start(self._watch_kind(kind, api_version), name=f"watch {kind[1]}")
+                self._kinds[kind] = (api_version, task)
+        self._poke()
+
+    async def _watch_kind(self, wanted: GroupKind, api_version: str) -> None:
+        while True:
+            try:
+                kind = await discover(self._kube, api_version, wanted[1])
+            except Unavailable as error:
+                _log.warning("discovery_unavailable", kind=wanted[1], reason=str(error))
+            except Refused as error:
+                self._hub.kind_frozen(wanted, str(error))
+                self._poke()
+            else:
+                self._hub.know_kind(kind)
+                await self._reflector(kind.root, _KindSink(self._hub, kind, self._clock, self._poke)).run()
+            await asyncio.sleep(DISCOVERY_RETRY_SECONDS)
+
+    def _reflector(self, root: str, sink: Any) -> Reflector:
+        def restarted(reason: str) -> None:
+            self._hub.counts.watch_restarts[reason] += 1
+
+        return Reflector(self._kube, root, sink, restarted=restarted)
+
+
+def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> None:
+    """Remember version and status of a document whose status we write."""
+    found = _own.decode(raw)
+    observed = ledger.Observed(
+        version=found.metadata.resource_version, generation=found.metadata.generation, status=found.status, head={}
+    )
+    hub.book.observe((collection, "", found.metadata.name), "", observed)
+
+
+async def discover(kube: Kube, api_version: str, kind: str) -> Kind:
+    """What the API server serves under this name.  Raises ``Refused`` (404) when it serves none."""
+    group, slash, version = api_version.rpartition("/")
+    root = f"apis/{api_version}" if slash else f"api/{api_version}"
+    listed: dict[str, Any] = msgspec.json.decode(await kube.get(root))
+    for item in listed.get("resources", ()):
+        if item.get("kind") == kind and "/" not in item["name"] and "list" in item.get("verbs", ()):
+            return Kind(group=group, version=version, kind=kind, plural=item["name"], namespaced=bool(item["namespaced"]))
+    raise Refused(404, f"the API server serves no {kind} in {api_version} that can be listed", "NotFound")
+
+
+def _key(kind: Kind, found: Metadata) -> str:
+    namespace = found.namespace if kind.namespaced else ""
+    return resource.Resource(
+        group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=found.name
+    ).key
+

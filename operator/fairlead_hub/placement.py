@@ -1,0 +1,241 @@
+"""Which node should hold which object, and whether we know enough to take anything away.
+
+    rules × node labels × catalog ──wish(node, object)──▶ Wish(priority, delivery) or None
+                                  ──nodes_for(object)───▶ who is concerned by a change
+                                  ──wanted(node)────────▶ all a node should hold (asked when it connects)
+
+No delete is ever derived from a cache that is not synced: ``doubt`` says why a node may not lose objects of a kind
+yet.  A kind that cannot be listed (403, CRD gone) is *frozen*: what is there stays.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from fairlead_hub import rules
+from fairlead_hub.catalog import Catalog
+from fairlead_hub.content import EDGE_ROUTES, POD, GroupKind, LiveObject
+from fairlead_hub.settings import Delivery
+
+INPUTS = ("nodes", "syncrules", "edgeroutes")
+"""What must be listed before anything is decided."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """A node should hold this object; how soon, and how hard to try."""
+
+    live: LiveObject
+    priority: int
+    delivery: Delivery
+
+
+class Placement:
+    """Rules, nodes and the state of the watches; reads the catalog, changes nothing in it."""
+
+    def __init__(self, catalog: Catalog, default: Delivery) -> None:
+        self.catalog = catalog
+        self._default = default
+        self.nodes: dict[str, Mapping[str, str]] = {}
+        self.rules: dict[str, rules.Rule] = {}
+        self.routes: dict[str, rules.Routes] = {}
+        self.broken: dict[str, str] = {}
+        """``syncrules/name`` or ``edgeroutes/name`` → why it could not be read."""
+        self.synced: set[GroupKind] = set()
+        self.frozen: dict[GroupKind, str] = {}
+        self.inputs_synced: set[str] = set()
+        self._entries: dict[GroupKind, list[tuple[rules.Rule, rules.Entry]]] = {}
+        self._rule_nodes: dict[str, frozenset[str]] = {}
+        self._covered: dict[tuple[str, int], tuple[int, dict[str, LiveObject]]] = {}
+
+    # ---- inputs ----------------------------------------------------------------------------------
+
+    def set_node(self, name: str, labels: Mapping[str, str]) -> bool:
+        """False when nothing changed (a heartbeat)."""
+        if self.nodes.get(name) == labels:
+            return False
+        self.nodes[name] = labels
+        for rule in self.rules.values():
+            members = self._rule_nodes[rule.name]
+            if rule.nodes.matches(labels) != (name in members):
+                self._rule_nodes[rule.name] = members ^ {name}
+        return True
+
+    def drop_node(self, name: str) -> bool:
+        if self.nodes.pop(name, None) is None:
+            return False
+        for rule_name, members in self._rule_nodes.items():
+            self._rule_nodes[rule_name] = members - {name}
+        return True
+
+    def set_rule(self, rule: rules.Rule) -> frozenset[str]:
+        """Returns the nodes it concerns, before or after."""
+        self.broken.pop(f"syncrules/{rule.name}", None)
+        before = self._rule_nodes.get(rule.name, frozenset())
+        self.rules[rule.name] = rule
+        self._rule_nodes[rule.name] = frozenset(n for n, labels in self.nodes.items() if rule.nodes.matches(labels))
+        self._index_rules()
+        return before | self._rule_nodes[rule.name]
+
+    def drop_rule(self, name: str) -> frozenset[str]:
+        self.broken.pop(f"syncrules/{name}", None)
+        if self.rules.pop(name, None) is None:
+            return frozenset()
+        self._index_rules()
+        return self._rule_nodes.pop(name)
+
+    def _index_rules(self) -> None:
+        entries: dict[GroupKind, list[tuple[rules.Rule, rules.Entry]]] = defaultdict(list)
+        # By name, so that which of two rules wins does not depend on who was created first.
+        for name in sorted(self.rules):
+            for entry in self.rules[name].entries:
+                entries[entry.group_kind].append((self.rules[name], entry))
+        self._entries = dict(entries)
+        self._covered.clear()
+
+    # ---- questions -------------------------------------------------------------------------------
+
+    def kinds(self) -> dict[GroupKind, str]:
+        """Every kind a rule names (and Pods where something is ``referenced``) → the apiVersion to watch it at."""
+        found = {kind: entries[0][1].api_version for kind, entries in self._entries.items()}
+        if any(entry.select == "referenced" for entries in self._entries.values() for _, entry in entries):
+            found.setdefault(POD, "v1")
+        return found
+
+    def rule_nodes(self, name: str) -> frozenset[str]:
+        return self._rule_nodes.get(name, frozenset())
+
+    def wish(self, node: str, live: LiveObject) -> Wish | None:
+        """Should this node hold it?  Of several rules the most urgent priority counts, and the first rule's delivery."""
+        if live.group_kind == EDGE_ROUTES:
+            routes = self.routes.get(live.resource.name)
+            if routes is None or node not in self.nodes or not routes.nodes.matches(self.nodes[node]):
+                return None
+            return Wish(live=live, priority=rules.ROUTES_PRIORITY, delivery=self._default)
+        found: Wish | None = None
+        for rule, entry in self._entries.get(live.group_kind, ()):
+            if node in self._rule_nodes[rule.name] and self._selects(entry, node, live) and entry.covers(live):
+                if found is None:
+                    found = Wish(live=live, priority=entry.priority, delivery=entry.delivery or self._default)
+                elif entry.priority < found.priority:
+                    found = msgspec.structs.replace(found, priority=entry.priority)
+        return found
+
+    def _selects(self, entry: rules.Entry, node: str, live: LiveObject) -> bool:
+        match entry.select:
+            case "all":
+                return True
+            case "bound":
+                return live.node_name == node
+            case "referenced":
+                return node in self.catalog.referrers(live.key)
+
+    def nodes_for(self, live: LiveObject) -> set[str]:
+        """Every node that should hold it now."""
+        if live.group_kind == EDGE_ROUTES:
+            routes = self.routes.get(live.resource.name)
+            return {n for n, labels in self.nodes.items() if routes is not None and routes.nodes.matches(labels)}
+        found: set[str] = set()
+        for rule, entry in self._entries.get(live.group_kind, ()):
+            members = self._rule_nodes[rule.name]
+            if not members or not entry.covers(live):
+                continue
+            match entry.select:
+                case "all":
+                    found |= members
+                case "bound":
+                    found |= members & {live.node_name}
+                case "referenced":
+                    found |= members & set(self.catalog.referrers(live.key))
+        return found
+
+    def wanted(self, node: str) -> dict[str, LiveObject]:
+        """All this node should hold, by key."""
+        found: dict[str, LiveObject] = {}
+        if node not in self.nodes:
+            return found
+        for routes in self.routes.values():
+            live = self.catalog.get(_routes_key(routes.name))
+            if live is not None and routes.nodes.matches(self.nodes[node]):
+                found[live.key] = live
+        for rule in self.rules.values():
+            if node in self._rule_nodes[rule.name]:
+                for index, entry in enumerate(rule.entries):
+                    found.update((live.key, live) for live in self._candidates(rule, index, entry, node))
+        return found
+
+    def _candidates(self, rule: rules.Rule, index: int, entry: rules.Entry, node: str) -> Iterable[LiveObject]:
+        match entry.select:
+            case "all":
+                return self._covered_by(rule, index, entry).values()
+            case "bound":
+                return (live for live in self.catalog.bound_to(node).values() if entry.covers(live))
+            case "referenced":
+                return self._referenced(entry, node)
+
+    def _referenced(self, entry: rules.Entry, node: str) -> Iterator[LiveObject]:
+        for key in self.catalog.referred_from(node):
+            live = self.catalog.get(key)
+            if live is not None and live.group_kind == entry.group_kind and entry.covers(live):
+                yield live
+
+    def _covered_by(self, rule: rules.Rule, index: int, entry: rules.Entry) -> dict[str, LiveObject]:
+        """Shared by all nodes, so that two thousand nodes coming back together do not filter the same kind each."""
+        generation = self.catalog.generation[entry.group_kind]
+        known = self._covered.get((rule.name, index))
+        if known is not None and known[0] == generation:
+            return known[1]
+        covered = {key: live for key, live in self.catalog.of_kind(entry.group_kind).items() if entry.covers(live)}
+        self._covered[(rule.name, index)] = (generation, covered)
+        return covered
+
+    def topics_of(self, node: str) -> frozenset[str]:
+        """Topics named by EdgeRoutes that select this node, and the default one."""
+        found = {rules.DEFAULT_TOPIC}
+        labels = self.nodes.get(node)
+        if labels is not None:
+            for routes in self.routes.values():
+                if routes.nodes.matches(labels):
+                    found |= routes.topics
+        return frozenset(found)
+
+    # ---- certainty -------------------------------------------------------------------------------
+
+    def waiting_for(self, node: str) -> str:
+        """Why what this node should hold cannot be told yet; empty when it can."""
+        for name in INPUTS:
+            if name not in self.inputs_synced:
+                return f"{name} are not listed yet"
+        for kind in self._kinds_of(node):
+            if kind not in self.synced and kind not in self.frozen:
+                return f"{kind[1]} is not listed yet"
+        return ""
+
+    def doubt(self, node: str, kind: GroupKind) -> str:
+        """Why nothing of this kind may be deleted at this node now; empty when it may."""
+        waiting = self.waiting_for(node)
+        if waiting:
+            return waiting
+        if self.broken:
+            name, why = next(iter(self.broken.items()))
+            return f"{name} cannot be read: {why}"
+        if kind in self.frozen:
+            return f"{kind[1]} cannot be listed: {self.frozen[kind]}"
+        needs_pods = any(entry.select == "referenced" for _, entry in self._entries.get(kind, ()))
+        if needs_pods and POD in self.frozen:
+            return f"Pod cannot be listed: {self.frozen[POD]}"
+        return ""
+
+    def _kinds_of(self, node: str) -> Iterator[GroupKind]:
+        for kind, entries in self._entries.items():
+            matching = [entry for rule, entry in entries if node in self._rule_nodes[rule.name]]
+            if matching:
+                yield kind
+            if any(entry.select == "referenced" for entry in matching):
+                yield POD
+
+
+def _routes_key(name: str) -> str:
+    return f"edgeroutes.fairlead.dev//{name}"

@@ -1,0 +1,172 @@
+"""What became of deliveries, turned into ObjectSync documents for the book.
+
+A record is written on ack, park, unpark and delete, and when a connected node lags longer than ``pending_seconds``;
+records of a node that is away stay untouched (contract section 3).  Whatever a crash left half done is found again
+when the node's next comparison is over (``compared``) or by the SyncController's pass.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from fairlead_hub import ledger, objectsync, reconcile
+from fairlead_hub.content import Held, Kind, LiveObject
+from fairlead_hub.node_session import Acked, NodeSession, Parked, Removed, Unparked
+from fairlead_hub.objectsync import Record, State
+
+COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
+
+
+class Records:
+    """Writes into the book only; ``wall_offset`` turns the monotonic clock into times people read."""
+
+    def __init__(self, book: ledger.Book, *, fence: int) -> None:
+        self.book = book
+        self.fence = fence
+        self.now = 0.0
+        self.wall_offset = 0.0
+        self.kinds: dict[str, Kind] = {}
+        """By the type part of a key: what a path's plural is called."""
+
+    # ---- outcomes --------------------------------------------------------------------------------
+
+    def acked(self, session: NodeSession, outcome: Acked, live: LiveObject | None) -> None:
+        held = outcome.held
+        wanted = live.version if live is not None and live.uid == held.uid else held.version
+        reached = live is not None and live.uid == held.uid and live.digest == held.digest
+        record = self._record(session.node, held.path, held.uid, held, wanted, "Synced" if reached else "Pending")
+        self.want(replace(record, last_ack_time=self.text()))
+
+    def removed(self, session: NodeSession, outcome: Removed) -> None:
+        _, _, namespace, _ = objectsync.identity(outcome.path, self.kinds)
+        self.drop(session.node, namespace, outcome.uid)
+
+    def parked(self, session: NodeSession, outcome: Parked, live: LiveObject | None) -> None:
+        held = session.held.get(outcome.key)
+        wanted = live.version if live is not None and live.uid == outcome.uid else ""
+        record = self._record(session.node, outcome.path, outcome.uid, held, wanted, "Parked")
+        self.want(
+            replace(
+                record,
+                reason=outcome.code,
+                message=outcome.reason,
+                retries=outcome.retries,
+                next_retry_time=self.text(outcome.next_retry_at),
+            )
+        )
+
+    def unparked(self, session: NodeSession, outcome: Unparked, live: LiveObject | None) -> None:
+        held = session.held.get(outcome.key)
+        if live is not None:
+            record = self._record(session.node, live.path, live.uid, held, live.version, "Pending")
+            self.want(replace(record, reason=f"Retrying_{outcome.why}"))
+
+    def lagging(self, session: NodeSession, key: str, live: LiveObject | None, seconds: float) -> None:
+        """A connected node is behind on this key for longer than it should be."""
+        held = session.held.get(key)
+        path, uid = (live.path, live.uid) if live is not None else (held.path, held.uid) if held is not None else ("", "")
+        if not path:
+            return
+        wanted = live.version if live is not None else ""
+        record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
+        self.want(replace(record, reason="Lagging", message=f"pending for {seconds:.0f} s"))
+
+    def compared(self, session: NodeSession, wanted: Mapping[str, LiveObject]) -> None:
+        """The truth of one node is known: set right every record of it that says otherwise."""
+        held_by_uid = {held.uid: held for held in session.held.values()}
+        wanted_by_uid = {live.uid: live for live in wanted.values()}
+        for held in held_by_uid.values():
+            live = wanted_by_uid.get(held.uid)
+            before = self.recorded(session.node, held)
+            decision = reconcile.record_of_held(before, held, live)
+            if decision is not None:
+                version, wanted_version, state = decision
+                record = self._record(session.node, held.path, held.uid, held, wanted_version, state)
+                last_ack = before.last_ack_time if before is not None else ""
+                self.want(replace(record, version=version, last_ack_time=last_ack or self.text()))
+        for name in self.book.of_node(session.node):
+            if name[0] not in COLLECTIONS:
+                continue
+            there = self._parsed(name)
+            if there is not None and there.uid not in held_by_uid:
+                live = wanted_by_uid.get(there.uid)
+                if live is None:
+                    self.drop(session.node, there.namespace, there.uid)
+                elif there.version or there.state == "Synced":
+                    # The store was wiped or is an older copy: the record must not lead.
+                    self.want(self._record(session.node, live.path, live.uid, None, live.version, "Pending"))
+
+    def forget_node(self, node: str) -> int:
+        """The Node is gone: so are its records.  Returns how many."""
+        names = [name for name in self.book.of_node(node) if name[0] in COLLECTIONS]
+        for name in names:
+            self.book.want(ledger.Removal(name=name, node=node))
+        return len(names)
+
+    # ---- book ------------------------------------------------------------------------------------
+
+    def want(self, record: Record) -> None:
+        """Unless it is what stands there already."""
+        name = name_of(record)
+        there = self._parsed(name)
+        pending = self.book.pending(name)
+        if there is not None and there.says_the_same(record) and not isinstance(pending, ledger.Removal):
+            self.book.settled(name)
+            if self.book.pending(name) is None:
+                return
+        fence, text = self.fence, self.text
+
+        def render(observed: ledger.Observed | None) -> dict[str, Any]:
+            before = observed.status.get("conditions", []) if observed is not None else []
+            generation = observed.generation if observed is not None else 1
+            return objectsync.status(record, before, generation, text(), fence)
+
+        self.book.want(ledger.Document(name=name, node=record.node, head=objectsync.head(record), render=render))
+
+    def drop(self, node: str, namespace: str, uid: str) -> None:
+        name = _name(node, namespace, uid)
+        if name in self.book.observed or self.book.pending(name) is not None:
+            self.book.want(ledger.Removal(name=name, node=node))
+
+    def recorded(self, node: str, held: Held) -> Record | None:
+        _, _, namespace, _ = objectsync.identity(held.path, self.kinds)
+        return self._parsed(_name(node, namespace, held.uid))
+
+    def _parsed(self, name: ledger.Name) -> Record | None:
+        observed = self.book.observed.get(name)
+        if observed is None:
+            return None
+        return objectsync.parse({**observed.head, "status": observed.status})
+
+    def _record(self, node: str, path: str, uid: str, held: Held | None, wanted: str, state: State) -> Record:
+        api_version, kind, namespace, name = objectsync.identity(path, self.kinds)
+        same = held is not None and held.uid == uid
+        return Record(
+            node=node,
+            api_version=api_version,
+            kind=kind,
+            namespace=namespace,
+            object_name=name,
+            uid=uid,
+            version=held.version if held is not None and same else "",
+            digest=held.digest if held is not None and same else "",
+            wanted_version=wanted,
+            state=state,
+        )
+
+    def text(self, now: float | None = None) -> str:
+        """RFC 3339 of a monotonic time; None: of now."""
+        stamp = datetime.datetime.fromtimestamp((self.now if now is None else now) + self.wall_offset, datetime.UTC)
+        return stamp.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def name_of(record: Record) -> ledger.Name:
+    return _name(record.node, record.namespace, record.uid)
+
+
+def _name(node: str, namespace: str, uid: str) -> ledger.Name:
+    return (COLLECTIONS[0] if namespace else COLLECTIONS[1], namespace, objectsync.name_of(node, uid))

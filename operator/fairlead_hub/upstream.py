@@ -1,0 +1,122 @@
+"""What an edge says, on its way into topics: who may name which topic, and the envelope.
+
+    upstream frame ─plan─▶ Refused (never, with the reason) + Parcels by (topic, stream, epoch) ─publish─▶ ack
+
+The hub stamps ``node`` from the link's identity, whatever the message claims (contract section 8).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlead_wire import codec, message
+from fairlead_wire.errors import Malformed
+
+MESSAGES_MAX = 4096
+"""Messages in one batch; an edge that sends more breaks the protocol."""
+
+_messages = msgspec.json.Decoder(list[message.UpstreamMessage])
+
+
+class Envelope(msgspec.Struct, kw_only=True):
+    """The payload in the topic, field by field as contract section 8 lists them.
+
+    A body that is not JSON text: ``body`` is null and the bytes travel in base64.
+    """
+
+    id: str
+    node: str
+    epoch: int
+    stream: str
+    sequence: int
+    source: str
+    priority: int
+    enqueued_at: str
+    properties: dict[str, str | None]
+    system_properties: dict[str, str | None] = msgspec.field(name="systemProperties")
+    body: msgspec.Raw
+    body_base64: str | msgspec.UnsetType | None = msgspec.field(name="bodyBase64", default=msgspec.UNSET)
+
+
+class Parcel(msgspec.Struct, kw_only=True):
+    """One publish call: messages of one stream and epoch for one topic, in order."""
+
+    topic: str
+    producer: str
+    epoch: int
+    sequences: list[int] = []
+    payloads: list[bytes] = []
+    indexes: list[int] = []
+    """Where in the batch each message stood."""
+
+    def add(self, index: int, sequence: int, payload: bytes) -> None:
+        self.indexes.append(index)
+        self.sequences.append(sequence)
+        self.payloads.append(payload)
+
+    def halves(self) -> tuple[Parcel, Parcel]:
+        middle = len(self.indexes) // 2
+        return self._part(slice(0, middle)), self._part(slice(middle, None))
+
+    def _part(self, part: slice) -> Parcel:
+        return Parcel(
+            topic=self.topic,
+            producer=self.producer,
+            epoch=self.epoch,
+            sequences=self.sequences[part],
+            payloads=self.payloads[part],
+            indexes=self.indexes[part],
+        )
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do with one batch."""
+
+    parcels: list[Parcel]
+    refused: list[message.Refused]
+    count: int
+
+
+def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset[str]) -> Plan:
+    """Raises ``Malformed`` when the batch is none; a message that may never be stored is refused alone."""
+    try:
+        batch = _messages.decode(codec.unpack(header.encoding, content))
+    except msgspec.DecodeError as error:
+        raise Malformed(f"upstream batch: {error}") from None
+    if len(batch) > MESSAGES_MAX:
+        raise Malformed(f"upstream batch of {len(batch)} messages is over the limit of {MESSAGES_MAX}")
+    parcels: dict[tuple[str, int], Parcel] = {}
+    refused = []
+    for index, item in enumerate(batch):
+        if item.topic not in granted:
+            reason = f"topic {item.topic} was never named by an EdgeRoutes object of node {node}"
+            refused.append(message.Refused(index=index, code="topic_not_granted", reason=reason))
+            continue
+        parcel = parcels.get((item.topic, item.epoch))
+        if parcel is None:
+            # (node, epoch, stream, sequence) never repeats: it is what the topic knows duplicates by.
+            producer = f"{node}/{header.stream}"
+            parcel = Parcel(topic=item.topic, producer=producer, epoch=item.epoch)
+            parcels[(item.topic, item.epoch)] = parcel
+        parcel.add(index, item.sequence, envelope(node, header.stream, item))
+    return Plan(parcels=list(parcels.values()), refused=refused, count=len(batch))
+
+
+def envelope(node: str, stream: str, item: message.UpstreamMessage) -> bytes:
+    """The payload of one message."""
+    binary = item.body_base64 is not None
+    found = Envelope(
+        id=item.id,
+        node=node,
+        epoch=item.epoch,
+        stream=stream,
+        sequence=item.sequence,
+        source=item.source,
+        priority=item.priority,
+        enqueued_at=item.enqueued_at,
+        properties=item.properties,
+        system_properties=item.system_properties,
+        body=msgspec.Raw(b"null") if binary else item.body,
+        body_base64=item.body_base64 if binary else msgspec.UNSET,
+    )
+    return msgspec.json.encode(found)

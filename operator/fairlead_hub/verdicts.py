@@ -1,0 +1,97 @@
+"""What SyncRules and EdgeRoutes are told in their status: matched nodes and objects, what cannot be listed, who accepted.
+
+Only the status subresource is written; their specs belong to their users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead_hub.content import GroupKind
+from fairlead_hub.objectsync import condition
+from fairlead_hub.placement import Placement
+from fairlead_wire import message
+
+NODES_MAX = 10_000
+ERRORS_MAX = 32
+"""Errors of one node listed; the first ones are the ones to mend."""
+
+
+def of_rule(
+    placement: Placement, name: str, before: list[dict[str, Any]], generation: int, now: str
+) -> dict[str, Any] | None:
+    """None when there is nothing to say yet."""
+    broken = placement.broken.get(f"syncrules/{name}", "")
+    rule = placement.rules.get(name)
+    if rule is None and not broken:
+        return None
+    objects = sum(1 for kind in _kinds(placement, name) for live in placement.catalog.of_kind(kind).values()
+                  if any(entry.group_kind == kind and entry.covers(live) for entry in rule.entries)) if rule else 0
+    unlisted = [f"{kind[1]}: {placement.frozen[kind]}" for kind in _kinds(placement, name) if kind in placement.frozen]
+    listed = all(kind in placement.synced for kind in _kinds(placement, name))
+    why = "; ".join(unlisted)
+    return {
+        "observedGeneration": generation,
+        "matchedNodes": len(placement.rule_nodes(name)),
+        "matchedObjects": objects,
+        "unlistedKinds": unlisted,
+        "conditions": [
+            condition("Accepted", not broken, "Invalid" if broken else "Accepted", broken, before, generation, now),
+            condition("Listed", listed, "Unlistable" if unlisted else "Listed" if listed else "Listing", why, before,
+                      generation, now),
+        ],
+    }  # fmt: skip
+
+
+def _kinds(placement: Placement, name: str) -> list[GroupKind]:
+    rule = placement.rules.get(name)
+    return sorted({entry.group_kind for entry in rule.entries}) if rule is not None else []
+
+
+def of_routes(
+    placement: Placement,
+    edges: Mapping[str, message.EdgeStatus],
+    name: str,
+    before: list[dict[str, Any]],
+    generation: int,
+    now: str,
+) -> dict[str, Any] | None:
+    """None when there is nothing to say yet."""
+    broken = placement.broken.get(f"edgeroutes/{name}", "")
+    routes = placement.routes.get(name)
+    if routes is None and not broken:
+        return None
+    matched = sorted(n for n, labels in placement.nodes.items() if routes is not None and routes.nodes.matches(labels))
+    reports = [(node, edges[node].routes[name]) for node in matched if node in edges and name in edges[node].routes]
+    failed = [node for node, report in reports if report.errors]
+    message_text = broken or (f"errors at {', '.join(failed[:5])}" if failed else "")
+    accepted = not broken and not failed
+    return {
+        "observedGeneration": generation,
+        "matchedNodes": len(matched),
+        "acceptedNodes": len(reports) - len(failed),
+        "nodes": [_node(node, report) for node, report in reports[:NODES_MAX]],
+        "conditions": [
+            condition("Accepted", accepted, "Accepted" if accepted else "Errors", message_text, before, generation, now)
+        ],
+    }
+
+
+def _node(node: str, report: message.RoutesStatus) -> dict[str, Any]:
+    return {
+        "node": node,
+        "resourceVersion": report.resource_version,
+        "accepted": not report.errors,
+        "acceptedRoutes": list(report.accepted),
+        "errors": [
+            {
+                "route": error.route,
+                "message": error.message,
+                "line": error.line,
+                "column": error.column,
+                "endColumn": error.end_column,
+            }
+            for error in report.errors[:ERRORS_MAX]
+        ],
+    }
