@@ -98,7 +98,7 @@ def access(kubeconfig: str | None) -> Access:
 
     def headers() -> Mapping[str, str]:
         # Asked for each request, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
-        token = settings.get_api_key_with_prefix("authorization")
+        token = settings.get_api_key_with_prefix("BearerToken") or settings.get_api_key_with_prefix("authorization")
         if token:
             return {"Authorization": token}
         basic = settings.get_basic_auth_token() if settings.username else None
