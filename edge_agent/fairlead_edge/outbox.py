@@ -147,7 +147,10 @@ class Outbox(Protocol):
         ...
 
     async def fetch(self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int) -> list[Item]:
-        """The next live references above ``after`` (and the checkpoint), in order; at least one if there is any."""
+        """The next live references above ``after`` (and the checkpoint), in order.
+
+        It ends with the message that reaches ``messages_max`` or ``bytes_max``; short of both there are no more.
+        """
         ...
 
     async def settle(
@@ -251,10 +254,10 @@ class MemoryOutbox:
         for offset, kept in log.kept.items():
             if offset <= after or not log.live(offset, now):
                 continue
-            bytes_max -= len(kept.content)
-            if len(items) == messages_max or (items and bytes_max < 0):
-                break
             items.append(Item(offset, kept.epoch, kept.topic, kept.enqueued, kept.expires, kept.content))
+            bytes_max -= len(kept.content)
+            if len(items) == messages_max or bytes_max <= 0:
+                break
         return items
 
     async def settle(

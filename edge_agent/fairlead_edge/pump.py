@@ -7,9 +7,9 @@ The rules, in the order they decide:
 
 - always the highest priority that has anything waiting; after each batch from the top again;
 - a batch holds messages of one priority only, whose time has not come when it is sent;
-- several batches may be unanswered at once (the hub's window); within a priority they leave in order, and after
-  a failure nothing of that priority leaves until all its answers are in: then it starts again at the first
-  message that is not settled;
+- several batches may be unanswered at once (the hub's window); within a priority they leave in order, one at a
+  time at first and one more with each answer; after a failure nothing of that priority leaves until all its
+  answers are in: then it starts again, one at a time, at the first message that is not settled;
 - a priority that failed is parked by the delivery policy and holds up nobody; when a parked one comes due, every
   more urgent one comes due with it, so that the retry that finds the cloud healthy again is the most urgent;
 - a lost link costs no retry, and a link that comes back ends every wait at once.
@@ -33,6 +33,7 @@ from fairlead_wire.message import Ack, Nack
 
 BATCH_MESSAGES_MAX: Final = 256
 BATCH_BYTES_MAX: Final = 256 * 1024
+"""A batch ends with the message that reaches it."""
 REVIVE_SECONDS: Final = 30.0
 """How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
 
@@ -102,6 +103,9 @@ class _Stream:
         self.retry_at: float | None = None
         self.dead_since = 0.0
         self.messages_max = BATCH_MESSAGES_MAX
+        self.depth = 1
+        """Batches of this priority that may be unanswered now.  One after a failure: a cloud that comes back while
+        several are in flight would take the later ones and miss the first."""
 
     def command(self, command: Command) -> None:
         self.state = step(self.state, command)
@@ -153,6 +157,7 @@ class Pump:
                 stream.command(Command.UPDATE_ENDPOINT)
             stream.attempts = 0
             stream.retry_at = None
+            stream.depth = 1
 
     def link_down(self) -> None:
         """The session ended.  Each unanswered batch is reported by ``lost`` as well."""
@@ -211,7 +216,7 @@ class Pump:
                 continue
             if stream.settling and stream.state not in (State.CHECKPOINTING, State.SENDING):
                 continue  # what is being settled must not be fetched again
-            if self._unanswered >= self._window or stream.failure is not None:
+            if self._unanswered >= self._window or stream.failure or len(stream.unanswered) >= stream.depth:
                 return Wait(until=until)  # nothing less urgent may pass
             stream.waiting = False
             return Fetch(
@@ -231,7 +236,9 @@ class Pump:
             return None
         if items:
             stream.cursor = items[-1].offset
-            stream.waiting = True
+            size = sum(len(item.content) for item in items)
+            # A batch that ends short of its limits was the last: less urgent ones need not wait for its answer.
+            stream.waiting = stream.waiting or len(items) >= fetch.messages_max or size >= fetch.bytes_max
         live = tuple(item for item in items if item.live(now))
         if not live:
             self._nothing_to_send(stream)
@@ -290,6 +297,7 @@ class Pump:
             self._recovered(now)
         if stream.failure is None:
             stream.attempts = 0
+            stream.depth = min(stream.depth + 1, self._window)
         stream.messages_max = min(stream.messages_max * 2, BATCH_MESSAGES_MAX)
         checkpoint = stream.checkpointer.commit(offsets, stream.undone)
         stream.settling[batch] = offsets
@@ -324,6 +332,7 @@ class Pump:
                 stream.command(Command.CHECKPOINT)
             return
         stream.failure = stream.failed_from = None
+        stream.depth = 1
         stream.go_back(failed_from)
         stream.command(Command.FAIL)
         if failure.permanent:

@@ -59,13 +59,13 @@ async def test_references_come_back_in_order_with_what_their_route_said(box: Out
     assert await fetch(box, REST) == [0]
 
 
-async def test_fetch_keeps_to_both_limits_but_gives_at_least_one(box: Outbox) -> None:
-    """A batch ends at so many messages or bytes; one message larger than the limit still goes."""
+async def test_fetch_ends_with_the_message_that_reaches_a_limit(box: Outbox) -> None:
+    """So many messages or so many bytes; what ends short of both was all there is."""
     await box.append([entry(str(number), REST, size=100) for number in range(5)], now=0)
     assert await fetch(box, REST, most=3) == [0, 1, 2]
-    items = await box.fetch(REST, after=1, now=0, messages_max=100, bytes_max=250)
+    items = await box.fetch(REST, after=1, now=0, messages_max=100, bytes_max=150)
     assert [item.offset for item in items] == [2, 3]
-    items = await box.fetch(REST, after=1, now=0, messages_max=100, bytes_max=10)
+    items = await box.fetch(REST, after=1, now=0, messages_max=100, bytes_max=1)
     assert [item.offset for item in items] == [2]
 
 

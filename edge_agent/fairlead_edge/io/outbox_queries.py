@@ -45,11 +45,10 @@ def fetch(
         " AND (r.expires IS NULL OR r.expires > ?) ORDER BY r.offset LIMIT ?",
         (queue.endpoint, queue.priority, after, now, messages_max),
     ):
-        item = outbox.Item(*row)
-        room -= len(item.content)
-        if items and room < 0:
+        items.append(outbox.Item(*row))
+        room -= len(items[-1].content)
+        if room <= 0:
             break
-        items.append(item)
     return items
 
 
