@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fairlead_messaging.kv import Batch
 from fairlead_messaging.message_id import Position
 from fairlead_messaging.producers import Producer
 
@@ -137,6 +138,18 @@ class Settle:
     """Mark rows of aborted transactions, a bounded number; answers whether there is more to do."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Rows that nobody can read any more; answers None."""
+
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prune:
+    """Forget transactions that finished long ago; answers None."""
+
+
 TopicCommand = CreateTopic | UpdateTopic | DeleteTopic | Publish | NoteReader | Store | Rollback
-TransactionCommand = Start | Commit | Abort | Invalidate | Expire | Settle
-Command = TopicCommand | TransactionCommand
+TransactionCommand = Start | Commit | Abort | Invalidate | Expire | Settle | Prune
+Command = TopicCommand | TransactionCommand | Remove

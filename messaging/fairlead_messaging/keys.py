@@ -7,6 +7,8 @@
     R ns:topic: generation id-length id epoch          sequences known of a producer
     F ns:topic: generation id-length id                newest and fenced epoch of a producer
     I ns:topic: generation timestamp sequence          running totals (tally)
+    E ns:topic: generation expiry timestamp sequence   messages with a ttl of their own
+    Y ns:topic: generation timestamp sequence          payload rows each reference stands for
     W ns:topic: generation                             the last position removed
     D ns:topic: generation name                        how far a named reader is
     O pointer                                          transactions readers must know of
@@ -23,6 +25,7 @@ from fairlead_messaging.topic import Topic
 
 METADATA, HIGH, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
 MARK, REMOVED, READER = b"I", b"W", b"D"
+EXPIRY, REFERENCE = b"E", b"Y"
 OPEN, FINISHED = b"O", b"X"
 
 

@@ -43,6 +43,10 @@ class Batch:
         self.operations.append((DELETE_RANGE, low, high))
         self.size += len(low) + len(high)
 
+    def extend(self, other: Batch) -> None:
+        self.operations += other.operations
+        self.size += other.size
+
     def __len__(self) -> int:
         return len(self.operations)
 

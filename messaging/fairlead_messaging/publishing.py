@@ -35,6 +35,8 @@ def append(
         place = position.encode()
         batch.put(prefix + place, rows.encode(payload, ttl_seconds, pointer))
         state.count(place, 1, len(payload), batch)
+        if ttl_seconds:
+            state.index_expiry(position, ttl_seconds, batch)
     return first, position
 
 

@@ -20,7 +20,9 @@ from fairlead_messaging.commands import (
     Expire,
     Invalidate,
     NoteReader,
+    Prune,
     Publish,
+    Remove,
     Rollback,
     Settle,
     Start,
@@ -58,8 +60,11 @@ class Service:
         Raises: MessagingError; the command then left neither state nor writes behind.
         """
         match command:
-            case Start() | Commit() | Abort() | Invalidate() | Expire() | Settle():
+            case Start() | Commit() | Abort() | Invalidate() | Expire() | Settle() | Prune():
                 return self._transact(command, batch, now_ms)
+            case Remove(batch=removals):
+                batch.extend(removals)
+                return None
             case _:
                 return self._in_topic(command, batch, now_ms)
 
@@ -109,6 +114,8 @@ class Service:
                 return len(self._decide(transactions.expire(batch, now_ms)))
             case Settle():
                 return transactions.settle(batch)
+            case Prune():
+                return transactions.prune(batch, now_ms)
             case _:
                 assert_never(command)
 

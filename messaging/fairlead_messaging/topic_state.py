@@ -24,7 +24,7 @@ class TopicState:
         self.topic = topic
         self.sequencer = Sequencer(None)
         self.total = self.marked = Tally()
-        self.message_prefix = self._mark_prefix = b""
+        self.message_prefix = self._mark_prefix = self._expiry_prefix = b""
         if topic is not None:
             self._prepare(topic)
             self._recover(topic)
@@ -35,6 +35,7 @@ class TopicState:
         if topic.exists:
             self.message_prefix = keys.table(keys.MESSAGE, topic)
             self._mark_prefix = keys.table(keys.MARK, topic)
+            self._expiry_prefix = keys.table(keys.EXPIRY, topic)
 
     def _recover(self, topic: Topic) -> None:
         """Go on after the last position given out: as written with each batch, or the newest row's, if later."""
@@ -52,6 +53,11 @@ class TopicState:
             if newest is not None:
                 candidates.append(decode_position(newest[0][-POSITION_BYTES:]))
         self.sequencer = Sequencer(max(candidates, default=None))
+
+    def index_expiry(self, position: Position, ttl_seconds: int, batch: Batch) -> None:
+        """Let cleanup find a message that expires before its topic's ttl would remove it."""
+        expires_ms = position.timestamp + ttl_seconds * 1000
+        batch.put(self._expiry_prefix + expires_ms.to_bytes(8, "big") + position.encode(), b"")
 
     def count(self, position: bytes, count: int, size: int, batch: Batch) -> None:
         """Take a stored row into the running total; a mark is written now and then."""

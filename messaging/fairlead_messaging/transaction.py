@@ -42,6 +42,11 @@ class Touched(msgspec.Struct, kw_only=True):
     pending_rows: int = 0
     pending_bytes: int = 0
 
+    @property
+    def topic(self) -> Topic:
+        """Enough of the topic to build keys with."""
+        return Topic(namespace=self.namespace, name=self.name, generation=self.generation, ttl_seconds=1)
+
     def is_of(self, topic: Topic) -> bool:
         return (self.namespace, self.name, self.generation) == (topic.namespace, topic.name, topic.generation)
 

@@ -32,6 +32,7 @@ def publish(state: TopicState, transactions: Transactions, command: Publish, bat
         place = last.encode()
         span = touched.published.encode() + touched.stored.encode()
         batch.put(state.message_prefix + place, rows.encode(span, pointer=command.pointer, is_reference=True))
+        batch.put(keys.table(keys.REFERENCE, topic) + place, keys.payloads(topic, command.pointer) + span)
         state.count(place, touched.pending_rows, touched.pending_bytes, batch)
         touched.published, touched.pending_rows, touched.pending_bytes = touched.stored, 0, 0
     assert first is not None and last is not None

@@ -188,8 +188,7 @@ class Transactions:
         """Mark from ``touched.first`` on, which moves with it; returns how many rows may still be marked."""
         if touched.first is None or touched.last is None:
             return room
-        topic = Topic(namespace=touched.namespace, name=touched.name, generation=touched.generation, ttl_seconds=1)
-        prefix = keys.table(keys.MESSAGE, topic)
+        prefix = keys.table(keys.MESSAGE, touched.topic)
         with self._kv.snapshot() as snapshot:
             low, high = prefix + touched.first.encode(), prefix + touched.last.encode() + b"\x00"
             for key, value in snapshot.scan(low, high):
@@ -214,6 +213,12 @@ class Transactions:
 
     def _finish(self, found: Transaction, state: State, batch: Batch, now_ms: int) -> Transaction:
         found.state, found.finished_ms, found.finished_at = state, now_ms, self._last
+        for touched in found.touched:
+            if touched.pending_rows:  # stored but never published, and from now on it cannot be
+                payloads = keys.payloads(touched.topic, found.pointer)
+                batch.delete_range(
+                    payloads + touched.published.encode() + b"\x00", payloads + touched.stored.encode() + b"\x00"
+                )
         if state is State.COMMITTED:
             self._note_changes(found)
         else:

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
-from fairlead_messaging import keys, topics
-from fairlead_messaging.commands import Command, CreateTopic, Expire, Settle, TransactionCommand
+from fairlead_messaging import keys, retention, topics
+from fairlead_messaging.commands import Command, CreateTopic, Expire, Prune, Remove, Settle, TransactionCommand
 from fairlead_messaging.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.io.bell import Bell
 from fairlead_messaging.io.committer import Committer
@@ -21,6 +22,8 @@ from fairlead_wire.io import logs
 
 READER_THREADS = 4
 SYSTEM_NAMESPACE = "system"
+TEND_SECONDS_MAX = 0.25
+"""How late a transaction's timeout may be noticed after the clock was moved."""
 
 _log = logs.get("messaging.broker")
 
@@ -36,10 +39,12 @@ class Broker:
         self._kv = kv
         self._bell = Bell()
         self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
+        self._cleaner = ThreadPoolExecutor(1, "cleaner")
         self._service = Service(kv)
         self._committer = Committer(kv, self._service, now_ms, self._bell.ring)
         self._chores = asyncio.Event()
-        self._tending = asyncio.get_running_loop().create_task(self._tend())
+        self._tasks = [asyncio.create_task(self._tend()), asyncio.create_task(self._clean())]
+        self.removed_rows = 0
         self.service_id = self._mint_service_id(new_id)
         self.closing = False
 
@@ -82,7 +87,8 @@ class Broker:
             transactions = self._service.transactions
             expiry = transactions.next_expiry_ms()
             if not self._chores.is_set() and (expiry is None or expiry >= self.now_ms()):
-                timeout = None if expiry is None else (expiry + 1 - self.now_ms()) / 1000
+                # Not simply the time until expiry: the clock may step meanwhile.
+                timeout = None if expiry is None else min((expiry + 1 - self.now_ms()) / 1000, TEND_SECONDS_MAX)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._chores.wait(), timeout)
             self._chores.clear()
@@ -95,6 +101,29 @@ class Broker:
                 _log.warning("transactions_not_tended", reason=error.message)
                 self._chores.set()
                 await asyncio.sleep(error.retry_after_seconds)
+
+    async def _clean(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.cleanup.interval_seconds)
+            try:
+                await self.clean()
+            except Unavailable as error:
+                _log.warning("cleanup_failed", reason=error.message)
+
+    async def clean(self) -> None:
+        """One pass over every topic: remove what nobody can read any more."""
+        await self._committer.submit(Prune())
+        for topic in await self.read(topics.every):
+            more = True
+            while more:
+                found = await self.read(partial(retention.sweep, topic=topic, now_ms=self.now_ms()))
+                more = found.more
+                if not len(found.batch):
+                    break
+                await self._committer.submit(Remove(batch=found.batch), found.batch.size)
+                self.removed_rows += len(found.batch)
+                for low, high in found.emptied:
+                    await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.compact, low, high)
 
     async def read(self, look: Callable[[Snapshot], Result]) -> Result:
         """Run ``look`` on a fresh snapshot in a reader thread."""
@@ -168,7 +197,10 @@ class Broker:
         self._bell.ring_all()
 
     async def close(self) -> None:
-        self._tending.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._committer.close()
-        await asyncio.get_running_loop().run_in_executor(None, self._readers.shutdown)
+        for threads in (self._readers, self._cleaner):
+            await asyncio.to_thread(threads.shutdown)
         self._kv.close()

@@ -1,0 +1,105 @@
+"""What may be removed for good: rows nobody can read any more.
+
+    older generations      unreachable since the topic was deleted or created anew
+    past the topic's ttl   one range from the topic's beginning, so nothing is scanned
+    past their own ttl     found by an index ordered by expiry, a bounded number a pass
+    payloads               with the reference that published them
+    producers              not heard of for the topic's ttl and at least 30 days
+
+Readers never wait for any of this: expiry is judged when reading, removal only gives space back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fairlead_messaging import keys, reader, tally
+from fairlead_messaging.kv import Batch, Snapshot
+from fairlead_messaging.message_id import LAST, POSITION_BYTES
+from fairlead_messaging.producers import RETENTION_SECONDS_MIN, Known
+from fairlead_messaging.topic import Topic
+
+ROWS_MAX = 20_000
+"""Single rows removed in one pass over a topic."""
+
+OF_GENERATION = (
+    keys.MESSAGE, keys.PAYLOAD, keys.PRODUCER, keys.FENCE, keys.MARK, keys.REMOVED, keys.READER, keys.EXPIRY,
+    keys.REFERENCE,
+)  # fmt: skip
+"""Tables whose rows belong to one generation."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Sweep:
+    """Removals of one pass; ``emptied`` are key ranges worth compacting; ``more`` says that a limit was met."""
+
+    batch: Batch = field(default_factory=Batch)
+    emptied: list[tuple[bytes, bytes]] = field(default_factory=list)
+    more: bool = False
+
+
+def sweep(snapshot: Snapshot, topic: Topic, now_ms: int) -> Sweep:
+    """What to remove of one topic, living or deleted, as of ``now_ms``."""
+    found = Sweep()
+    for letter in OF_GENERATION:
+        _remove_range(snapshot, found, *keys.dead_generations(letter, topic))
+    if topic.exists:
+        _remove_expired(snapshot, found, topic, now_ms)
+        _remove_expired_messages(snapshot, found, topic, now_ms)
+        _remove_silent_producers(snapshot, found, topic, now_ms)
+    return found
+
+
+def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> None:
+    """Range deletes are cheap but not free: only where there is something."""
+    for _ in snapshot.scan(low, high):
+        found.batch.delete_range(low, high)
+        found.emptied.append((low, high))
+        return
+
+
+def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:
+    prefix = keys.table(keys.MESSAGE, topic)
+    end = reader.oldest_live(topic, now_ms)[:POSITION_BYTES] + b"\x00"
+    last = snapshot.last_below(prefix, prefix + end)
+    if last is None:
+        return
+    removed = last[0][-POSITION_BYTES:]
+    found.batch.put(keys.table(keys.REMOVED, topic), removed)
+    _remove_range(snapshot, found, prefix, prefix + end)
+    # The total of what is removed stays as a mark of its own: counting goes on from it.
+    marks = keys.table(keys.MARK, topic)
+    total = tally.upto(snapshot, topic, removed)
+    _remove_range(snapshot, found, marks, marks + removed)
+    found.batch.put(marks + removed, total.encode())
+    references = keys.table(keys.REFERENCE, topic)
+    for _, span in snapshot.scan(references, references + end):
+        payloads = span[: -2 * POSITION_BYTES]
+        first, upto = span[-2 * POSITION_BYTES : -POSITION_BYTES], span[-POSITION_BYTES:]
+        found.batch.delete_range(payloads + first + b"\x00", payloads + upto + b"\x00")
+    _remove_range(snapshot, found, references, references + end)
+
+
+def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:
+    index, messages = keys.table(keys.EXPIRY, topic), keys.table(keys.MESSAGE, topic)
+    count, lowest, highest = 0, LAST, b""
+    for key, _ in snapshot.scan(index, index + now_ms.to_bytes(8, "big")):
+        if count >= ROWS_MAX:
+            found.more = True
+            break
+        position = key[-POSITION_BYTES:]
+        found.batch.delete(key)
+        found.batch.delete(messages + position)
+        count, lowest, highest = count + 1, min(lowest, position), max(highest, position)
+    if count:
+        found.emptied += [(messages + lowest, messages + highest + b"\x00"), (index, index + now_ms.to_bytes(8, "big"))]
+
+
+def _remove_silent_producers(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:
+    prefix = keys.table(keys.PRODUCER, topic)
+    silent_since = now_ms - max(topic.ttl_seconds, RETENTION_SECONDS_MIN) * 1000
+    for count, (key, raw) in enumerate(snapshot.scan(prefix, keys.above(prefix))):
+        if count >= ROWS_MAX:
+            return
+        if Known(raw).updated_ms < silent_since:
+            found.batch.delete(key)
