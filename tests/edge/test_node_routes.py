@@ -1,0 +1,109 @@
+"""The routes of a node: all EdgeRoutes it holds, replaced whole at every change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.held import config_map, held
+
+from fairlead_edge.changelog import Change
+from fairlead_edge.metastore import Held
+from fairlead_edge.node_routes import NodeRoutes
+from fairlead_edge.routes.message import RoutedMessage
+
+
+def edge_routes(name: str, routes: dict[str, Any], **spec: Any) -> Held:
+    document = {
+        "apiVersion": "fairlead.dev/v1alpha1",
+        "kind": "EdgeRoutes",
+        "metadata": {"name": name, "uid": f"uid-{name}"},
+        "spec": {
+            "schemaVersion": "1.1",
+            "routes": routes,
+            "storeAndForwardConfiguration": {"timeToLiveSecs": 60},
+            **spec,
+        },
+    }
+    return held(document, "edgeroutes")
+
+
+def taken(routes: NodeRoutes) -> list[str]:
+    """Which routes take a message."""
+    assert routes.router is not None
+    message = RoutedMessage(properties={}, system_properties={}, body=b"")
+    return [name for delivery in routes.router.route(message, "/messages/m") for name in delivery.routes]
+
+
+UP = "FROM /messages/* INTO $upstream"
+
+
+def test_before_the_first_routes_there_is_no_router() -> None:
+    """Publishing is answered with "not yet", so nothing is lost by being routed nowhere."""
+    assert NodeRoutes("edge-1", [], ever=False).router is None
+
+
+def test_a_node_that_had_routes_once_has_a_router_without_any() -> None:
+    """Routes that were taken away mean: nowhere to go, and no waiting."""
+    routes = NodeRoutes("edge-1", [], ever=True)
+    assert taken(routes) == []
+
+
+def test_the_first_routes_bring_a_router() -> None:
+    """The change that brings them is enough; no restart."""
+    routes = NodeRoutes("edge-1", [], ever=False)
+    assert routes.follow(Change(version=1, previous=None, current=edge_routes("a", {"all": UP})))
+    assert taken(routes) == ["all"]
+    status = routes.statuses["a"]
+    assert (status.uid, status.resource_version, status.accepted, status.topics) == (
+        "uid-a",
+        "100",
+        ["all"],
+        ["default/telemetry"],
+    )
+
+
+def test_other_objects_are_none_of_its_business() -> None:
+    """A ConfigMap does not rebuild the router."""
+    routes = NodeRoutes("edge-1", [edge_routes("a", {"all": UP})], ever=True)
+    before = routes.router
+    assert not routes.follow(Change(version=1, previous=None, current=held(config_map("a"))))
+    assert routes.router is before
+
+
+def test_several_objects_are_one_and_the_first_owns_a_name() -> None:
+    """The alphabetically first object wins a route's name, and the other says so."""
+    topic = {"route": UP, "topic": "shop/orders", "priority": 2}
+    routes = NodeRoutes(
+        "edge-1", [edge_routes("b", {"all": topic, "more": topic}), edge_routes("a", {"all": UP})], ever=True
+    )
+    assert (routes.statuses["a"].accepted, routes.statuses["b"].accepted) == (["all"], ["more"])
+    [error] = routes.statuses["b"].errors
+    assert error.route == "all" and "EdgeRoutes a" in error.message
+    assert routes.statuses["b"].topics == ["shop/orders"]
+
+
+def test_one_bad_route_is_named_with_its_place_and_the_others_run() -> None:
+    """A typing error never silences a node."""
+    routes = NodeRoutes("edge-1", [edge_routes("a", {"good": UP, "bad": "FROM nowhere"})], ever=True)
+    status = routes.statuses["a"]
+    assert status.accepted == ["good"] and taken(routes) == ["good"]
+    [error] = status.errors
+    assert (error.route, error.line, error.column) == ("bad", 1, 6)
+
+
+def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
+    """Its reasons carry the key."""
+    routes = NodeRoutes(
+        "edge-1", [edge_routes("a", {"x": UP}, schemaVersion="7.0"), edge_routes("b", {"all": UP})], ever=True
+    )
+    [error] = routes.statuses["a"].errors
+    assert error.message.startswith("schemaVersion: ") and routes.statuses["a"].accepted == []
+    assert taken(routes) == ["all"]
+
+
+def test_routes_that_go_take_their_status_along() -> None:
+    """Nothing is reported for an object nobody holds."""
+    first = edge_routes("a", {"all": UP})
+    routes = NodeRoutes("edge-1", [first], ever=True)
+    routes.follow(Change(version=1, previous=first, current=None))
+    assert routes.statuses == {} and taken(routes) == []

@@ -1,0 +1,109 @@
+"""Settings: what is refused, and that the reason names the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_edge.settings import Settings, address
+from fairlead_wire.io.settings import SettingsError, load
+
+GOOD = {
+    "FAIRLEAD_EDGE_NODE": "edge-1",
+    "FAIRLEAD_EDGE_HUB_URL": "ws://127.0.0.1:10000",
+    "FAIRLEAD_EDGE_DATA_DIR": "data",
+    "FAIRLEAD_EDGE_SECURITY": "insecure",
+}
+
+
+def read(**changes: str | None) -> Settings:
+    told = {**GOOD, **{f"FAIRLEAD_EDGE_{key.upper()}": value for key, value in changes.items()}}
+    return load("edge", Settings, None, {key: value for key, value in told.items() if value is not None})
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    """Loopback, port 10550, attempts at most a second apart."""
+    told = read()
+    assert (told.http_listen, told.link.attempt_seconds_max, told.plain_http) == ("127.0.0.1:10550", 1.0, True)
+    assert told.store.object_bytes + told.store.message_bytes == told.store.max_bytes
+    assert not told.cleanup.check_entire_queue_on_cleanup
+
+
+def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
+    """Leaving security out never means leaving it off."""
+    with pytest.raises(SettingsError, match="tls_ca"):
+        read(security=None, hub_url="wss://hub:10000")
+    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
+    assert read(security=None, hub_url="wss://hub:10000", **files).security == "mtls"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("node", ""),
+        ("node", "Edge 1"),
+        ("node", "../x"),
+        ("node", "a" * 300),
+        ("hub_url", "http://hub:1"),
+        ("hub_url", "wss://"),
+        ("hub_url", "wss://hub:port"),
+        ("data_dir", ""),
+        ("http_listen", "10550"),
+        ("http_listen", "127.0.0.1:99999"),
+        ("http_listen", "0.0.0.0:10550"),
+        ("health_listen", "here"),
+        ("security", "none"),
+        ("log_level", "loud"),
+        ("store_max_bytes", "1"),
+        ("store_max_bytes", "much"),
+        ("cleanup_interval_seconds", "0"),
+        ("link_attempt_seconds_max", "-1"),
+    ],
+)
+def test_bad_values_are_refused_by_name(key: str, value: str) -> None:
+    """Exit 2 with key and reason, before anything is opened."""
+    with pytest.raises(SettingsError) as refused:
+        read(**{key: value})
+    assert key.split("_")[-1] in str(refused.value).lower() and refused.value.reason
+
+
+def test_plain_websocket_needs_insecure() -> None:
+    """A hub reached without TLS is a decision, not an accident."""
+    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
+    with pytest.raises(SettingsError, match="hub_url"):
+        read(security="mtls", **files)
+
+
+def test_beyond_loopback_the_api_speaks_tls() -> None:
+    """The token never crosses a network in plain text."""
+    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
+    told = read(security="mtls", hub_url="wss://hub:1", http_listen="0.0.0.0:10550", **files)
+    assert not told.plain_http
+
+
+def test_unknown_keys_are_refused(tmp_path: Path) -> None:
+    """A misspelt key must not silently mean the default."""
+    file = tmp_path / "edge.toml"
+    file.write_text(
+        'node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\ndata_dir = "d"\nsecurity = "insecure"\nhttp_lisen = "x"\n'
+    )
+    with pytest.raises(SettingsError, match="http_lisen: unknown key"):
+        load("edge", Settings, file, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("127.0.0.1:0", ("127.0.0.1", 0)), ("[::1]:80", ("::1", 80)), ("localhost:1", ("localhost", 1))],
+)
+def test_addresses(text: str, expected: tuple[str, int]) -> None:
+    """Host and port, also of IPv6."""
+    assert address("key", text) == expected
+
+
+@pytest.mark.parametrize("text", ["", ":1", "host", "host:", "host:x", "ho st:1", "host:1:2"])
+def test_what_is_no_address(text: Any) -> None:
+    """The reason begins with the key."""
+    with pytest.raises(ValueError, match=r"^key: "):
+        address("key", text)
