@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from random import Random
 
 from fairlead_edge import publishing
+from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.broker import Broker
 from fairlead_edge.io.cleaner import Cleaner
 from fairlead_edge.io.publisher import Publisher
@@ -59,11 +60,17 @@ class Upstream:
         self.publisher.router = router
 
     async def run(self) -> None:
-        """Until cancelled.  Raises ``StoreFailed`` (in a group): the program must end then."""
+        """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
         await self.broker.load()
-        async with asyncio.TaskGroup() as parts:
-            for part in (self.pump.run, self.cleaner.run):
-                parts.create_task(part())
+        try:
+            async with asyncio.TaskGroup() as parts:
+                for part in (self.pump.run, self.cleaner.run):
+                    parts.create_task(part())
+        except BaseExceptionGroup as group:
+            failed = group.subgroup(StoreFailed)
+            if failed is None:
+                raise
+            raise StoreFailed(str(_first(failed))) from group
 
     async def status(self) -> OutboxStatus:
         return await self.outbox.status(now=self.outbox.now())
@@ -78,6 +85,14 @@ class Upstream:
         found = list(queues)
         self.pump.offered(found)
         self.broker.offered(found)
+
+
+def _first(group: BaseExceptionGroup[StoreFailed]) -> BaseException:
+    """One of the errors in the group, however deep: they all tell of the same disk."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 def wall() -> str:
