@@ -9,6 +9,7 @@ import argparse
 import shutil
 import signal
 import sys
+import traceback
 from pathlib import Path
 
 from e2e.demo.record import Record
@@ -16,6 +17,7 @@ from e2e.demo.screen import Screen
 from e2e.demo.stack import ROOT, Missing, Stack, require_java
 from e2e.demo.story import Story, Wrong, play
 from tests.support.assets import NoControlPlane
+from tests.support.kubernetes import KubectlError
 from tests.support.processes import Unmet
 
 FOLDER = ROOT / ".run" / "demo"
@@ -70,9 +72,13 @@ def run(word: str, kubeconfig: Path | None, keep: bool) -> int:
             look_around(stack, screen)
         screen.last(line)
         return 0
-    except (Unmet, Wrong, AssertionError, NoControlPlane, OSError, RuntimeError, ValueError) as error:
-        screen.fail(f"{error}")
-        screen.last(f"demo: failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+    except (Unmet, Wrong, KubectlError, NoControlPlane) as error:
+        screen.fail(str(error))
+        screen.last(f"demo: failed: {str(error).splitlines()[0]}")
+        return 1
+    except Exception as error:  # noqa: BLE001 - a fault of the demo itself: where it is matters, and things must be ended
+        screen.fail(traceback.format_exc())
+        screen.last(f"demo: failed: {type(error).__name__}: {error}")
         return 1
     except KeyboardInterrupt:
         screen.last("demo: failed: interrupted")

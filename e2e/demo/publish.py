@@ -16,8 +16,8 @@ from e2e.demo.edge import Edge, Refused
 from e2e.demo.replay import Publication
 
 BATCH = 20
-PACE_SECONDS = 0.08
-"""Between two batches: about 250 messages a second and node, so that things happen while others go on."""
+PACE_SECONDS = 0.12
+"""Between two batches: about 160 messages a second and node, so that things happen while others go on."""
 RETRY_SECONDS = 0.2
 GIVE_UP_SECONDS = 90.0
 

@@ -119,12 +119,12 @@ class Story:
         self._stack.cut_link(AWAY)
         self._cut_at = time.time()
         say(f"{AWAY}: connections broken, new ones refused")
-        self.publish(1)
         self._screen.wait(
             f"the hub notices that {AWAY} is away", lambda: AWAY not in self._witness.connected(),
             seconds=NOTICE_SECONDS, describe=functools.partial(self._stack.tail, "hub"),
         )  # fmt: skip
         say(f"kubectl get enode says that {AWAY} is away")
+        replayed = self.publish(1)[AWAY]
         for revision in range(1, UPDATES // 2 + 1):
             self.update_tides(revision)
         self.note_hub_figures()
@@ -138,6 +138,15 @@ class Story:
             "-n", "harbour", "delete", "pod", "tide-display-edge-2", "--force", "--grace-period=0", "--wait=true"
         )
         say("meanwhile: ice-warning deleted, berth-plan deleted and made anew, tide-display-edge-2 deleted by force")
+        half = replayed.total // 2
+        self._screen.wait(
+            f"{AWAY} has accepted half of its part", lambda: replayed.accepted >= half or replayed.done,
+            seconds=REPLAY_SECONDS, every=0.02, describe=functools.partial(self._stack.tail, AWAY),
+        )  # fmt: skip
+        self._stack.kill(AWAY)
+        self.mark("agent killed", AWAY, time.time())
+        self._stack.start_edge(AWAY)
+        say(f"{AWAY}'s agent was killed with -9 in the middle of its replay, and runs again")
         back = time.monotonic()
         self._stack.start_hub(HUB_BACK_SECONDS)
         say(f"the hub is back and ready after {time.monotonic() - back:.1f} s")
@@ -148,16 +157,6 @@ class Story:
         self._witness.wait_true(others)
         say(f"{' and '.join(others)} are true to the cluster again")
 
-        replayed = next(each for each in self._publishers if each.edge.name == AWAY and not each.done)
-        half = replayed.total // 2
-        self._screen.wait(
-            f"{AWAY} has accepted half of its part", lambda: replayed.accepted >= half or replayed.done,
-            seconds=REPLAY_SECONDS, every=0.02, describe=functools.partial(self._stack.tail, AWAY),
-        )  # fmt: skip
-        self._stack.kill(AWAY)
-        self.mark("agent killed", AWAY, time.time())
-        self._stack.start_edge(AWAY)
-        say(f"{AWAY}'s agent was killed with -9 in the middle of its replay, and runs again")
         self.wait_published()
         say(
             f"{AWAY} took {replayed.total} messages while away ({replayed.retries} requests repeated); "
@@ -277,10 +276,14 @@ class Story:
         """Ledger against table."""
         return self._ledger.judge(self._witness.rows())
 
-    def publish(self, part: int) -> None:
+    def publish(self, part: int) -> dict[str, Publisher]:
         """Start one publisher a node on its part of the series."""
-        for node, said in self._series.items():
-            self._publishers.append(Publisher(self._stack.edges[node], said[part], self._ledger).start())
+        started = {
+            node: Publisher(self._stack.edges[node], said[part], self._ledger).start()
+            for node, said in self._series.items()
+        }
+        self._publishers += started.values()
+        return started
 
     def wait_published(self) -> None:
         """Everything started so far is accepted."""
