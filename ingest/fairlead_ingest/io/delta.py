@@ -95,7 +95,7 @@ def ensure(table: Path, schema: pa.Schema) -> None:
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: not partitioned by {', '.join(PARTITION_COLUMNS)}")
     missing = [wanted[name] for name in wanted if name not in held]
     if missing:
-        existing.alter.add_columns(missing, commit_properties=carried(existing))
+        existing.alter.add_columns(missing)
 
 
 def state(table: Path, application: str, topics: Iterable[str]) -> TableState:
@@ -115,14 +115,8 @@ def reached(table: DeltaTable) -> Offsets:
             if known is not None:
                 return known
         if limit is not None and len(entries) < limit:
-            return Offsets()
+            break
     return _reached_by_rows(table)
-
-
-def carried(table: DeltaTable) -> CommitProperties:
-    """Metadata for a commit that adds no messages (compaction, a new column): the newest entry keeps the positions."""
-    plain = reached(table).to_dict()
-    return CommitProperties(custom_metadata={commit.METADATA_KEY: {"reached": plain}} if plain["topics"] else None)
 
 
 def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> int:

@@ -1,0 +1,62 @@
+"""Spark's checkpoint folder, read as Spark writes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead_ingest import errors
+from fairlead_ingest.io import checkpoint
+from fairlead_ingest.offsets import Offsets, Position
+
+
+def written(folder: Path, batch: int, end: Offsets) -> None:
+    (folder / "offsets").mkdir(parents=True, exist_ok=True)
+    (folder / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
+
+
+def test_the_end_of_a_batch_is_where_spark_planned_it(tmp_path: Path) -> None:
+    """Ten comes after nine."""
+    for batch in (9, 10):
+        written(tmp_path, batch, Offsets(service="s", topics={"a/t": Position.at(1, f"{batch:02x}")}))
+    assert checkpoint.end_of(tmp_path, 9).topics["a/t"].p == "09"
+    last = checkpoint.last_end(tmp_path)
+    assert last is not None and last.topics["a/t"].p == "0a"
+
+
+def test_a_checkpoint_is_fresh_until_a_batch_is_planned(tmp_path: Path) -> None:
+    """Then its starting position no longer counts."""
+    assert checkpoint.is_fresh(tmp_path / "none")
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / ".0.crc").touch()
+    assert checkpoint.is_fresh(tmp_path)
+    assert checkpoint.last_end(tmp_path) is None
+    written(tmp_path, 0, Offsets())
+    assert not checkpoint.is_fresh(tmp_path)
+
+
+def test_the_query_is_known_by_its_identity(tmp_path: Path) -> None:
+    """Spark writes it once, at the first start."""
+    (tmp_path / "metadata").write_text('{"id":"4a0c9f9e"}')
+    assert checkpoint.query_id(tmp_path) == "4a0c9f9e"
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", "not json"])
+def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path, text: str | None) -> None:
+    """With its path."""
+    if text is not None:
+        (tmp_path / "metadata").write_text(text)
+    with pytest.raises(errors.Stop, match=f"{errors.BAD_CHECKPOINT}: {tmp_path}"):
+        checkpoint.query_id(tmp_path)
+
+
+@pytest.mark.parametrize("text", [None, "v1\n{}", "v1\n{}\n{}"])
+def test_a_batch_without_an_offset_of_ours_is_refused(tmp_path: Path, text: str | None) -> None:
+    """Another source's checkpoint is not read as ours."""
+    (tmp_path / "offsets").mkdir()
+    if text is not None:
+        (tmp_path / "offsets" / "3").write_text(text)
+    with pytest.raises(errors.Stop, match=errors.BAD_CHECKPOINT):
+        checkpoint.end_of(tmp_path, 3)

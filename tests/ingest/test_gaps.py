@@ -1,0 +1,36 @@
+"""Gap rows follow from where a batch began and ended, and from nothing else."""
+
+from __future__ import annotations
+
+from fairlead_ingest import gaps
+from fairlead_ingest.gaps import Gap
+from fairlead_ingest.offsets import Offsets, Position, Skip
+
+EXPIRED = Position(g=1, p="0f", fg=1, f="0a", skip=Skip(reason="expired", upto="0c", rows=3))
+RECREATED = Position(g=2, p="02", fg=1, f="0a", skip=Skip(reason="recreated"))
+
+
+def test_a_batch_that_jumped_nowhere_leaves_no_gap() -> None:
+    """The usual case."""
+    assert gaps.of(Offsets(topics={"a/t": Position.at(1, "0a")}), on_expired="gap") == []
+
+
+def test_what_expired_is_a_gap_only_where_the_user_wants_it_so() -> None:
+    """By default it is counted."""
+    end = Offsets(topics={"a/t": EXPIRED})
+    assert gaps.of(end, on_expired="count") == []
+    assert gaps.of(end, on_expired="gap") == [
+        Gap(
+            topic="a/t", reason="expired", from_generation=1, from_position="0a",
+            to_generation=1, to_position="0c", rows=3,
+        )
+    ]  # fmt: skip
+
+
+def test_the_rest_of_a_deleted_topic_is_always_a_gap() -> None:
+    """Whatever the policy for expiry, in order of topic."""
+    found = gaps.of(Offsets(topics={"b/t": RECREATED, "a/t": RECREATED}), on_expired="count")
+    assert [(gap.topic, gap.reason, gap.from_generation, gap.to_generation) for gap in found] == [
+        ("a/t", "recreated", 1, 2),
+        ("b/t", "recreated", 1, 2),
+    ]

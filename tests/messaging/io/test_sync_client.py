@@ -1,0 +1,137 @@
+"""The bulk readers' client on the real service."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.messaging_service import MessagingService
+
+from fairlead_messaging.io.sync_client import BulkClient, GenerationChanged, Tls, TopicMissing
+from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
+
+TOPIC = "default/bulk"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingService]:
+    with MessagingService(tmp_path_factory.mktemp("service")) as running:
+        running.create(TOPIC)
+        running.publish(TOPIC, [b"%d" % number for number in range(10)])
+        yield running
+
+
+@pytest.fixture
+def client(service: MessagingService) -> Iterator[BulkClient]:
+    with BulkClient(service.url) as asking:
+        yield asking
+
+
+def test_a_topic_is_planned_and_read_in_pages(client: BulkClient) -> None:
+    """Ranges meet without overlap, pages go on from each other."""
+    plan = client.plan(TOPIC, after="", splits=2)
+    assert plan.rows == 10
+    assert [part.after for part in plan.ranges[1:]] == [part.upto for part in plan.ranges[:-1]]
+    after, payloads = "", []
+    while page := client.poll(TOPIC, after=after, upto=plan.upto, limit_rows=4, generation=plan.generation):
+        if not page.table.num_rows:
+            break
+        assert page.table.num_rows <= 4
+        payloads += page.table["payload"].to_pylist()
+        after = page.next_position
+    assert payloads == [b"%d" % number for number in range(10)]
+    assert page.service == plan.service
+
+
+def test_offsets_say_where_a_topic_stands(client: BulkClient) -> None:
+    """Its end is where a plan of all of it ends or beyond; the far future holds nothing."""
+    latest = client.offsets(TOPIC, "latest")
+    assert client.plan(TOPIC, after=latest.stable or "").rows == 0
+    later = client.offsets(TOPIC, 4_000_000_000_000)
+    assert client.plan(TOPIC, after=later.position or "").rows == 0
+    assert client.offsets(TOPIC, "earliest").service == latest.service
+
+
+def test_a_noted_position_is_seen_by_the_service(client: BulkClient, service: MessagingService) -> None:
+    """Lag is what was stored after it."""
+    plan = client.plan(TOPIC, after="", limit_rows=4)
+    client.note_reader(TOPIC, "r", position=plan.upto or "", generation=plan.generation)
+    assert [(each["name"], each["lag_messages"]) for each in service.readers(TOPIC)] == [("r", 6)]
+
+
+def test_facts_come_with_the_refusal(client: BulkClient, service: MessagingService) -> None:
+    """A missing topic, another generation, a bad question."""
+    with pytest.raises(TopicMissing):
+        client.plan("default/none", after="")
+    with pytest.raises(GenerationChanged) as changed:
+        client.plan(TOPIC, after="", generation=99)
+    assert changed.value.generation == client.plan(TOPIC, after="").generation
+    with pytest.raises(Permanent):
+        client.plan(TOPIC, after="not hex")
+
+
+def test_a_restarted_service_is_met_with_a_new_connection(tmp_path: Path) -> None:
+    """A kept connection that broke meanwhile is no failure."""
+    with MessagingService(tmp_path) as service, BulkClient(service.url) as asking:
+        service.create(TOPIC)
+        asking.plan(TOPIC, after="")
+        service.kill()
+        with pytest.raises(Temporary):
+            asking.plan(TOPIC, after="")
+        service.start()
+        assert asking.plan(TOPIC, after="").rows == 0
+
+
+def test_a_silent_service_is_temporary() -> None:
+    """It accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with BulkClient(f"http://127.0.0.1:{port}", timeout_seconds=0.1) as asking, pytest.raises(Temporary):
+            asking.plan(TOPIC, after="")
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", RemoteError),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n" + b"x" * 200, RemoteError),
+        (b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy", Temporary),
+        (b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", Permanent),
+        (b"nonsense\r\n\r\n", Temporary),
+    ],
+)
+def test_what_another_program_answers_is_refused_politely(answer: bytes, error: type[Exception]) -> None:
+    """Not our service, or one in trouble: an error that says what comes next, never a trace."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        port = listening.getsockname()[1]
+        with BulkClient(f"http://127.0.0.1:{port}", timeout_seconds=5, answer_bytes_max=100) as asking:
+            with pytest.raises(error) as refused:
+                asking.plan(TOPIC, after="")
+            if isinstance(refused.value, Temporary) and b"Retry-After" in answer:
+                assert refused.value.retry_after_seconds == 7
+        thread.join()
+
+
+@pytest.mark.parametrize("url", ["", "localhost:1", "ftp://h", "https://h:1"])
+def test_a_bad_address_is_refused_at_once(url: str) -> None:
+    """Before anything is connected; https needs its files."""
+    with pytest.raises(LocalError):
+        BulkClient(url)
+
+
+def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    """Which one is wrong is in the message."""
+    with pytest.raises(LocalError, match=str(tmp_path)):
+        Tls(ca=str(tmp_path / "ca"), cert=str(tmp_path / "cert"), key=str(tmp_path / "key")).context()
