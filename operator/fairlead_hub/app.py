@@ -32,6 +32,7 @@ from fairlead_wire.io import settings as wire_settings
 
 ROOM = "hub"
 EXIT_LOST_LEASE = 1
+EXIT_CANNOT_SERVE = 1
 SWEEP_SECONDS = 1.0
 FLUSH_AT_END_SECONDS = 5.0
 _log = logs.get("hub.app")
@@ -88,6 +89,10 @@ class _App:
             await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
             self._stop.set()
             await work
+        except OSError as error:
+            # An address in use is the user's to mend, not a defect to trace.
+            _log.error("cannot_serve", reason=str(error))
+            return EXIT_CANNOT_SERVE
         finally:
             stop.cancel()
             await client.close()

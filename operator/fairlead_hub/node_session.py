@@ -398,6 +398,10 @@ class NodeSession:
             self._lapsed_keys[key] = id
         since = self.pending_since.get(key, now)
         if flight.held is not None:
+            before = self.held.get(key)
+            if before is not None and before.uid != flight.held.uid:
+                # A new object under an old name: the edge dropped the old one in the same commit, so its record goes.
+                self.outcomes.append(Removed(key=key, uid=before.uid, path=before.path))
             self.held[key] = flight.held
             self.outcomes.append(Acked(key=key, held=flight.held, seconds=now - since))
         else:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import kopf
@@ -22,7 +24,7 @@ RESTART_SECONDS = 2.0
 _log = logs.get("hub.operator")
 
 
-def handlers(access: Access, desk: VerdictDesk) -> kopf.OperatorRegistry:
+def handlers(access: Access, ask: Callable[[str, str], None]) -> kopf.OperatorRegistry:
     """A registry of this operator's own, so that two of them can live in one process (tests do)."""
     registry = kopf.OperatorRegistry()
 
@@ -34,7 +36,7 @@ def handlers(access: Access, desk: VerdictDesk) -> kopf.OperatorRegistry:
         settings.watching.connect_timeout = 10
         settings.queueing.idle_timeout = 0.5
         settings.scanning.disabled = True
-        settings.process.ultimate_exiting_timeout = 5
+        settings.process.ultimate_exiting_timeout = None  # it would be SIGKILL for the whole hub
 
     @kopf.on.login(registry=registry)
     async def login(**kwargs: Any) -> kopf.ConnectionInfo:
@@ -51,27 +53,43 @@ def handlers(access: Access, desk: VerdictDesk) -> kopf.OperatorRegistry:
 
     @kopf.on.event(GROUP, VERSION, "syncrules", registry=registry)
     async def rule_seen(name: str, **kwargs: Any) -> None:
-        desk.ask("syncrules", name)
+        ask("syncrules", name)
 
     @kopf.on.event(GROUP, VERSION, "edgeroutes", registry=registry)
     async def routes_seen(name: str, **kwargs: Any) -> None:
-        desk.ask("edgeroutes", name)
+        ask("edgeroutes", name)
 
     return registry
 
 
 async def run(access: Access, desk: VerdictDesk) -> None:
-    """Until cancelled.  An API server that goes away ends kopf's watches; then it is started again."""
-    logging.getLogger("kopf").setLevel(logging.WARNING)
+    """Until cancelled.  An API server that goes away ends kopf's watches; then it is started again.
+
+    In a thread and loop of its own: when kopf ends, it takes the signals and every task of its loop along.
+    """
+    logging.getLogger("kopf").setLevel(logging.ERROR)
+    loop = asyncio.get_running_loop()
+
+    def ask(collection: str, name: str) -> None:
+        loop.call_soon_threadsafe(desk.ask, collection, name)
+
     while True:
-        stop = asyncio.Event()
+        stop = threading.Event()
+        thread = loop.run_in_executor(None, _live, handlers(access, ask), stop)
         try:
-            await kopf.operator(
-                registry=handlers(access, desk), standalone=True, clusterwide=True, stop_flag=stop, memo=kopf.Memo()
-            )
+            reason = await asyncio.shield(thread)
         except asyncio.CancelledError:
             stop.set()
+            await thread
             raise
-        except Exception as error:  # noqa: BLE001 - whatever ended it, the nodes are served on and kopf starts again
-            _log.warning("operator_restarted", reason=str(error) or type(error).__name__)
+        _log.warning("operator_restarted", reason=reason)
         await asyncio.sleep(RESTART_SECONDS)
+
+
+def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
+    """One life of kopf; returns why it ended."""
+    try:
+        asyncio.run(kopf.operator(registry=registry, standalone=True, clusterwide=True, stop_flag=stop))
+    except Exception as error:  # noqa: BLE001 - whatever ended it, the nodes are served on and kopf starts again
+        return str(error) or type(error).__name__
+    return "ended"
