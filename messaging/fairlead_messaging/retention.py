@@ -22,6 +22,9 @@ from fairlead_messaging.topic import Topic
 ROWS_MAX = 20_000
 """Single rows removed in one pass over a topic."""
 
+COMPACT_ROWS_MIN = 10_000
+"""Fewer removed rows are left to the store's own housekeeping."""
+
 OF_GENERATION = (
     keys.MESSAGE, keys.PAYLOAD, keys.PRODUCER, keys.FENCE, keys.MARK, keys.REMOVED, keys.READER, keys.EXPIRY,
     keys.REFERENCE,
@@ -42,7 +45,9 @@ def sweep(snapshot: Snapshot, topic: Topic, now_ms: int) -> Sweep:
     """What to remove of one topic, living or deleted, as of ``now_ms``."""
     found = Sweep()
     for letter in OF_GENERATION:
-        _remove_range(snapshot, found, *keys.dead_generations(letter, topic))
+        dead = keys.dead_generations(letter, topic)
+        if _remove_range(snapshot, found, *dead):
+            found.emptied.append(dead)
     if topic.exists:
         _remove_expired(snapshot, found, topic, now_ms)
         _remove_expired_messages(snapshot, found, topic, now_ms)
@@ -50,12 +55,12 @@ def sweep(snapshot: Snapshot, topic: Topic, now_ms: int) -> Sweep:
     return found
 
 
-def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> None:
-    """Range deletes are cheap but not free: only where there is something."""
-    for _ in snapshot.scan(low, high):
-        found.batch.delete_range(low, high)
-        found.emptied.append((low, high))
-        return
+def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> bool:
+    """Range deletes are cheap but not free: only where there is something; True when there was."""
+    if next(snapshot.scan(low, high), None) is None:
+        return False
+    found.batch.delete_range(low, high)
+    return True
 
 
 def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:
@@ -70,6 +75,9 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int)
     # The total of what is removed stays as a mark of its own: counting goes on from it.
     marks = keys.table(keys.MARK, topic)
     total = tally.upto(snapshot, topic, removed)
+    base = next((tally.decode(raw) for _, raw in snapshot.scan(marks, keys.above(marks))), tally.Tally())
+    if total.minus(base).rows >= COMPACT_ROWS_MIN:
+        found.emptied.append((prefix, prefix + end))
     _remove_range(snapshot, found, marks, marks + removed)
     found.batch.put(marks + removed, total.encode())
     references = keys.table(keys.REFERENCE, topic)
@@ -91,7 +99,7 @@ def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now
         found.batch.delete(key)
         found.batch.delete(messages + position)
         count, lowest, highest = count + 1, min(lowest, position), max(highest, position)
-    if count:
+    if count >= COMPACT_ROWS_MIN:
         found.emptied += [(messages + lowest, messages + highest + b"\x00"), (index, index + now_ms.to_bytes(8, "big"))]
 
 

@@ -50,11 +50,11 @@ def check_content_type(request: web.Request, *allowed: str) -> str:
 
     Raises: Refused for any other.
     """
+    if request.content_type in allowed:
+        return request.content_type
     if "Content-Type" not in request.headers or not request.can_read_body:
         return JSON
-    if request.content_type not in allowed:
-        raise Refused(f"Content-Type must be {' or '.join(allowed)}", code="bad_content_type")
-    return request.content_type
+    raise Refused(f"Content-Type must be {' or '.join(allowed)}", code="bad_content_type")
 
 
 def error_response(error: MessagingError) -> web.Response:

@@ -6,7 +6,7 @@ import time
 
 from aiohttp import web
 
-from fairlead_messaging import arrow, bodies, reader, topics, visibility
+from fairlead_messaging import arrow, avro, bodies, reader, topics, visibility
 from fairlead_messaging.commands import Publish, Published, Rollback, Store
 from fairlead_messaging.errors import Refused
 from fairlead_messaging.io import rest_bulk
@@ -21,9 +21,9 @@ async def publish(request: web.Request) -> web.Response:
     broker, metrics = request.app[BROKER], request.app[METRICS]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
-    check_content_type(request, JSON)
+    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
     raw = await body(request)
-    asked = bodies.decode(raw, bodies.PublishBody)
+    asked = _publish_body(request, content_type, raw)
     messages, producer, pointer = bodies.messages(asked), bodies.producer(asked), asked.transactionWritePointer
     if pointer is None and not messages:
         raise Refused("without a transaction there must be messages", code="no_messages")
@@ -32,10 +32,19 @@ async def publish(request: web.Request) -> web.Response:
     metrics.note_published(f"{namespace}/{name}", messages, len(answer.known))
     metrics.publish_seconds.observe(time.perf_counter() - started)
     if pointer is not None:
-        return json_response(bodies.rollback_of(pointer, answer))
+        detail = bodies.rollback_of(pointer, answer)
+        if content_type == avro.CONTENT_TYPE:
+            return web.Response(body=avro.encode_rollback(detail), content_type=content_type)
+        return json_response(detail)
     if producer is not None:
         return web.Response(body=bodies.encode_published(answer), content_type=JSON)
     return web.Response()
+
+
+def _publish_body(request: web.Request, content_type: str, raw: bytes) -> bodies.PublishBody:
+    if content_type == avro.CONTENT_TYPE:
+        return avro.publish_body(raw, request.query)
+    return bodies.decode(raw, bodies.PublishBody)
 
 
 async def store(request: web.Request) -> web.Response:
@@ -43,9 +52,9 @@ async def store(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
-    check_content_type(request, JSON)
+    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
     raw = await body(request)
-    asked = bodies.decode(raw, bodies.PublishBody)
+    asked = _publish_body(request, content_type, raw)
     messages = bodies.messages(asked)
     if asked.transactionWritePointer is None or not messages or asked.producer is not None:
         raise Refused("store needs transactionWritePointer and messages, and no producer", code="bad_store")
@@ -59,7 +68,10 @@ async def rollback(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
-    asked = bodies.decode(await body(request), bodies.RollbackBody)
+    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    raw = await body(request)
+    is_avro = content_type == avro.CONTENT_TYPE
+    asked = avro.rollback_body(raw) if is_avro else bodies.decode(raw, bodies.RollbackBody)
     first, last = bodies.rollback_range(asked)
     await broker.change(
         Rollback(namespace=namespace, name=name, pointer=asked.transactionWritePointer, first=first, last=last)
@@ -74,8 +86,10 @@ async def poll(request: web.Request) -> web.Response:
     broker.topic(namespace, name)
     if arrow.CONTENT_TYPE in request.headers.get("Accept", ""):
         return await rest_bulk.poll(request)
-    check_content_type(request, JSON)
-    asked = bodies.decode(await body(request) or b"{}", bodies.PollBody)
+    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    is_avro = content_type == avro.CONTENT_TYPE
+    raw = await body(request)
+    asked = avro.poll_body(raw, request.query) if is_avro else bodies.decode(raw or b"{}", bodies.PollBody)
     after = bodies.start(asked)
     limit = bodies.limit(asked.limit, broker.settings.poll_limit_max)
     within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
@@ -99,5 +113,7 @@ async def poll(request: web.Request) -> web.Response:
     metrics.polled.labels(f"{namespace}/{name}").inc(len(page.ids))
     metrics.poll_seconds.observe(time.perf_counter() - started)
     return web.Response(
-        body=bodies.encode_page(page), content_type=JSON, headers={NEXT_POSITION: page.next_position.hex()}
+        body=avro.encode_page(page) if is_avro else bodies.encode_page(page),
+        content_type=content_type,
+        headers={NEXT_POSITION: page.next_position.hex()},
     )

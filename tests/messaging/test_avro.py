@@ -1,0 +1,139 @@
+"""The seed's Avro bodies over HTTP: the same service, byte for byte its schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.messaging import Topics
+
+AVRO = {"Content-Type": "avro/binary"}
+
+
+def varint(number: int) -> bytes:
+    """Avro's zigzag integers, written down once more so that the test does not trust the library."""
+    number = (number << 1) ^ (number >> 63)
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def avro_bytes(raw: bytes) -> bytes:
+    return varint(len(raw)) + raw
+
+
+def publish_request(pointer: int | None, *messages: bytes) -> bytes:
+    head = varint(1) if pointer is None else varint(0) + varint(pointer)
+    items = varint(len(messages)) + b"".join(map(avro_bytes, messages)) if messages else b""
+    return head + items + varint(0)
+
+
+def consume_request(start: bytes | int | None = None, inclusive: bool = True, limit: int | None = None) -> bytes:
+    if start is None:
+        head = varint(2)
+    elif isinstance(start, int):
+        head = varint(1) + varint(start)
+    else:
+        head = varint(0) + avro_bytes(start)
+    return head + bytes([inclusive]) + (varint(1) if limit is None else varint(0) + varint(limit)) + varint(1)
+
+
+def read_varint(raw: bytes) -> tuple[int, bytes]:
+    number, shift = 0, 0
+    while True:
+        byte, raw = raw[0], raw[1:]
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), raw
+
+
+def consumed(raw: bytes) -> list[tuple[bytes, bytes]]:
+    """(id, payload) of a consume response."""
+    found = []
+    count, raw = read_varint(raw)
+    while count:
+        for _ in range(count):
+            pair = []
+            for _ in range(2):
+                size, raw = read_varint(raw)
+                pair.append(raw[:size])
+                raw = raw[size:]
+            found.append((pair[0], pair[1]))
+        count, raw = read_varint(raw)
+    assert raw == b""
+    return found
+
+
+async def post(topics: Topics, verb: str, raw: bytes, **query: str) -> Any:
+    return await topics.ok("POST", f"topics/t/{verb}", raw, headers=AVRO, params=query)
+
+
+async def test_publish_and_poll(topics: Topics) -> None:
+    """Plain publish answers with nothing; poll with 20-byte ids; starts as ids and times."""
+    await topics.create("t")
+    assert await post(topics, "publish", publish_request(None, b"a", b"\x00\xff")) == b""
+    found = consumed(await post(topics, "poll", consume_request()))
+    assert [payload for _, payload in found] == [b"a", b"\x00\xff"]
+    assert [len(message_id) for message_id, _ in found] == [20, 20]
+    assert consumed(await post(topics, "poll", consume_request(found[0][0], inclusive=False))) == found[1:]
+    assert consumed(await post(topics, "poll", consume_request(topics.clock.now_ms, limit=1))) == found[:1]
+    assert consumed(await post(topics, "poll", consume_request(topics.clock.now_ms + 1))) == []
+
+
+async def test_transactional_publish_store_and_rollback(topics: Topics) -> None:
+    """The response goes back as opaque bytes."""
+    await topics.create("t")
+    pointer, _ = await topics.start()
+    await post(topics, "store", publish_request(pointer, b"s"))
+    detail = await post(topics, "publish", publish_request(pointer))
+    kept = await post(topics, "publish", publish_request(pointer, b"kept"))
+    assert read_varint(detail[1:])[0] == pointer
+    assert kept != detail
+    await post(topics, "rollback", detail)
+    await topics.finish(pointer, "commit")
+    assert await topics.committed("t") == ["kept"]
+
+
+async def test_extensions_are_query_parameters(topics: Topics) -> None:
+    """ttl, producer, isolation and waiting, which the schemas do not know."""
+    await topics.create("t")
+    query = {"producer_id": "p", "epoch": "1", "sequence": "4", "ttl": "1"}
+    for _ in range(2):
+        answer = await post(topics, "publish", publish_request(None, b"a"), **query)
+    assert answer == {"producer": {"stored": [], "known": [4]}}
+    pointer, _ = await topics.start()
+    await post(topics, "publish", publish_request(pointer, b"b"))
+    assert len(consumed(await post(topics, "poll", consume_request()))) == 2
+    assert len(consumed(await post(topics, "poll", consume_request(), isolation="read_committed", wait_ms="1"))) == 1
+    topics.clock.forward(1001)
+    assert [payload for _, payload in consumed(await post(topics, "poll", consume_request()))] == [b"b"]
+
+
+@pytest.mark.parametrize("verb", ["publish", "store", "rollback", "poll"])
+@pytest.mark.parametrize(
+    "raw", [b"", b"\x02", b"\xff" * 20, b"\x04\x04\x04\x04", b"{}", publish_request(None, b"a") + b"x"]
+)
+async def test_damaged_bodies_are_refused(topics: Topics, verb: str, raw: bytes) -> None:
+    """400, never 500."""
+    await topics.create("t")
+    assert (await topics.ask("POST", f"topics/t/{verb}", raw, headers=AVRO)).status == 400
+
+
+@pytest.mark.parametrize(
+    "query", [{"ttl": "0"}, {"ttl": "x"}, {"producer_id": "p"}, {"producer_id": "p", "epoch": "x", "sequence": "1"}]
+)
+async def test_bad_query_parameters_are_refused(topics: Topics, query: dict[str, str]) -> None:
+    """400 with the reason."""
+    await topics.create("t")
+    answer = await topics.ask("POST", "topics/t/publish", publish_request(None, b"a"), headers=AVRO, params=query)
+    assert answer.status == 400
+
+
+@pytest.mark.parametrize("size", [19, 21, 0])
+async def test_ids_have_20_bytes(topics: Topics, size: int) -> None:
+    """400 for any other length."""
+    await topics.create("t")
+    assert (await topics.ask("POST", "topics/t/poll", consume_request(bytes(size)), headers=AVRO)).status == 400
