@@ -1,0 +1,47 @@
+"""Who may ask, health, and the account."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.edge_api import TOKEN, serving
+
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/pods", "/v1/status", "/metrics", "/version", "/nowhere"])
+async def test_where_a_token_is_required_it_is_required_everywhere(path: str) -> None:
+    """A refusal tells where the token is, not whether the path exists."""
+    async with serving(required=True) as api:
+        for headers in ({}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}, {"Authorization": "Bearer wrong"}):
+            status, body = await api.ask(path, **headers)
+            assert status == 401 and "data folder" in str(body)
+        assert (await api.ask(path, **BEARER))[0] in (200, 404)
+
+
+async def test_probes_need_no_token() -> None:
+    """A kubelet has none."""
+    async with serving(required=True) as api:
+        assert await api.ask("/healthz") == (200, "ok")
+        assert await api.ask("/readyz") == (200, "ok")
+
+
+async def test_without_security_only_secrets_need_it() -> None:
+    """On loopback, for development."""
+    async with serving() as api:
+        assert await api.get("/v1/status") == {"node": "edge-1"}
+        assert (await api.ask("/api/v1/secrets"))[0] == 401
+
+
+async def test_not_ready_says_why() -> None:
+    """Alive and ready are two things."""
+    async with serving(unready="the disk failed") as api:
+        assert await api.ask("/readyz") == (503, "the disk failed")
+        assert (await api.ask("/healthz"))[0] == 200
+
+
+async def test_metrics_are_plain_text() -> None:
+    """In the content type Prometheus asks for."""
+    async with serving() as api:
+        answer = await api.client.get("/metrics")
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        assert await answer.text() == "up 1\n"

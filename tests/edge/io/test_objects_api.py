@@ -1,0 +1,156 @@
+"""The Kubernetes-style read API, asked over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.edge_api import TOKEN, Api, serving
+from tests.support.held import config_map, put
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Api]:
+    async with serving() as found:
+        yield found
+
+
+async def test_an_object_is_served_under_its_path(api: Api) -> None:
+    """With the edge's own version, and the cluster's beside it."""
+    await api.hold(put(config_map("prices"), version="4711"))
+    found = await api.get("/api/v1/namespaces/shop/configmaps/prices")
+    assert found["metadata"]["resourceVersion"] == "1001"
+    assert found["metadata"]["annotations"] == {
+        "fairlead.dev/resource-version": "4711",
+        "fairlead.dev/age-seconds": "7",
+    }
+
+
+async def test_lists_by_namespace_of_all_namespaces_and_cluster_scoped(api: Api) -> None:
+    """The three forms of a list path."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "edge-1"}}
+    await api.hold(put(config_map("a")), put(config_map("b", namespace="bar")), put(node, "nodes"))
+    assert await api.names("/api/v1/namespaces/shop/configmaps") == ["a"]
+    assert await api.names("/api/v1/configmaps") == ["b", "a"]
+    found = await api.get("/api/v1/nodes")
+    assert (found["kind"], found["metadata"]["resourceVersion"]) == ("NodeList", "1003")
+    assert [item["metadata"]["name"] for item in found["items"]] == ["edge-1"]
+    assert (await api.get("/api/v1/nodes/edge-1"))["kind"] == "Node"
+
+
+async def test_custom_resources_are_served_as_they_came(api: Api) -> None:
+    """A kind nobody configured: discovery, list and object."""
+    till = {"apiVersion": "shop.example/v2", "kind": "Till", "metadata": {"name": "status", "namespace": "node"}}
+    await api.hold(put(till, "tills"))
+    assert await api.names("/apis/shop.example/v2/namespaces/node/tills") == ["status"]
+    assert (await api.get("/apis/shop.example/v2/namespaces/node/tills/status"))["kind"] == "Till"
+    [resource] = (await api.get("/apis/shop.example/v2"))["resources"]
+    assert (resource["name"], resource["kind"], resource["namespaced"]) == ("tills", "Till", True)
+    assert "shop.example" in [group["name"] for group in (await api.get("/apis"))["groups"]]
+    assert (await api.get("/apis/shop.example"))["preferredVersion"]["version"] == "v2"
+    for path in ("/apis/shop.example/v1/tills", "/apis/shop.example/v1"):
+        assert (await api.ask(path))[0] == 404
+
+
+async def test_selectors_and_pages(api: Api) -> None:
+    """labelSelector, fieldSelector, limit and continue."""
+    for number in range(5):
+        await api.hold(put(config_map(f"n-{number}", labels={"odd": str(number % 2)})))
+    path = "/api/v1/namespaces/shop/configmaps"
+    assert await api.names(f"{path}?labelSelector=odd%3D1") == ["n-1", "n-3"]
+    assert await api.names(f"{path}?fieldSelector=metadata.name%3Dn-4") == ["n-4"]
+    first = await api.get(f"{path}?limit=3")
+    assert first["metadata"]["remainingItemCount"] == 2
+    rest = await api.get(f"{path}?limit=3&continue={first['metadata']['continue']}")
+    assert [item["metadata"]["name"] for item in rest["items"]] == ["n-3", "n-4"]
+    assert "continue" not in rest["metadata"]
+
+
+async def test_pages_are_of_one_moment(api: Api) -> None:
+    """What changes between two pages neither shifts nor spoils the second."""
+    for name in "abcd":
+        await api.hold(put(config_map(name)))
+    path = "/api/v1/configmaps?limit=2"
+    first = await api.get(path)
+    await api.hold(put(config_map("aa")), put(config_map("bb")))
+    second = await api.get(f"{path}&continue={first['metadata']['continue']}")
+    assert [item["metadata"]["name"] for item in second["items"]] == ["c", "d"]
+    assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "reason"),
+    [
+        ("/api/v1/namespaces/shop/configmaps/none", 404, "NotFound"),
+        ("/api/v1/widgets", 404, "NotFound"),
+        ("/api/v7/pods", 404, "NotFound"),
+        ("/api/v1/namespaces/shop/nodes", 404, "NotFound"),
+        ("/api/v1/namespaces/shop/pods/a/log", 404, "NotFound"),
+        ("/apis/nobody/v1", 404, "NotFound"),
+        ("/apis/nobody", 404, "NotFound"),
+        ("/api//pods", 404, "NotFound"),
+        ("/api/v1/configmaps?labelSelector=a+in", 400, "BadRequest"),
+        ("/api/v1/configmaps?fieldSelector=spec.x%3D1", 400, "BadRequest"),
+        ("/api/v1/configmaps?limit=x", 400, "BadRequest"),
+        ("/api/v1/configmaps?continue=nonsense", 400, "BadRequest"),
+        ("/api/v1/configmaps?watch=1&resourceVersion=abc", 400, "BadRequest"),
+        ("/api/v1/configmaps?watch=1&resourceVersion=1", 410, "Expired"),
+        ("/api/v1/configmaps?watch=1&resourceVersion=99999", 410, "Expired"),
+        ("/api/v1/configmaps?resourceVersion=1&resourceVersionMatch=Exact", 410, "Expired"),
+    ],
+)
+async def test_refusals_are_status_objects(api: Api, path: str, code: int, reason: str) -> None:
+    """With the code and reason Kubernetes clients know, and a sentence for people."""
+    status, body = await api.ask(path)
+    assert (status, body["kind"], body["code"], body["reason"]) == (code, "Status", code, reason)
+    assert body["message"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_writes_are_refused(api: Api, method: str) -> None:
+    """Objects change in the cluster."""
+    status, body = await api.ask("/api/v1/namespaces/shop/configmaps/a", method)
+    assert (status, body["reason"]) == (405, "MethodNotAllowed")
+
+
+async def test_secrets_need_the_token_always(api: Api) -> None:
+    """List, object and watch alike, also where nothing else needs one."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "type": "Opaque"}
+    await api.hold(put(secret, "secrets"))
+    for path in ("/api/v1/secrets", "/api/v1/namespaces/shop/secrets/s", "/api/v1/secrets?watch=true"):
+        assert (await api.ask(path))[0] == 401
+        assert (await api.ask(path, Authorization="Bearer wrong"))[0] == 401
+    assert await api.names("/api/v1/secrets", Authorization=f"Bearer {TOKEN}") == ["s"]
+
+
+async def test_a_table_is_made_for_those_who_ask_for_one(api: Api) -> None:
+    """kubectl get; everybody else gets objects."""
+    await api.hold(put(config_map("a")))
+    found = await api.get("/api/v1/configmaps", Accept=TABLE)
+    assert (found["kind"], found["rows"][0]["cells"][:2]) == ("Table", ["a", 1])
+    assert found["metadata"]["resourceVersion"] == "1001"
+    single = await api.get("/api/v1/namespaces/shop/configmaps/a", Accept=TABLE)
+    assert (single["kind"], len(single["rows"])) == ("Table", 1)
+    for accept in ("application/json", "*/*", "application/vnd.kubernetes.protobuf, application/json", ""):
+        assert (await api.get("/api/v1/configmaps", Accept=accept))["kind"] == "ConfigMapList"
+
+
+async def test_a_new_node_answers_with_empty_lists(api: Api) -> None:
+    """Core kinds are there before anything was held."""
+    assert await api.names("/api/v1/pods") == []
+    assert "configmaps" in [each["name"] for each in (await api.get("/api/v1"))["resources"]]
+    assert (await api.get("/api"))["versions"] == ["v1"]
+    assert (await api.get("/version"))["gitVersion"].endswith("fairlead-edge.1.2")
+    assert await api.get("/openapi/v3") == {"paths": {}}
+
+
+async def test_an_object_that_moved_to_another_version_left_the_old(api: Api) -> None:
+    """One object is served under the version it is held in."""
+    for version in ("v1", "v2"):
+        till = {"apiVersion": f"shop.example/{version}", "kind": "Till", "metadata": {"name": "t", "namespace": "shop"}}
+        await api.hold(put(till, "tills"))
+    assert await api.names("/apis/shop.example/v1/tills") == []
+    assert await api.names("/apis/shop.example/v2/tills") == ["t"]
+    assert (await api.ask("/apis/shop.example/v1/namespaces/shop/tills/t"))[0] == 404
