@@ -7,6 +7,7 @@
 | `startingOffsets` | `earliest` (default), `latest`, ms since 1970, or JSON: topic to one of these or `{"g","p"}` |
 | `maxRowsPerBatch`, `maxBytesPerBatch` | 500000, 512 MiB |
 | `pageRows`, `pageBytes`, `splits`, `splitBytes` | 10000, 8 MiB, 1, 8 MiB |
+| `from`, `until` | for a batch: milliseconds since 1970 or ISO times; none |
 | `waitMs` | how long an idle batch waits in the service, 1000 |
 | `onExpired`, `onRecreated` | `count`, `gap`, `fail`; `fail`, `restart` |
 | `tlsCa`, `tlsCert`, `tlsKey`, `requestSeconds` | files for mTLS; 30 |
@@ -22,6 +23,7 @@ import pyarrow as pa
 from pyspark.sql import types
 
 from fairlead_ingest import envelope, errors, loss
+from fairlead_ingest.settings import start_of
 from fairlead_messaging.io.sync_client import BulkClient, Tls
 
 FORMATS = {"raw": envelope.RAW_SCHEMA, "envelope": envelope.PAGE_SCHEMA}
@@ -49,6 +51,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     page_bytes: int = 8 * 1024 * 1024
     splits: int = 1
     split_bytes: int = 8 * 1024 * 1024
+    from_ms: int | None = None
+    until_ms: int | None = None
     wait_ms: int = 1000
     on_expired: str = "count"
     on_recreated: str = "fail"
@@ -74,6 +78,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             page_bytes=_number(text, "pageBytes", 8 * 1024 * 1024),
             splits=_number(text, "splits", 1),
             split_bytes=_number(text, "splitBytes", 8 * 1024 * 1024),
+            from_ms=_moment(text, "from"),
+            until_ms=_moment(text, "until"),
             wait_ms=_number(text, "waitMs", 1000, least=0),
             on_expired=_one_of(text, "onExpired", "count", loss.ON_EXPIRED),
             on_recreated=_one_of(text, "onRecreated", "fail", loss.ON_RECREATED),
@@ -132,6 +138,19 @@ def _starting(text: str, topics: list[str]) -> dict[str, Any]:
         if not explicit and start not in ("earliest", "latest") and (not isinstance(start, int) or start < 0):
             raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {topic}: {start!r} is no place in a topic")
     return starts
+
+
+def _moment(text: Mapping[str, str], name: str) -> int | None:
+    value = text.get(name)
+    if value is None:
+        return None
+    try:
+        start = start_of(int(value) if value.isdigit() else value)
+    except ValueError:
+        start = ""
+    if isinstance(start, str):
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: milliseconds since 1970 or an ISO time, not {value!r}")
+    return start
 
 
 def _one_of(text: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:

@@ -40,6 +40,7 @@ def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.streaming.numRecentProgressUpdates": "200",
         # Stopping waits for the running batch by itself (app); this only bounds a stop that hangs.
         "spark.sql.streaming.stopTimeout": "30s",

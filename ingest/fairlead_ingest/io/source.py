@@ -10,7 +10,6 @@ driver and is pickled into every task: it holds options, never a connection. One
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -19,31 +18,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from fairlead_ingest import envelope, errors, loss, offsets, ranges
+from fairlead_ingest import loss, offsets, ranges
+from fairlead_ingest.io.batch import FairleadReader
+from fairlead_ingest.io.fetching import Stretch, go_on, reachable, recreated_in_batch, rows_of
 from fairlead_ingest.io.options import Options, spark_schema
 from fairlead_ingest.offsets import Offsets, Position
-from fairlead_messaging.io.sync_client import (
-    BulkClient,
-    Expired,
-    GenerationChanged,
-    Page,
-    Plan,
-    TopicMissing,
-)
-from fairlead_wire.errors import Temporary
+from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Plan, TopicMissing
 
 FORMAT = "fairlead"
-
-
-@dataclass(frozen=True)
-class Stretch(InputPartition):
-    """What one task reads: ``topic`` of ``generation`` after ``after`` (exclusive) up to ``upto`` (inclusive)."""
-
-    topic: str
-    generation: int
-    after: str
-    upto: str
-    rows: int
 
 
 class FairleadDataSource(DataSource):
@@ -55,6 +37,9 @@ class FairleadDataSource(DataSource):
 
     def schema(self) -> StructType:
         return spark_schema(Options.of(self.options).page_schema)
+
+    def reader(self, schema: StructType) -> FairleadReader:
+        return FairleadReader(Options.of(self.options))
 
     def streamReader(self, schema: StructType) -> FairleadStreamReader:
         return FairleadStreamReader(Options.of(self.options))
@@ -81,7 +66,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 topics[topic] = Position.at(int(start["g"]), str(start["p"]))
                 continue
             try:
-                with _reachable():
+                with reachable():
                     found = self._ask().offsets(topic, start)
             except TopicMissing:
                 topics[topic] = Position()
@@ -95,7 +80,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._targets = {}
         for topic in self._options.topics:
             try:
-                with _reachable():
+                with reachable():
                     self._targets[topic] = self._ask().offsets(topic, "latest").stable or ""
             except TopicMissing:
                 self._targets[topic] = ""
@@ -137,11 +122,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
-        decode = envelope.page if self._options.format == "envelope" else envelope.raw_page
-        with self._options.client() as client:
-            for table in fetch(client, partition, self._options):
-                for batch in table.combine_chunks().to_batches():
-                    yield decode(partition.topic, batch["id"], batch["ts"], batch["payload"])
+        yield from rows_of(partition, self._options)
 
     # --- inside
 
@@ -177,7 +158,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         after = position.p
         while True:
             try:
-                with _reachable():
+                with reachable():
                     plan = self._ask().plan(
                         topic,
                         after=after,
@@ -219,7 +200,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Split what was promised; a stretch that expired since is looked at by the same policy as any other."""
         while True:
             try:
-                with _reachable():
+                with reachable():
                     return self._ask().plan(
                         topic,
                         after=after,
@@ -228,59 +209,6 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                         generation=position.g or None,
                     )
             except Expired as error:
-                after = _go_on(topic, after, error, self._options)
+                after = go_on(topic, after, error, self._options)
             except GenerationChanged as error:
-                raise _recreated_in_batch(topic, position.g, error) from error
-
-
-def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa.Table]:
-    """The pages of one stretch, in order. Raises ``Stop`` or ``Wait`` by code."""
-    after = stretch.after
-    while after < stretch.upto:
-        try:
-            with _reachable():
-                page: Page = client.poll(
-                    stretch.topic,
-                    after=after,
-                    upto=stretch.upto,
-                    limit_rows=options.page_rows,
-                    limit_bytes=options.page_bytes,
-                    generation=stretch.generation or None,
-                )
-        except Expired as error:
-            after = _go_on(stretch.topic, after, error, options)
-            continue
-        except (GenerationChanged, TopicMissing) as error:
-            raise _recreated_in_batch(stretch.topic, stretch.generation, error) from error
-        if page.table.num_rows:
-            yield page.table
-        if page.next_position <= after:
-            return
-        after = page.next_position
-
-
-def _go_on(topic: str, after: str, error: Expired, options: Options) -> str:
-    if not after:
-        raise error
-    loss.expired(topic, after, error.oldest, error.rows, options.on_expired)
-    return ""
-
-
-def _recreated_in_batch(topic: str, generation: int, error: Exception) -> errors.Stop:
-    return errors.Stop(
-        errors.RECREATED,
-        f"{topic}: a batch was planned over generation {generation}, which is gone ({error}); its rows cannot be read"
-        " any more. Start with a new checkpoint: it goes on from the table",
-    )
-
-
-class _reachable:
-    """Turns 'try again later' of the client into a coded reason that survives Spark's wrapping."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
-        if isinstance(error, Temporary):
-            raise errors.Wait(errors.UNREACHABLE, str(error)) from error
-
+                raise recreated_in_batch(topic, position.g, error) from error

@@ -11,8 +11,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.support.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors, offsets
+from fairlead_ingest.io.fetching import Stretch
 from fairlead_ingest.io.options import Options
-from fairlead_ingest.io.source import FairleadDataSource, FairleadStreamReader, Stretch
+from fairlead_ingest.io.source import FairleadDataSource, FairleadStreamReader
 
 
 def reader(messaging: MessagingService, topics: str, **options: str) -> FairleadStreamReader:

@@ -1,0 +1,56 @@
+"""Which of a batch query's conditions the service can answer: topics and times of publishing.
+
+A condition taken here narrows what is fetched; Spark is still asked to check it, so taking one too many can only cost
+speed, never rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+TOPIC = "_topic"
+MOMENT = "_published_at"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Topics to read (None: all), published from ``from_ms`` (inclusive) to ``until_ms`` (exclusive), since 1970."""
+
+    topics: frozenset[str] | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+
+    def within(self, condition: tuple[str, str, Any]) -> Scope:
+        """The scope narrowed by ``(column, relation, value)``; a condition that says nothing here changes nothing."""
+        column, relation, value = condition
+        if column == TOPIC and relation in ("=", "in"):
+            wanted = frozenset([value] if relation == "=" else value)
+            return self._with(topics=wanted if self.topics is None else self.topics & wanted)
+        if column == MOMENT and isinstance(value, datetime.datetime):
+            moment = _milliseconds(value)
+            # Ids carry whole milliseconds: the bounds are widened to them.
+            if relation in (">", ">=", "="):
+                narrowed = self._with(from_ms=moment if self.from_ms is None else max(self.from_ms, moment))
+                return narrowed.within((column, "<=", value)) if relation == "=" else narrowed
+            if relation in ("<", "<="):
+                return self._with(until_ms=moment + 1 if self.until_ms is None else min(self.until_ms, moment + 1))
+        return self
+
+    def _with(self, **changes: Any) -> Scope:
+        values = {"topics": self.topics, "from_ms": self.from_ms, "until_ms": self.until_ms}
+        return Scope(**{**values, **changes})
+
+
+def narrowed(scope: Scope, conditions: Iterable[tuple[str, str, Any]]) -> Scope:
+    """``scope`` within all ``conditions``."""
+    for condition in conditions:
+        scope = scope.within(condition)
+    return scope
+
+
+def _milliseconds(moment: datetime.datetime) -> int:
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
+    return int(aware.timestamp() * 1000)

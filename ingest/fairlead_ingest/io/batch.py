@@ -1,0 +1,81 @@
+"""Reading topics as a batch, for backfills: from a time until a time, topics and times taken from the query itself.
+
+    spark.read.format("fairlead").options(url=…, topics=…).load().where("_published_at >= '2026-11-01'")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from fairlead_ingest import ranges
+from fairlead_ingest.filters import Scope
+from fairlead_ingest.io.fetching import Stretch, reachable, rows_of
+from fairlead_ingest.io.options import Options
+from fairlead_messaging.io.sync_client import TopicMissing
+
+_RELATIONS: dict[type[Filter], str] = {
+    EqualTo: "=",
+    In: "in",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+
+
+class FairleadReader(DataSourceReader):
+    """Everything stable at planning time that lies in scope; plans in the driver's process, reads in the tasks."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._scope = Scope(from_ms=options.from_ms, until_ms=options.until_ms)
+
+    def pushFilters(self, filters_: list[Filter]) -> Iterable[Filter]:
+        """Take what the service can answer; Spark checks all of them all the same."""
+        for each in filters_:
+            relation = _RELATIONS.get(type(each))
+            if relation is not None:
+                self._scope = self._scope.within((".".join(each.attribute), relation, each.value))  # type: ignore[attr-defined]
+        return filters_
+
+    def partitions(self) -> Sequence[InputPartition]:
+        scope, stretches = self._scope, []
+        topics = [topic for topic in self._options.topics if scope.topics is None or topic in scope.topics]
+        with self._options.client() as client, reachable():
+            for topic in topics:
+                try:
+                    begin = client.offsets(topic, "earliest" if scope.from_ms is None else max(0, scope.from_ms))
+                    stable = client.offsets(topic, "latest").stable or ""
+                    upto = stable
+                    if scope.until_ms is not None:
+                        upto = min(stable, client.offsets(topic, max(0, scope.until_ms)).position or "")
+                    after = begin.position or ""
+                    if after >= upto:
+                        continue
+                    plan = client.plan(
+                        topic, after=after, upto=upto, splits=self._options.splits, generation=begin.generation
+                    )
+                except TopicMissing:
+                    continue
+                stretches += [
+                    Stretch(topic=topic, generation=plan.generation, after=part.after, upto=part.upto, rows=part.rows)
+                    for part in ranges.merge(plan.ranges, self._options.split_bytes)
+                ]
+        return stretches or [Stretch(topic="", generation=0, after="", upto="", rows=0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Stretch)
+        yield from rows_of(partition, self._options)

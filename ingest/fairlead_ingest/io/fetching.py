@@ -1,0 +1,87 @@
+"""Fetching one stretch of a topic in a task: page by page, decoded as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from fairlead_ingest import envelope, errors, loss
+from fairlead_ingest.io.options import Options
+from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
+from fairlead_wire.errors import Temporary
+
+
+@dataclass(frozen=True)
+class Stretch(InputPartition):
+    """What one task reads: ``topic`` of ``generation`` after ``after`` (exclusive) up to ``upto`` (inclusive)."""
+
+    topic: str
+    generation: int
+    after: str
+    upto: str
+    rows: int
+
+
+def rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
+    """The rows of a stretch in the options' format. Raises ``Stop`` or ``Wait`` by code."""
+    decode = envelope.page if options.format == "envelope" else envelope.raw_page
+    with options.client() as client:
+        for table in fetch(client, stretch, options):
+            for batch in table.combine_chunks().to_batches():
+                yield decode(stretch.topic, batch["id"], batch["ts"], batch["payload"])
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turns 'try again later' of the client into a coded reason that survives Spark's wrapping."""
+    try:
+        yield
+    except Temporary as error:
+        raise errors.Wait(errors.UNREACHABLE, str(error)) from error
+
+
+def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa.Table]:
+    """The pages of one stretch, in order. Raises ``Stop`` or ``Wait`` by code."""
+    after = stretch.after
+    while after < stretch.upto:
+        try:
+            with reachable():
+                page: Page = client.poll(
+                    stretch.topic,
+                    after=after,
+                    upto=stretch.upto,
+                    limit_rows=options.page_rows,
+                    limit_bytes=options.page_bytes,
+                    generation=stretch.generation or None,
+                )
+        except Expired as error:
+            after = go_on(stretch.topic, after, error, options)
+            continue
+        except (GenerationChanged, TopicMissing) as error:
+            raise recreated_in_batch(stretch.topic, stretch.generation, error) from error
+        if page.table.num_rows:
+            yield page.table
+        if page.next_position <= after:
+            return
+        after = page.next_position
+
+
+def go_on(topic: str, after: str, error: Expired, options: Options) -> str:
+    """Where reading goes on after a start has expired, by the policy for it. Raises ``Stop``."""
+    if not after:
+        raise error
+    loss.expired(topic, after, error.oldest, error.rows, options.on_expired)
+    return ""
+
+
+def recreated_in_batch(topic: str, generation: int, error: Exception) -> errors.Stop:
+    """Why a batch that was planned can never be read."""
+    return errors.Stop(
+        errors.RECREATED,
+        f"{topic}: a batch was planned over generation {generation}, which is gone ({error}); its rows cannot be read"
+        " any more. Start with a new checkpoint: it goes on from the table",
+    )

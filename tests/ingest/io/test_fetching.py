@@ -1,0 +1,53 @@
+"""One stretch, in a task."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.messaging_service import MessagingService
+
+from fairlead_ingest import errors
+from fairlead_ingest.io import fetching
+from fairlead_ingest.io.fetching import Stretch
+from fairlead_ingest.io.options import Options
+from fairlead_messaging.io.sync_client import BulkClient, Expired
+from fairlead_wire.errors import Temporary
+
+
+def options(messaging: MessagingService, topic: str, **more: str) -> Options:
+    return Options.of({"url": messaging.url, "topics": topic, **more})
+
+
+def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topic: str) -> None:
+    """And not a row further."""
+    messaging.publish(topic, [b"%d" % number for number in range(10)])
+    with BulkClient(messaging.url) as client:
+        plan = client.plan(topic, after="", limit_rows=7)
+        stretch = Stretch(topic=topic, generation=plan.generation, after="", upto=plan.upto or "", rows=7)
+        pages = list(fetching.fetch(client, stretch, options(messaging, topic, pageRows="3")))
+    assert [page.num_rows for page in pages] == [3, 3, 1]
+
+
+def test_a_topic_made_anew_under_a_batch_stops_with_its_code(messaging: MessagingService, topic: str) -> None:
+    """Its rows cannot be read any more."""
+    messaging.publish(topic, [b"1"])
+    stretch = Stretch(topic=topic, generation=99, after="", upto="ff" * 20, rows=1)
+    with pytest.raises(errors.Stop, match=errors.RECREATED):
+        list(fetching.rows_of(stretch, options(messaging, topic)))
+
+
+def test_an_expired_start_goes_on_at_the_beginning_by_policy(messaging: MessagingService, topic: str) -> None:
+    """What is alive there is all unread."""
+    gone = Expired("gone", oldest="0b", rows=2)
+    assert fetching.go_on(topic, "0a", gone, options(messaging, topic)) == ""
+    with pytest.raises(errors.Stop, match=errors.EXPIRED):
+        fetching.go_on(topic, "0a", gone, options(messaging, topic, onExpired="fail"))
+    with pytest.raises(Expired):
+        fetching.go_on(topic, "", gone, options(messaging, topic))
+
+
+def test_try_again_later_gets_its_code() -> None:
+    """Anything else passes as it is."""
+    with pytest.raises(errors.Wait, match=errors.UNREACHABLE), fetching.reachable():
+        raise Temporary("down")
+    with pytest.raises(KeyError), fetching.reachable():
+        raise KeyError("defect")
