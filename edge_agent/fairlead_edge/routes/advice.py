@@ -10,7 +10,7 @@ from fairlead_edge.routes.errors import CompileError, error_at
 from fairlead_edge.routes.nodes import Body, Call, Chain, Node, Property, SystemProperty, Unary
 from fairlead_edge.routes.source import TELEMETRY, TWIN_CHANGES
 
-_GLUED = re.compile(r"\|\||&&|[*+%]|(?<=[0-9A-Za-z_])-(?=[0-9])")
+_GLUED = re.compile(r"\|\||&&|[*+%]|^-|(?<=[0-9A-Za-z_])-(?=[0-9])")
 
 
 def advise(route: Route) -> list[CompileError]:

@@ -15,7 +15,8 @@ from typing import Any, Final
 from fairlead_edge.routes.typerules import Type
 from fairlead_edge.routes.values import NAN, UNDEFINED, Undefined, Value
 
-_NUMBER_TEXT = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
+# Possessive: a long text that is no number must not be tried again at each of its digits.
+_NUMBER_TEXT = re.compile(r"\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*+", re.ASCII)
 
 TWIN_CHANGE_INCLUDES: Final = "twin_change_includes"
 """Known by name where conditions are compiled: its argument is a path, not a value."""

@@ -48,7 +48,7 @@ def as_number_hint(suspects: list[Compiled]) -> str:
     """For places that need a number: the first operand that is text but could be one."""
     for each in suspects:
         if isinstance(each.node, Property | SystemProperty):
-            return f"; did you mean as_number({each.node.token.text})?"
+            return _number_of_property(each.node.token.text)
         if isinstance(each.node, Literal) and isinstance(each.node.value, str):
             number = each.node.value.strip()
             if not math.isnan(functions.number_of(number)):
@@ -56,12 +56,19 @@ def as_number_hint(suspects: list[Compiled]) -> str:
     return ""
 
 
+def _number_of_property(name: str) -> str:
+    """A minus glued to a name is part of it, which is seldom meant."""
+    return (
+        f"; did you mean - {name[1:]} with a blank?" if name.startswith("-") else f"; did you mean as_number({name})?"
+    )
+
+
 def _comparison_hint(left: Compiled, right: Compiled) -> str:
     for one, other in ((left, right), (right, left)):
         if isinstance(one.node, Property | SystemProperty):
             name = one.node.token.text
             if other.type is Type.NUMBER:
-                return f"; did you mean as_number({name})?"
+                return _number_of_property(name)
             if other.type is Type.BOOL and isinstance(other.node, Literal):
                 return f"; did you mean '{other.node.token.text}' in quotes?"
             if other.type is Type.NULL:
@@ -70,6 +77,8 @@ def _comparison_hint(left: Compiled, right: Compiled) -> str:
                 return f"; did you mean is_defined({name})?"
     if {left.type, right.type} == {Type.STRING, Type.NUMBER}:
         return as_number_hint([left, right])
+    if {left.type, right.type} == {Type.BOOL, Type.STRING}:
+        return "; || joins texts and comparisons do not chain: did you mean AND or OR?"
     return ""
 
 

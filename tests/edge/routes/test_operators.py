@@ -1,0 +1,176 @@
+"""Three truth values, comparisons across types, and undefined on its way up."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.support.routes import message, value
+
+from fairlead_edge.routes import operators
+from fairlead_edge.routes.values import UNDEFINED
+
+# A body value for each truth value: true, false, and one that is neither.
+WORDS = {True: "$body.yes", False: "$body.no", "undefined": "$body.number"}
+BODY = {"yes": True, "no": False, "number": 5, "text": "b", "nil": None, "object": {}, "big": 10**400}
+
+
+def answer(condition: str) -> bool | str:
+    return value(condition, message({"a": "b", "blank": None, "$body.number": "7"}, body=BODY))
+
+
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(WORDS, repeat=2)))
+def test_three_truth_values(left: bool | str, right: bool | str) -> None:
+    """False decides an AND, true an OR, whatever the other side is."""
+    both: bool | str = False if False in (left, right) else "undefined" if "undefined" in (left, right) else True
+    either: bool | str = True if True in (left, right) else "undefined" if "undefined" in (left, right) else False
+    first, second = WORDS[left].replace("number", "text"), WORDS[right].replace("number", "text")
+    assert answer(f"{first} AND {second}") == both
+    assert answer(f"{first} OR {second}") == either
+    assert answer(f"{first} AND {second} AND true") == both
+    assert answer(f"{first} OR {second} OR false") == either
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("not $body.yes", False),
+        ("not $body.text", "undefined"),
+        ("not null", True),
+        ("not (absent = 'x')", "undefined"),
+        ("(null and true) = null", True),
+        ("null and false", False),
+        ("null or true", True),
+        ("null or undefined", "undefined"),
+        ("null or null", False),
+        ("undefined and false", False),
+        ("$body.nil or true", True),
+        ("$body.yes", True),
+        ("$body.nil", "undefined"),
+        ("a", "undefined"),
+        ("1", "undefined"),
+        ("null", False),
+        ("undefined", "undefined"),
+    ],
+)
+def test_not_null_and_final_values(condition: str, expected: bool | str) -> None:
+    """A literal null at the end is false, a null out of a body undefined."""
+    assert answer(condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("absent = 'x'", "undefined"),
+        ("blank = 'x'", "undefined"),
+        ("blank = blank", "undefined"),
+        ("'a' < 'b'", True),
+        ("'Z' < 'a'", True),
+        ("false < true", True),
+        ("(absent = 'x') = true", "undefined"),
+        ("null = null", True),
+        ("null < null", False),
+        ("null <= null", True),
+        ("undefined = undefined", "undefined"),
+        ("0 / 0 = 0 / 0", "undefined"),
+        ("1 / 0 > 5", True),
+    ],
+)
+def test_comparisons_of_one_type(condition: str, expected: bool | str) -> None:
+    """A property that is null has no value to compare."""
+    assert answer(condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("$body.text = a", True),
+        ("a = $body.text", True),
+        ("$body.text = 5", False),
+        ("$body.text <> 5", True),
+        ("{$body.number} = 5", True),
+        ("{$body.number} = '5'", False),
+        ("{$body.number} <= 5", True),
+        ("$body.yes = true", True),
+        ("$body.yes = 1", False),
+        ("$body.nil = null", True),
+        ("$body.missing = null", True),
+        ("$body.text = null", False),
+        ("$body.text <> null", True),
+        ("$body.nil <= null", True),
+        ("$body.nil < null", False),
+        ("$body.missing = 'x'", False),
+        ("$body.missing <> 'x'", True),
+        ("$body.missing > 5", "undefined"),
+        ("$body.text < 5", "undefined"),
+        ("$body.text = absent", "undefined"),
+        ("$body.text = blank", "undefined"),
+        ("$body.nil = blank", "undefined"),
+        ("blank = $body.nil", "undefined"),
+        ("$body.text = as_number(a)", "undefined"),
+        ("$body.object = 'x'", "undefined"),
+        ("$body.big > 5", True),
+        ("$body.number = '7'", True),
+        ("$body.yes > $body.no", True),
+    ],
+)
+def test_comparisons_with_body_values(condition: str, expected: bool | str) -> None:
+    """Two types are unequal but have no order; a property named like the path wins unless braces say otherwise."""
+    assert answer(condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("{$body.number} + 1 = 6", True),
+        ("{$body.number} * {$body.number} - 5 = 20", True),
+        ("- {$body.number} = -5", True),
+        ("{$body.number} % 0 = 1", "undefined"),
+        ("is_defined({$body.number} % 0)", False),
+        ("is_defined(- $body.text)", False),
+        ("is_defined($body.text + 1)", False),
+        ("is_defined($body.nil / 2)", False),
+        ("$body.text || 'c' = 'bc'", True),
+        ("'c' || $body.text = 'cb'", True),
+        ("is_defined({$body.number} || 'c')", False),
+        ("is_defined('c' || {$body.number})", False),
+        ("'x' || blank || 'y' = 'xy'", True),
+        ("{$body.number} + 1 || 'x' = 'y'", "undefined"),
+    ],
+)
+def test_arithmetic_and_concatenation(condition: str, expected: bool | str) -> None:
+    """What is no number (no text) in the body makes the result undefined."""
+    assert answer(condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("(absent ?? 'x') = 'x'", True),
+        ("(a ?? 'x') = 'b'", True),
+        ("is_null(blank ?? 'x')", True),
+        ("is_null($body.nil ?? 'x')", True),
+        ("is_null($body.missing ?? 'x')", True),
+        ("($body.object ?? 'x') = 'x'", True),
+        ("(as_number(a) ?? as_number(absent) ?? 3) = 3", True),
+        ("absent = 'x' ?? true", True),
+        ("(undefined ?? undefined) = undefined", "undefined"),
+        ("null ?? null", False),
+    ],
+)
+def test_coalesce(condition: str, expected: bool | str) -> None:
+    """The left side unless undefined; null counts as a value."""
+    assert answer(condition) == expected
+
+
+def test_a_body_that_cannot_be_read_is_undefined_everywhere() -> None:
+    """No error to the sender: the rest of the condition still counts."""
+    unreadable = message({"a": "b"}, system={}, body=BODY)
+    assert value("$body.text = 'b'", unreadable) == "undefined"
+    assert value("a = 'b' OR $body.text = 'b'", unreadable) is True
+    assert value("is_defined($body.text)", unreadable) is False
+
+
+def test_a_constant_ignores_the_message() -> None:
+    """The leaf all folding ends in."""
+    assert operators.constant(UNDEFINED)(message()) is UNDEFINED

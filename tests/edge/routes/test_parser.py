@@ -1,0 +1,156 @@
+"""The grammar: what binds tighter, where a mistake is, and how deep is too deep."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.routes import mistakes, value
+
+from fairlead_edge.routes import parser
+from fairlead_edge.routes.errors import Invalid
+from fairlead_edge.routes.nodes import Chain, Unary
+from fairlead_edge.routes.sink import Sink
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("1 + 2 * 3 = 7", True),
+        ("(1 + 2) * 3 = 9", True),
+        ("10 - 2 - 3 = 5", True),
+        ("100 / 10 / 5 = 2", True),
+        ("- 3 + 5 = 2", True),
+        ("-(3) = -3", True),
+        ("- - 3 = 3", True),
+        ("3 * - 4 = -12", True),
+        ("not true = false", True),
+        ("not not true", True),
+        ("true or true and false", True),
+        ("1 < 2 = true", True),
+        ("'a' || 'b' = 'ab'", True),
+        ("'a' || 'b' < 'b' = true", True),
+        ("false ?? true or true", False),
+        ("undefined ?? undefined", "undefined"),
+    ],
+)
+def test_precedence(condition: str, expected: bool | str) -> None:
+    """minus, NOT, product, sum, order, equality, AND, OR, ??; from left to right."""
+    assert value(condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "place", "said"),
+    [
+        ("(5 = 5", (1, 1, 2), "missing closing ')'"),
+        ("is_defined(x", (1, 11, 12), "missing closing ')'"),
+        ("5 = 5)", (1, 6, 7), "unmatched closing ')'"),
+        ("a = 'abc", (1, 5, 9), "unterminated string"),
+        ("a = @", (1, 5, 6), "invalid symbol '@'"),
+        ("a =", (1, 4, 5), "syntax error at the end"),
+        ("a = \n\n  ", (3, 3, 4), "syntax error at the end"),
+        ("a = 'x'\nAND b == 'y'", (2, 8, 9), "did you mean =?"),
+        ("a = 'x' && b = 'y'", (1, 9, 11), "did you mean AND?"),
+        ("a = 'x' in b", (1, 9, 11), "there is no IN"),
+        ("5 -3 = 2", (1, 3, 5), "did you mean - 3 with a blank?"),
+        ("from = 'x'", (1, 1, 5), "from is a keyword"),
+        ("a[0] = 'x'", (1, 1, 5), "brackets are possible only after $body."),
+        ("$a[0] = 'x'", (1, 1, 6), "brackets are possible only after $body."),
+        ("{a} = 'x'", (1, 2, 3), "expected $name between the braces"),
+        ("{$a = 'x'", (1, 5, 6), "the closing } is missing"),
+        ("length('a' 'b')", (1, 12, 15), "expected an operator, a comma or ')'"),
+        ("length(,)", (1, 8, 9), "expected a value"),
+    ],
+)
+def test_syntax_errors_name_their_place(condition: str, place: tuple[int, int, int], said: str) -> None:
+    """Line and column from 1, end exclusive, and a word on what was meant."""
+    (error,) = mistakes(condition)
+    assert (error.line, error.column, error.end_column) == place
+    assert said in error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "said"),
+    [
+        ("SELECT a FROM /x INTO $upstream", 8, "SELECT *"),
+        ("FRM /x INTO $upstream", 1, "a route begins with FROM"),
+        ("FROM x INTO $upstream", 6, "expected a source"),
+        ("FROM / INTO $upstream", 8, "expected a name or * after the slash"),
+        ("FROM /a/ INTO $upstream", 10, "expected a name or * after the slash"),
+        ("FROM /a//b INTO $upstream", 9, "expected a name or * after the slash"),
+        ("FROM /messages/<NAME> INTO $upstream", 16, "expected a name or * after the slash"),
+        ("FROM /a", 8, "INTO and a sink are missing"),
+        ("FROM /a WHERE b = 'c'", 22, "expected an operator, or INTO"),
+        ("FROM /a WHERE INTO $upstream", 15, "a value is missing"),
+        ("FROM /a INTO upstream", 22, "did you mean $upstream?"),
+        ("FROM /a INTO '/m'", 14, "expected $upstream or BrokeredEndpoint"),
+        ("FROM /a INTO BrokeredEndpoint(/m)", 31, "expected a quoted address"),
+        ("FROM /a INTO BrokeredEndpoint('/modules/a/inputs/b'", 52, "the closing ) is missing"),
+        ("FROM /a INTO $upstream WHERE a = 'b'", 24, "WHERE comes before INTO"),
+    ],
+)
+def test_route_errors_name_their_place(text: str, column: int, said: str) -> None:
+    """In a route the place is that in the whole text."""
+    with pytest.raises(Invalid) as refused:
+        parser.parse_route(text)
+    (error,) = refused.value.errors
+    assert (error.line, error.column) == (1, column)
+    assert said in error.message
+
+
+def test_the_sink_is_checked_after_the_shape() -> None:
+    """A sink nobody knows has the right shape; the rest of the route is still read."""
+    parsed = parser.parse_route("FROM /a INTO $cloud")
+    assert parsed.sink is None
+    assert parsed.sink_error is not None and "did you mean $upstream?" in parsed.sink_error.message
+    assert parser.parse_route("FROM /a INTO $UpStream").sink == Sink()
+    named = parser.parse_route("FROM /a INTO Endpoint('/modules/a/inputs/b')")
+    assert named.sink_error is not None and "BrokeredEndpoint" in named.sink_error.message
+
+
+@pytest.mark.parametrize("text", ["{0}true{1}", "{0}length('a'){1} = 1"])
+def test_depth_is_bounded(text: str) -> None:
+    """Fifty within each other are fine, one more is told politely."""
+    deep = parser.NESTING_MAX - text.count("length(")
+    assert mistakes(text.format("(" * deep, ")" * deep)) == []
+    (error,) = mistakes(text.format("(" * (deep + 1), ")" * (deep + 1)))
+    assert f"nested more than {parser.NESTING_MAX} deep" in error.message
+
+
+def test_prefix_operators_count_as_depth() -> None:
+    """A thousand NOTs are no way around the limit, and siblings do not add up."""
+    assert "nested" in mistakes("not " * 1000 + "true")[0].message
+    assert value(" and ".join(["not not true"] * 200)) is True
+
+
+@pytest.mark.parametrize("operator", ["or", "and", "=", "+", "??"])
+def test_long_chains_nest_nowhere(operator: str) -> None:
+    """Thousands of operands of one rank neither overflow the stack nor the limit."""
+    operand = "1" if operator == "+" else "true"
+    condition = f" {operator} ".join([operand] * 5000)
+    node = parser.parse_condition(condition)
+    assert isinstance(node, Chain) and len(node.steps) == 4999
+    assert value(condition + (" = 5000" if operator == "+" else "")) is True
+
+
+def test_prefixes_become_a_tower() -> None:
+    """The last prefix is the innermost."""
+    node = parser.parse_condition("not - 3")
+    assert isinstance(node, Unary) and node.token.kind == "NOT"
+    assert isinstance(node.operand, Unary) and node.operand.token.kind == "-"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(r"\'", "'"), (r"\"", '"'), (r"\\", "\\"), (r"A", "A"), (r"\\u0041", r"\u0041"), ("plain", "plain")],
+)
+def test_escapes(text: str, expected: str) -> None:
+    """A backslash before a quote or a backslash, and four hex digits; each character is read once."""
+    assert parser.unescape(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("007", 7.0), ("0x10", 16.0), ("-2.5e1", -25.0), ("10e1000", float("inf")), ("0x" + "f" * 400, float("inf"))],
+)
+def test_numbers_are_doubles(text: str, expected: float) -> None:
+    """What is too large is infinite."""
+    assert parser.number(text) == expected

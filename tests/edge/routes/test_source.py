@@ -1,0 +1,44 @@
+"""Sources and the patterns that take them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead_edge.routes.source import SourcePattern
+
+CASES = json.loads((Path(__file__).parent / "cases.json").read_text())["sources"]
+
+
+@pytest.mark.parametrize(("pattern", "source", "matches"), CASES)
+def test_patterns_of_the_original(pattern: str, source: str, matches: bool) -> None:
+    """Prefixes by whole segments, in any case; a star counts at the end alone."""
+    assert SourcePattern(pattern).matches(source) is matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "source", "matches"),
+    [
+        ("/message", "/messages", False),
+        ("/messages/modules/*/outputs/o", "/messages/modules/m/outputs/o", False),
+        ("/messages/modules/modA", "/messages/modules/modA1", False),
+        ("/messages/modules/temp*", "/messages/modules/temperature", False),
+        ("/messages/modules/temp*", "/messages/modules/temp", True),
+        ("/MESSAGES/*", "/messages/Modules/x", True),
+        ("/*", "/anything", True),
+    ],
+)
+def test_what_surprises(pattern: str, source: str, matches: bool) -> None:
+    """`temp*` takes only a module called exactly temp."""
+    assert SourcePattern(pattern).matches(source) is matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "twin"),
+    [("/twinChangeNotifications", True), ("/TWINCHANGENOTIFICATIONS/*", True), ("/*", False), ("/messages/*", False)],
+)
+def test_twin_sources(pattern: str, twin: bool) -> None:
+    """Only where nothing but twin changes comes from."""
+    assert SourcePattern(pattern).twin_changes is twin
