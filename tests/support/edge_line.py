@@ -71,8 +71,8 @@ class CountingHub:
         self._routes = edge_routes(routes)
         self._window = window
         self.port = port or free_ports(1)[0]
-        self.stored: dict[tuple[int, str, int], str] = {}
-        """Message ids by (epoch, stream, sequence)."""
+        self.stored: dict[tuple[int, str, int], message.UpstreamMessage] = {}
+        """Messages by (epoch, stream, sequence)."""
         self.order: list[tuple[int, str]] = []
         """(priority, id) in the order they were taken for the first time."""
         self.repeated = 0
@@ -181,7 +181,7 @@ class CountingHub:
                 if key in self.stored:
                     self.repeated += 1
                 else:
-                    self.stored[key] = each.id
+                    self.stored[key] = each
                     self.order.append((each.priority, each.id))
             self._changed.notify_all()
         return message.Ack(parent_id=header.id)

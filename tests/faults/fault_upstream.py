@@ -1,0 +1,112 @@
+"""The edge is killed with -9 and its link cut at random while a producer publishes; everything is counted afterwards.
+
+The producer repeats a request that got no answer under the same Idempotency-Key, as a careful one does.  Laws: what
+was answered 200 reaches the hub, no body twice under two names, and the agent's books balance to the message.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+import urllib.error
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+from tests.faults.collect import Count
+from tests.support.edge_line import CountingHub, EdgeProgram, telemetry
+from tests.support.processes import wait_until
+
+ROOM = "upstream"
+KILLS = 60
+BATCH_MAX = 40
+SECONDS_BETWEEN = (0.05, 0.6)
+DRAIN_SECONDS = 60.0
+
+
+class Producer:
+    """Publishes numbered messages until told to stop; knows which were answered."""
+
+    def __init__(self, edge: EdgeProgram, random: Random) -> None:
+        self._edge = edge
+        self._random = random
+        self._stop = threading.Event()
+        self.answered: set[int] = set()
+        self.short: set[int] = set()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def finish(self) -> None:
+        self._stop.set()
+        self.thread.join()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.is_set():
+            numbers = range(number, number + self._random.randint(1, BATCH_MAX))
+            number = numbers.stop
+            priorities = {each: self._random.choice([0, 1, 5, 9, "none", "short"]) for each in numbers}
+            self._publish([telemetry(priorities[each], {"n": each}) for each in numbers], f"batch-{numbers.start}")
+            self.answered.update(numbers)
+            self.short.update(each for each in numbers if priorities[each] == "short")
+
+    def _publish(self, messages: list[dict[str, Any]], key: str) -> None:
+        while True:
+            try:
+                self._edge.publish(messages, key=key)
+                return
+            except (OSError, ValueError) as error:
+                if isinstance(error, urllib.error.HTTPError) and error.code not in (503, 507):
+                    raise
+                time.sleep(0.02)  # the agent is being killed or started
+
+
+def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
+    """Kill ``kills`` times, drain, count."""
+    random = Random(seed)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        CountingHub() as hub,
+        EdgeProgram(Path(folder), hub) as edge,
+    ):
+        edge.await_routes()
+        producer = Producer(edge, Random(seed))
+        producer.thread.start()
+        for kill in range(kills):
+            time.sleep(random.uniform(*SECONDS_BETWEEN))
+            if random.random() < 0.5:
+                hub.cut()
+            edge.kill()
+            edge.start()
+            hub.mend()
+            if (kill + 1) % 10 == 0:
+                progress(f"  {kill + 1} kills, {len(producer.answered)} answered, {len(hub.stored)} at the hub")
+        producer.finish()
+        return _count(kills, edge, hub, producer)
+
+
+def _count(kills: int, edge: EdgeProgram, hub: CountingHub, producer: Producer) -> Count:
+    def drained() -> bool:
+        return not any(queue["length"] for queue in edge.status()["queues"])
+
+    wait_until("the outbox drains", drained, seconds=DRAIN_SECONDS)
+    arrived = Counter(
+        msgspec.json.decode(each.body).get("n") for each in list(hub.stored.values()) if each.body != b"0"
+    )
+    queues = edge.status()["queues"]
+    total = Counter[str]()
+    for queue in queues:
+        total.update({key: queue[key] for key in ("accepted", "sent", "expired", "evicted", "deadLettered")})
+    ended = total["sent"] + total["expired"] + total["evicted"] + total["deadLettered"]
+    missing = producer.answered - set(arrived)
+    return Count(
+        kills=kills,
+        acknowledged=len(producer.answered),
+        # What had a second to live may have expired, and then the books say so.
+        lost=len(missing - producer.short) + abs(len(missing & producer.short) - total["expired"]),
+        duplicated=sum(count - 1 for count in arrived.values()),
+        untrue=abs(total["accepted"] - ended) + abs(total["sent"] - len(hub.stored)),
+    )
