@@ -1,0 +1,207 @@
+"""The whole agent as a program: started, asked, killed, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.edge_agent import PROGRAM, EdgeAgent
+from tests.support.hub_server import HubServer, config_map
+
+from fairlead_wire import codec, message
+
+ROUTES: dict[str, Any] = {
+    "apiVersion": "fairlead.dev/v1alpha1",
+    "kind": "EdgeRoutes",
+    "metadata": {"name": "all", "uid": "uid-routes"},
+    "spec": {
+        "schemaVersion": "1.1",
+        "routes": {"all": {"route": "FROM /messages/* INTO $upstream", "priority": 1}, "bad": "FROM"},
+        "storeAndForwardConfiguration": {"timeToLiveSecs": 3600},
+    },
+}
+MESSAGES = {"messages": [{"source": "/messages/modules/m/outputs/o", "body": {"t": 21}}]}
+
+
+@pytest.fixture
+def agents() -> Iterator[list[EdgeAgent]]:
+    """Agents a test started; none outlives it."""
+    started: list[EdgeAgent] = []
+    yield started
+    for agent in started:
+        if agent.running is not None:
+            agent.kill()
+
+
+async def off_loop(call: Any, *arguments: Any) -> Any:
+    """Blocking calls leave the loop to the hub."""
+    return await asyncio.to_thread(call, *arguments)
+
+
+async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """Objects down, served also without a link; 503 before routes; messages up; killed and back; drained with 0."""
+    async with HubServer() as hub:
+        agent = EdgeAgent(tmp_path, hub.url)
+        agents.append(agent)
+        await off_loop(agent.start)
+        peer = await hub.open()
+        assert (await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 503
+        await peer.hold(config_map("prices"))
+        await peer.hold(ROUTES, plural="edgeroutes")
+        while True:
+            header, content = await peer.receive()
+            if isinstance(header, message.Status) and b'"uid-routes"' in content:
+                break
+        assert b'"accepted":["all"]' in content and b'"route":"bad"' in content
+
+        status, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        assert status == 200
+        [delivery] = body["results"][0]["deliveries"]
+        assert (delivery["endpoint"], delivery["priority"]) == ("iothub", 1)
+        header, content = await peer.expect(message.Upstream)
+        assert header.stream == "iothub_Pri1"
+        assert body["results"][0]["id"].encode() in codec.unpack(header.encoding, content)
+
+        await off_loop(agent.kill)  # before the batch was acknowledged
+        await off_loop(agent.start)
+        assert (await off_loop(agent.get, "/api/v1/namespaces/shop/configmaps/prices"))[0] == 200
+        peer = await hub.open()
+        assert peer.hello.held == 2
+        again, content = await peer.expect(message.Upstream)
+        assert body["results"][0]["id"].encode() in codec.unpack(again.encoding, content)
+        await peer.send(message.Ack(parent_id=again.id))
+
+        _, account = await off_loop(agent.get, "/v1/status")
+        assert account["link"]["state"] == "connected" and account["objects"]["held"] == 2
+        assert await off_loop(agent.stop) == 0
+    await off_loop(agent.start)  # no hub any more
+    _, found = await off_loop(agent.get, "/api/v1/namespaces/shop/configmaps/prices")
+    assert found["data"] == {"value": "1"}
+    assert int(found["metadata"]["annotations"]["fairlead.dev/age-seconds"]) >= 0
+    assert (await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 200
+    _, account = await off_loop(agent.get, "/v1/status")
+    assert account["link"]["lastContactSeconds"] is not None and account["queues"][0]["length"] == 1
+    assert await off_loop(agent.stop) == 0
+    assert not [entry for entry in agent.events() if "traceback" in entry]
+
+
+async def test_a_full_store_refuses_for_now(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """A small max_bytes stands for a full disk: temporary nacks, nothing half stored, and the agent lives."""
+    async with HubServer() as hub:
+        agent = EdgeAgent(tmp_path, hub.url, STORE_MAX_BYTES=str(1024 * 1024))
+        agents.append(agent)
+        await off_loop(agent.start)
+        peer = await hub.open()
+        ids = [await peer.update(config_map(f"n-{number}", data="x" * 50_000)) for number in range(10)]
+        answers: dict[int, message.Ack | message.Nack] = {}
+        while len(answers) < len(ids):
+            header, _ = await peer.receive()
+            if isinstance(header, message.Nack):
+                answers[header.parent_id] = header
+            elif isinstance(header, message.Ack):
+                answers |= {id: header for id in ids if id <= header.parent_id and id not in answers}
+        nacks = [answer for answer in answers.values() if isinstance(answer, message.Nack)]
+        assert 0 < len(nacks) < 10
+        assert {(nack.code, nack.permanent) for nack in nacks} == {("store_full", False)}
+        _, found = await off_loop(agent.get, "/api/v1/configmaps")
+        assert len(found["items"]) == 10 - len(nacks)
+        await peer.settled(await peer.delete(config_map("n-0")))
+        assert isinstance(await peer.settled(await peer.update(config_map("late", data="x" * 1000))), message.Ack)
+
+
+def test_two_agents_on_one_folder(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """The second ends with 1 and says who the first is; the first is not disturbed."""
+    first = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
+    second = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
+    second.log = tmp_path / "second.log"
+    agents += [first, second]
+    first.start()
+    running = second.launch()
+    assert running.process.wait(20) == 1
+    assert f"in use by another edge agent (process {first.running.pid})" in second.log.read_text()  # type: ignore[union-attr]
+    assert first.get("/healthz") == (200, "ok")
+
+
+def test_a_damaged_store_is_an_error_not_an_empty_one(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """Exit 1 with the file's name: nobody starts over in memory behind the user's back."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "objects.db").write_bytes(b"no database " * 1000)
+    agent = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
+    agents.append(agent)
+    assert agent.launch().process.wait(20) == 1
+    assert "objects.db: cannot be opened" in agent.log.read_text()
+
+
+def test_a_port_in_use_is_said(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """Which key and which address."""
+    first = EdgeAgent(tmp_path / "a", "ws://127.0.0.1:9")
+    second = EdgeAgent(tmp_path / "b", "ws://127.0.0.1:9", HTTP_LISTEN=f"127.0.0.1:{first.port}")
+    agents += [first, second]
+    first.start()
+    assert second.launch().process.wait(20) == 1
+    assert f"http_listen 127.0.0.1:{first.port}: " in second.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\nsecurity = "insecure"\n', "data_dir: required, but not set"),
+        ('nodes = "edge-1"\n', "nodes: unknown key"),
+        ("node = ", "not TOML"),
+        (
+            'node = "edge-1"\nhub_url = "wss://hub:1"\ndata_dir = "d"\n'
+            'tls_ca = "none.crt"\ntls_cert = "none.crt"\ntls_key = "none.key"\n',
+            "tls_ca none.crt",
+        ),
+    ],
+)
+def test_bad_settings_end_with_2_and_the_reason(tmp_path: Path, settings: str, said: str) -> None:
+    """File, key and reason on standard error; no traceback."""
+    file = tmp_path / "edge.toml"
+    file.write_text(settings)
+    done = subprocess.run(
+        [str(PROGRAM), "edge", "run", "--config", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("fairlead edge: ") and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_health_on_a_port_of_its_own(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """For probes, apart from what applications see."""
+    agent = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
+    other = EdgeAgent(tmp_path, "")
+    agent._settings["HEALTH_LISTEN"] = f"127.0.0.1:{other.port}"
+    agents.append(agent)
+    agent.start()
+    assert other.get("/readyz") == (200, "ok")
+    assert "fairlead_edge_connected 0" in other.get("/metrics")[1]
+    assert other.get("/api/v1/pods")[0] == 404
+
+
+def test_what_it_creates_is_for_its_user_only(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """The stores hold Secrets."""
+    (tmp_path / "data").mkdir(mode=0o755)
+    agent = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
+    agents.append(agent)
+    agent.start()
+    files = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / "data").iterdir()}
+    assert {"token", "lock", "objects.db", "outbox.db"} <= files.keys() and set(files.values()) == {0}
+
+
+def test_importing_the_agent_is_cheap() -> None:
+    """It starts on small machines: nothing of the cloud side's libraries comes along."""
+    code = "import sys, fairlead_edge.app; print(*sorted(sys.modules))"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert not loaded & {"kopf", "kubernetes", "pydantic", "pyspark", "prometheus_client", "cryptography", "requests"}
