@@ -116,7 +116,8 @@ class Watch:
         ]
 
     def close(self) -> None:
-        """End the stream; the reading thread sees its end."""
+        """End the stream and wait for its reader."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(TIMEOUT_SECONDS)
         self._connection.close()

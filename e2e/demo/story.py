@@ -31,6 +31,8 @@ UPDATES = 20
 NOTICE_SECONDS = 60.0
 REPLAY_SECONDS = 120.0
 TABLE_SECONDS = 180.0
+BESIDE_SECONDS = 0.1
+"""Alarms leave the edge first, but topics are written beside each other: one write may end that much before another."""
 
 
 class Wrong(AssertionError):
@@ -324,11 +326,12 @@ class Story:
         alarms, backlog = (first_and_last(rows, by_priority[priority]) for priority in (0, 1))
         if alarms is None or backlog is None:
             raise Wrong(f"the part replayed while {AWAY} was away must hold alarms and telemetry")
-        if alarms[1] > backlog[0]:
+        if alarms[1] > backlog[0] + BESIDE_SECONDS:
             raise Wrong(f"{AWAY}'s last alarm reached its topic {alarms[1] - backlog[0]:.3f} s after its first backlog")
         self._screen.say(
             f"{AWAY}'s {len(by_priority[0])} alarms were in their topic {alarms[1] - returned:.2f} s after the link "
-            f"returned, before any of the {len(by_priority[1])} messages that waited in front of them"
+            f"returned, ahead of the {len(by_priority[1])} messages that had waited longer (the last after "
+            f"{backlog[1] - returned:.2f} s)"
         )
 
     def update_tides(self, revision: int) -> None:

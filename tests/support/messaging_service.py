@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_messaging.io.sync_client import BulkClient, Tls
 from fairlead_wire.errors import Permanent, Temporary
 
 UP_SECONDS = 20.0
@@ -25,17 +26,26 @@ BATCH = 1000
 class MessagingService:
     """The program itself, on a port of its own; `kill` and `start` it as often as you like, the port stays."""
 
-    def __init__(self, folder: Path, *, store: str = "rocksdb") -> None:
+    def __init__(self, folder: Path, *, store: str = "rocksdb", authority: Authority | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_ports(1)[0]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'s' if authority else ''}://127.0.0.1:{self.port}"
+        security, self.tls = 'security = "insecure"\n', None
+        if authority is not None:
+            server = authority.issue("messaging", hosts=("127.0.0.1",))
+            client = authority.issue("ingest")
+            self.tls = Tls(ca=str(authority.certificate), cert=str(client.certificate), key=str(client.key))
+            security = (
+                f'security = "mtls"\ntls_ca = "{authority.certificate}"\n'
+                f'tls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
+            )
         self._log = folder / "messaging.log"
         self._config = folder / "messaging.toml"
         self._config.write_text(
-            f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\nsecurity = "insecure"\n'
+            f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\n{security}'
             f'store = "{store}"\n[cleanup]\ninterval_seconds = 1.0\n'
         )
-        self._client = BulkClient(self.url, timeout_seconds=10.0)
+        self._client = BulkClient(self.url, tls=self.tls, timeout_seconds=10.0)
         self._running: Running | None = None
 
     def start(self) -> MessagingService:
@@ -112,7 +122,7 @@ class MessagingService:
 
     def _is_up(self) -> bool:
         try:
-            self._client._ask("GET", "/healthz", None)
+            self._client._ask("GET", "/v1/namespaces/default/topics", None)
         except (Temporary, Permanent) as error:
             raise AssertionError(str(error)) from error
         return True

@@ -21,6 +21,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 STOP_SECONDS = 20.0
 LOG_TAIL_LINES = 25
+LOG_LINE_CHARS = 600
 PR_SET_PDEATHSIG = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -100,6 +101,7 @@ class Running:
     def tail(self, lines: int = LOG_TAIL_LINES) -> str:
         """The end of its log, headed by its name."""
         text = self.log.read_text(errors="replace").splitlines()[-lines:] if self.log.exists() else []
+        text = [line if len(line) <= LOG_LINE_CHARS else f"{line[:LOG_LINE_CHARS]} …" for line in text]
         state = "running" if self.alive else f"exited with {self.process.returncode}"
         return "\n".join([f"--- {self.name} ({state}), end of {self.log}", *text])
 
