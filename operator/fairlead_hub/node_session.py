@@ -130,6 +130,7 @@ class NodeSession:
         hello: message.Hello,
         view: View,
         limits: WindowLimits,
+        policy: Delivery,
         reconcile: Reconcile,
         held_max: int,
         keepalive_seconds: float,
@@ -156,6 +157,7 @@ class NodeSession:
         self.sent_bytes = 0
         self._view = view
         self._limits = limits
+        self._policy = policy
         self._reconcile = reconcile
         self._held_max = held_max
         self._queue = NodeQueue()
@@ -295,8 +297,7 @@ class NodeSession:
         yield from self._update(key, wish, now)
 
     def _delete(self, key: str, held: Held, now: float) -> Frame:
-        policy = Delivery()
-        flight = Flight(key=key, uid=held.uid, path=held.path, held=None, policy=policy)
+        flight = Flight(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
         id = self._launch(flight, len(held.path), now)
         return message.Delete(id=id, resource=held.path, uid=held.uid), b""
 
@@ -554,7 +555,7 @@ class NodeSession:
 
     def _timeout_of(self, key: str) -> float:
         wish = self._view.wish(self.node, key)
-        return (wish.delivery if wish else Delivery()).ack_timeout
+        return (wish.delivery if wish else self._policy).ack_timeout
 
     def next_tick(self) -> float:
         """When ``tick`` or ``frames`` may have something to do without a frame or a change coming in."""
