@@ -81,19 +81,21 @@ class Hub:
         return self.placement.wanted(node)
 
     def doubt(self, node: str, key: str) -> str:
-        return self.placement.doubt(node, self._kind_of(key))
-
-    def waiting_for(self, node: str) -> str:
-        return self.placement.waiting_for(node)
-
-    def _kind_of(self, key: str) -> GroupKind:
         type = key.partition("/")[0]
         known = self._live_kinds.get(type)
         if known is not None:
-            return known.group_kind
-        plural, _, group = type.partition(".")
-        # A type no rule names: its kind is unknown, but then nothing of it is frozen either.
-        return (group, plural)
+            return self.placement.doubt(node, known.group_kind)
+        # Held from an earlier life, and discovery does not know the type: no rule may name it any more, or its
+        # definition is gone.  Any frozen kind of its group that discovery never found may be this one.
+        group = type.partition(".")[2]
+        found = {kind.group_kind for kind in self._live_kinds.values()}
+        for frozen in self.placement.frozen:
+            if frozen[0] == group and frozen not in found:
+                return self.placement.doubt(node, frozen)
+        return self.placement.doubt(node, (group, ""))
+
+    def waiting_for(self, node: str) -> str:
+        return self.placement.waiting_for(node)
 
     # ---- the cluster -----------------------------------------------------------------------------
 
@@ -275,6 +277,7 @@ class Hub:
             hello=hello,
             view=self,
             limits=self.settings.window,
+            policy=self.settings.delivery,
             reconcile=self.settings.reconcile,
             held_max=self.settings.link.held_max,
             keepalive_seconds=self.settings.link.keepalive_seconds,

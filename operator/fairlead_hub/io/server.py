@@ -35,13 +35,15 @@ _log = logs.get("hub.server")
 class _Link:
     """One connection with an open session."""
 
-    __slots__ = ("aborted", "sending", "session", "socket", "timer")
+    __slots__ = ("aborted", "due", "sending", "session", "socket", "timer")
 
     def __init__(self, socket: ServerConnection, session: NodeSession) -> None:
         self.socket = socket
         self.session = session
         self.sending: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.due = 0.0
+        """When the timer rings."""
         self.aborted = ""
 
 
@@ -241,9 +243,10 @@ class LinkServer:
         due = link.session.next_tick()
         if link.timer is not None:
             # An earlier alarm re-arms itself: a frame that comes in need not touch the timer at all.
-            if link.timer.when() <= due:
+            if link.due <= due:
                 return
             link.timer.cancel()
+        link.due = due
         link.timer = self._loop.call_at(due, self._alarm, link)
 
     def _alarm(self, link: _Link) -> None:
