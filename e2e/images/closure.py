@@ -21,9 +21,11 @@ LEFT_OUT = (
     "pyspark/examples/*", "pyspark/R/*", "pyspark/data/*", "pyspark/licenses/*", "pyspark/python/lib/pyspark.zip",
     "pyspark/jars/rocksdbjni-*", "pyspark/jars/kubernetes-*", "pyspark/jars/spark-kubernetes*",
     "pyspark/jars/spark-connect_*", "pyspark/jars/spark-mllib_*", "pyspark/jars/breeze_*", "pyspark/jars/spire*",
-    "pyspark/jars/cats-kernel*", "pyspark/jars/algebra_*", "pyspark/jars/datanucleus-*", "pyspark/jars/derby-*",
-    # pyarrow: Flight and Substrait, other ways to ship tables.
-    "pyarrow/libarrow_flight*", "pyarrow/libarrow_substrait*", "pyarrow/_flight*", "pyarrow/_substrait*",
+    "pyspark/jars/connect-repl/*", "pyspark/jars/cats-kernel*", "pyspark/jars/algebra_*",
+    "pyspark/jars/datanucleus-*", "pyspark/jars/derby-*",
+    # pyarrow: Flight, another way to ship tables, and its own client for S3 (Delta brings another).
+    "pyarrow/libarrow_s3*", "pyarrow/_s3fs*",
+    "pyarrow/libarrow_flight*", "pyarrow/libarrow_python_flight*", "pyarrow/_flight*", "pyarrow/_pyarrow_cpp_tests*",
 )  # fmt: skip
 """Path patterns (fnmatch, below site-packages) that no image holds."""
 

@@ -22,18 +22,20 @@ SITE = PREFIX / "lib" / PYTHON / "site-packages"
 USER = 10001
 STDLIB_LEFT_OUT = (
     "__pycache__", "site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3",
-    "pydoc_data", "config-*",
+    "pydoc_data", "config-*", "_tkinter.*", "_test*", "xxlimited*",
 )  # fmt: skip
 SOURCES = (
     "wire/fairlead_wire", "operator/fairlead_hub", "edge_agent/fairlead_edge", "messaging/fairlead_messaging",
     "ingest/fairlead_ingest", "cli/fairlead_cli",
 )  # fmt: skip
 PROGRAM = "#!/usr/local/bin/python3\nimport sys\nfrom fairlead_cli.main import main\nsys.exit(main())\n"
-SHELL_TOOLS = ("bash", "dirname", "env")
-"""What Spark's launcher scripts call."""
+SHELL_TOOLS = ("bash", "dirname", "env", "chmod", "chown", "df", "du", "id", "ln", "ls", "readlink", "stat", "uname")
+"""What Spark's launcher scripts and Hadoop's local filesystem call."""
+JAVA_SCREEN = ("libawt_xawt.so", "libsplashscreen.so", "libfontmanager.so", "libjawt.so")
+"""Parts of the desktop module that would bring X11 along; Spark wants its java.beans only."""
 JAVA_MODULES = (
     "java.se", "jdk.unsupported", "jdk.crypto.ec", "jdk.security.auth", "jdk.security.jgss", "jdk.management",
-    "jdk.zipfs", "jdk.naming.dns",
+    "jdk.zipfs", "jdk.naming.dns", "jdk.incubator.vector",
 )  # fmt: skip
 """What Spark, Hadoop's client and Netty load; the compiler, desktop tools and debuggers stay out."""
 
@@ -65,6 +67,7 @@ def python(root: Path) -> None:
         shutil.copy2(authorities, root / authorities.relative_to("/"))
     compile_all(root)
     add_libraries(root)
+    strip(root)
 
 
 def packages(extra: str) -> Callable[[Path], None]:
@@ -126,24 +129,25 @@ def java(root: Path) -> None:
     else:
         # Debian keeps the runtime's configuration below /etc, behind links.
         shutil.copytree(home, target, ignore=shutil.ignore_patterns("jmods", "man", "src.zip", "*.diz", "demo"))
-    (root / PREFIX / "bin").mkdir(parents=True)
+    for screen in JAVA_SCREEN:
+        (target / "lib" / screen).unlink(missing_ok=True)
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "bin").symlink_to("usr/bin")
     for tool in SHELL_TOOLS:
         found = shutil.which(tool)
         if found is None:
             raise LayerError(f"the ingest image needs {tool}, which is not on the PATH")
-        for folder in ("bin", "usr/bin"):
-            (root / folder).mkdir(parents=True, exist_ok=True)
-            shutil.copy2(Path(found).resolve(), root / folder / tool)
+        shutil.copy2(Path(found).resolve(), root / "usr/bin" / tool)
     add_libraries(root)
 
 
-def strip(site: Path) -> None:
-    """Drop debug symbols (a tenth of the edge's packages is left of some); nothing where there is no `strip`.
+def strip(folder: Path) -> None:
+    """Drop debug symbols (a tenth of some packages is left); does nothing where there is no `strip`.
 
     Libraries that a wheel brought along (`*.libs`) were edited after linking and do not survive it.
     """
     program = shutil.which("strip")
-    extensions = [str(path) for path in native.binaries(site) if ".libs" not in str(path.relative_to(site))]
+    extensions = [str(path) for path in native.binaries(folder) if ".libs/" not in str(path)]
     if program and extensions:
         subprocess.run([program, "--strip-debug", *extensions], check=True, stdin=subprocess.DEVNULL)
 
