@@ -155,8 +155,8 @@ def _yaml(text: str) -> list[Document]:
     except ModuleNotFoundError:
         raise NotReadable("YAML needs the package pyyaml; install it with: pip install pyyaml") from None
     try:
-        roots = [root for root in yaml.compose_all(text, Loader=yaml.SafeLoader) if root is not None]
-        values = [value for value in yaml.safe_load_all(text) if value is not None]
+        roots = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        values = [yaml.constructor.SafeConstructor().construct_document(root) for root in roots]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not readable"
@@ -164,7 +164,9 @@ def _yaml(text: str) -> list[Document]:
     except RecursionError:
         raise NotReadable("nested too deeply") from None
     documents = []
-    for root, value in zip(roots, values, strict=False):
+    for root, value in zip(roots, values, strict=True):
+        if value is None:
+            continue
         document = Document(text, value, json=False)
         _yaml_spans(document, root, ())
         documents.append(document)

@@ -29,8 +29,8 @@ def test_paths(path: str, steps: tuple[str | int, ...]) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[x]", "a[-1]", "a[0][1]", "[0]", "a[0]b", "12", "a.12", "a[1:2]"]
-    + ["a['b']", "a[9999999999]"],
+    ["", ".", "a.", ".a", "a..b", "a[", "a[]", "a[x]", "a[-1]", "a[0][1]", "[0]", "a[0]b", "12", "a.12", "a[1:2]",
+     "a['b']", "a[9999999999]"],
 )  # fmt: skip
 def test_paths_that_are_none(path: str) -> None:
     """At most one index behind each name; no slices, quotes or negatives; a name is not a number."""
