@@ -10,6 +10,7 @@ async with HubServer() as hub:
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any, TypeVar
 
 import msgspec
@@ -130,19 +131,26 @@ class Peer:
 class HubServer:
     """Listens on loopback; sessions queue up until the test accepts them."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, context: ssl.SSLContext | None = None) -> None:
         self.port = port
+        self._context = context
         self._server: Server | None = None
         self._arrived: asyncio.Queue[Peer] = asyncio.Queue()
         self.connections = 0
 
     @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self.port}"
+        return f"{'wss' if self._context else 'ws'}://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> HubServer:
         self._server = await serve(
-            self._serve, "127.0.0.1", self.port, max_size=codec.FRAME_BYTES_MAX, compression=None, ping_interval=None
+            self._serve,
+            "127.0.0.1",
+            self.port,
+            ssl=self._context,
+            max_size=codec.FRAME_BYTES_MAX,
+            compression=None,
+            ping_interval=None,
         )
         self.port = next(iter(self._server.sockets)).getsockname()[1]
         return self

@@ -79,6 +79,11 @@ def die_with_parent() -> None:
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def shortened(line: str, chars: int = LOG_LINE_CHARS) -> str:
+    """Both ends of a long line: what it is about stands first, and in a traceback the reason stands last."""
+    return line if len(line) <= chars else f"{line[: chars // 2]} … {line[-chars // 2 :]}"
+
+
 class Running:
     """A started program: its log, its end."""
 
@@ -101,7 +106,7 @@ class Running:
     def tail(self, lines: int = LOG_TAIL_LINES) -> str:
         """The end of its log, headed by its name."""
         text = self.log.read_text(errors="replace").splitlines()[-lines:] if self.log.exists() else []
-        text = [line if len(line) <= LOG_LINE_CHARS else f"{line[:LOG_LINE_CHARS]} …" for line in text]
+        text = [shortened(line) for line in text]
         state = "running" if self.alive else f"exited with {self.process.returncode}"
         return "\n".join([f"--- {self.name} ({state}), end of {self.log}", *text])
 

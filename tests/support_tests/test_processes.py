@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.processes import Unmet, free_ports, start, wait_until
+from tests.support.processes import Unmet, free_ports, shortened, start, wait_until
 
 
 def test_a_condition_that_never_holds_says_what_was_seen() -> None:
@@ -67,3 +67,9 @@ def test_children_left_behind_are_swept(tmp_path: Path) -> None:
     child = int(wait_until("it has a child", lambda: running.log.read_text().strip(), seconds=20))
     running.kill()
     wait_until("the child is gone", lambda: not Path(f"/proc/{child}/cwd").exists(), seconds=10)
+
+
+def test_a_long_log_line_keeps_both_ends() -> None:
+    """A traceback in a JSON line is useless without its last words."""
+    assert shortened("a" * 9 + "b" * 9, 6) == "aaa … bbb"
+    assert shortened("short", 6) == "short"
