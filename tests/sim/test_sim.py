@@ -1,10 +1,12 @@
 """A dose of simulated worlds; ``make sim SEEDS=1000`` plays more."""
 
 import pytest
-from tests.sim.world import LawBroken, World
+from tests.sim.laws import LawBroken
+from tests.sim.up_world import UpWorld
+from tests.sim.world import World
 from tests.sim.worlds import WORLDS
 
-DOSE = 100
+DOSE = 60
 
 
 @pytest.mark.parametrize("kind", sorted(WORLDS))
@@ -27,6 +29,17 @@ def test_the_laws_notice_the_classic_mistake():
         except LawBroken:
             broken += 1
     assert broken == 20
+
+
+def test_the_laws_notice_a_message_forgotten_before_its_ack():
+    """The same mistake on the way up: most worlds lose something, and say what."""
+    broken = 0
+    for seed in range(20):
+        try:
+            UpWorld(seed, settles_before_ack=True).run()
+        except LawBroken:
+            broken += 1
+    assert broken > 15
 
 
 def test_a_seed_replays_exactly():

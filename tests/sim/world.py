@@ -20,6 +20,7 @@ from random import Random
 import msgspec
 from tests.sim.cluster import CONFIG_MAP, Cluster
 from tests.sim.edge import Edge
+from tests.sim.laws import LawBroken
 from tests.sim.link import Link
 
 from fairlead_edge.sync import Received, Ticked
@@ -52,10 +53,6 @@ class Chances(msgspec.Struct, frozen=True, kw_only=True):
     relisted_slowly: float = 0.3
     api_restored: float = 0.004
     power_fails_between_effects: float = 0.002
-
-
-class LawBroken(AssertionError):
-    """A promise did not hold in this world; the text says which and where."""
 
 
 class World:
@@ -240,7 +237,7 @@ class World:
             self._numbers += 1
             session = NodeSession(
                 node=node, number=self._numbers, hello=header, view=self, limits=WindowLimits(messages=3),
-                reconcile=Reconcile(parked_retry_seconds=30), held_max=1000, keepalive_seconds=10, now=self.now,
+                policy=Delivery(), reconcile=Reconcile(parked_retry_seconds=30), held_max=1000, keepalive_seconds=10, now=self.now,
             )  # fmt: skip
             self.sessions[node] = session
             session.welcome(_welcome(self.fence, self._numbers), self.now)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 
 WORLDS: dict[str, Callable[[int], None]] = {
     "down": lambda seed: World(seed).run(),
+    "up": lambda seed: UpWorld(seed).run(),
 }

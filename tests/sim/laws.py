@@ -1,0 +1,5 @@
+"""What every world raises when a promise did not hold."""
+
+
+class LawBroken(AssertionError):
+    """The text says which law, when and where."""

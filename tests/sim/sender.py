@@ -1,0 +1,215 @@
+"""One edge's upstream half in a simulated world: the real pump over the outbox's memory twin.
+
+The driver does what ``io.upstream_pump`` does, step by step, with time between the steps; power may fail between any
+two.  The disk (the outbox) survives, the pump does not.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from random import Random
+
+import msgspec
+from tests.sim.edge import run
+from tests.sim.laws import LawBroken
+
+from fairlead_edge import envelope, pump
+from fairlead_edge.endpoint_fsm import State
+from fairlead_edge.outbox import Entry, MemoryOutbox, Reference
+from fairlead_edge.queue_id import UPSTREAM, QueueId
+from fairlead_wire import codec, message
+
+PRIORITIES = (0, 1, 5, 2_000_000_000)
+BODIES = (msgspec.Raw(b"1"), msgspec.Raw(b'"%b"' % (b"x" * 90_000)))
+"""Small and large ones: three of the large fill a batch, so that many batches happen."""
+Answer = message.Ack | message.Nack
+
+
+class Sender:
+    """``send`` takes (header, content) frames up; ``answered`` brings the hub's answers back."""
+
+    def __init__(
+        self,
+        name: str,
+        random: Random,
+        schedule: Callable[[float, Callable[[], None]], None],
+        now: Callable[[], float],
+        *,
+        settles_before_ack: bool,
+    ) -> None:
+        self.name = name
+        self.accepted: dict[str, float | None] = {}
+        """Message id → when it expires; what an application was told is on disk."""
+        self.excused: set[str] = set()
+        """Accepted after the copy of the disk that was restored: the disk took them with it."""
+        self._random = random
+        self._schedule = schedule
+        self._now = now
+        self._settles_before_ack = settles_before_ack
+        self._minted = 0
+        self._life = 0
+        self._copy: tuple[MemoryOutbox, set[str]] | None = None
+        self.outbox = MemoryOutbox(epoch=random.getrandbits(53), max_bytes=1 << 30)
+        self._start()
+
+    # ---- life ------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._life += 1
+        self._send: Callable[[message.Upstream, bytes], None] | None = None
+        self._flying: dict[int, pump.Send] = {}
+        self._settling: dict[int, pump.Settle] = {}
+        self._busy = False
+        self._next_id = 0
+        self.pump = pump.Pump(UPSTREAM, uniform=self._random.random)
+        for queue in run(self.outbox.queues()):
+            self.pump.found(queue, run(self.outbox.checkpoint(queue)))
+
+    def crash(self) -> None:
+        """kill -9 or a power cut: the disk is opened again, with a new epoch."""
+        self.outbox.epoch = self._random.getrandbits(53)
+        self._start()
+
+    def copy_disk(self) -> None:
+        self._copy = (copy.deepcopy(self.outbox), set(self.accepted))
+
+    def restore_disk(self) -> None:
+        """An older copy comes back: what was accepted since is gone, what was sent since is sent again."""
+        if self._copy is None:
+            return
+        outbox, known = self._copy
+        self.excused |= self.accepted.keys() - known
+        self.outbox = copy.deepcopy(outbox)
+        self.crash()
+
+    # ---- the application -------------------------------------------------------------------------
+
+    def publish(self) -> None:
+        self._minted += 1
+        id = f"{self.name}-{self._life}-{self._minted}"
+        priority = self._random.choice(PRIORITIES)
+        ttl = self._random.choice([None, None, None, 5.0, 60.0])
+        stored = envelope.Stored(
+            id=id, source="/messages", enqueued_at="2026-11-20T00:00:00Z", properties={}, system_properties={},
+            body=self._random.choice(BODIES),
+        )  # fmt: skip
+        queue = QueueId(UPSTREAM, priority)
+        reference = Reference(queue, ttl, "default/telemetry")
+        run(self.outbox.append([Entry(id, envelope.stored(stored), (reference,))], now=self._now()))
+        self.accepted[id] = None if ttl is None else self._now() + ttl
+        self.pump.offered(priority)
+        self.step()
+
+    # ---- the link --------------------------------------------------------------------------------
+
+    def connected(self, window: int, send: Callable[[message.Upstream, bytes], None]) -> None:
+        self._send = send
+        self.pump.link_up(window)
+        self.step()
+
+    def disconnected(self) -> None:
+        if self._send is None:
+            return
+        self._send = None
+        for id in list(self._flying):
+            self.pump.lost(self._flying.pop(id).batch)
+        self.pump.link_down()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._send is not None
+
+    def answered(self, answer: Answer) -> None:
+        send = self._flying.pop(answer.parent_id, None)
+        if send is None:
+            return
+        settle = self.pump.answered(send.batch, answer, self._now())
+        if settle is not None:
+            self._settle(settle)
+        self.step()
+
+    # ---- the pump's driver -----------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Do the one thing the pump wants, if it is not being done."""
+        if self._busy or self._send is None:
+            return
+        step = self.pump.next(self._now())
+        if isinstance(step, pump.Wait):
+            return
+        self._check_nothing_urgent_waits(step)
+        self._busy = True
+        life = self._life
+
+        def fetched() -> None:
+            if self._life != life:
+                return
+            self._busy = False
+            items = run(
+                self.outbox.fetch(
+                    step.queue,
+                    after=step.after,
+                    now=self._now(),
+                    messages_max=step.messages_max,
+                    bytes_max=step.bytes_max,
+                )
+            )
+            match self.pump.fetched(step, items, self._now()):
+                case pump.Send() as send:
+                    self._deliver(send)
+                case pump.Settle() as settle:
+                    self._settle(settle)
+            self.step()
+
+        self._schedule(self._now() + self._random.uniform(0.0005, 0.02), fetched)
+
+    def _deliver(self, send: pump.Send) -> None:
+        if self._send is None:
+            self.pump.lost(send.batch)
+            return
+        if len({item.offset for item in send.items}) != len(send.items):
+            raise LawBroken(f"law 3: a batch holds an offset twice: {send}")
+        if any(item.expires is not None and item.expires <= self._now() for item in send.items):
+            raise LawBroken(f"law 4 at {self._now():.2f}: an expired message was sent")
+        self._next_id += 1
+        self._flying[self._next_id] = send
+        encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
+        if self._settles_before_ack:
+            # The planted mistake: forget the messages as soon as they left.
+            offsets = tuple(item.offset for item in send.items)
+            run(self.outbox.settle(send.queue, sent=offsets, checkpoint=max(offsets), at=""))
+        self._send(message.Upstream(id=self._next_id, stream=str(send.queue), encoding=encoding), content)
+
+    def _settle(self, settle: pump.Settle) -> None:
+        life = self._life
+        self._settling[settle.batch] = settle
+
+        def settled() -> None:
+            if self._life != life:
+                return
+            run(
+                self.outbox.settle(
+                    settle.queue, sent=settle.sent, refused=settle.refused, checkpoint=settle.checkpoint, at=""
+                )
+            )
+            del self._settling[settle.batch]
+            self.pump.settled(settle.batch)
+            self.step()
+
+        self._schedule(self._now() + self._random.uniform(0.0005, 0.05), settled)
+
+    def _check_nothing_urgent_waits(self, fetch: pump.Fetch) -> None:
+        """Law 2: when a batch is decided, nothing more urgent that could go is passed over."""
+        handed_out = {(send.queue, item.offset) for send in self._flying.values() for item in send.items}
+        handed_out |= {(settle.queue, offset) for settle in self._settling.values() for offset in settle.sent}
+        for queue in run(self.outbox.queues()):
+            if queue.priority >= fetch.queue.priority:
+                continue
+            done = run(self.outbox.checkpoint(queue))
+            waiting = run(self.outbox.fetch(queue, after=done, now=self._now(), messages_max=1000, bytes_max=1 << 30))
+            left = [item for item in waiting if (queue, item.offset) not in handed_out]
+            if left and self.pump.state(queue.priority) is State.IDLE:
+                raise LawBroken(
+                    f"law 2 at {self._now():.2f}: {self.name} goes on with {fetch.queue} while {queue} has {len(left)}"
+                )

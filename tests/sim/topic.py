@@ -1,0 +1,111 @@
+"""Messaging in a simulated world: the real writer over the store's memory twin, batch by batch.
+
+A batch is durable or it is not; a crash may fall before it, after it, or between it and the answers.  The clock it
+is handed may step back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgspec
+
+from fairlead_messaging import reader, topics
+from fairlead_messaging.commands import CreateTopic, Message, Publish
+from fairlead_messaging.kv import Batch, MemoryKV
+from fairlead_messaging.producers import make
+from fairlead_messaging.service import Service
+
+NAMESPACE, NAME = "default", "telemetry"
+WEEK = 7 * 86_400
+
+
+class Topic:
+    """One topic; ``publish`` answers True once its batch is durable, False when the service went away."""
+
+    def __init__(self, random: Random, schedule: Callable[[float, Callable[[], None]], None], now: Callable[[], float]):
+        self._random = random
+        self._schedule = schedule
+        self._now = now
+        self._kv = MemoryKV()
+        self._service = Service(self._kv)
+        self._waiting: list[tuple[Publish, Callable[[bool], None]]] = []
+        self._clock_step = 0.0
+        self._writing = False
+        self._life = 0
+        batch = Batch()
+        create = CreateTopic(namespace=NAMESPACE, name=NAME, ttl_seconds=WEEK, properties={})
+        self._service.propose(create, batch, self._now_ms())
+        self._service.close_batch(batch)
+        self._kv.apply(batch)
+        self._service.settled()
+
+    def _now_ms(self) -> int:
+        return 1_700_000_000_000 + int((self._now() + self._clock_step) * 1000)
+
+    def step_clock(self) -> None:
+        """Somebody set the machine's clock, maybe back."""
+        self._clock_step += self._random.uniform(-30, 30)
+
+    def kill(self) -> None:
+        """The process is gone; what its store holds stays, nobody waiting is answered."""
+        self._life += 1
+        self._service = Service(self._kv)
+        waiting, self._waiting = self._waiting, []
+        self._writing = False
+        for _, answer in waiting:
+            answer(False)
+
+    def publish(
+        self, producer: str, epoch: int, sequences: list[int], payloads: list[bytes], answer: Callable[[bool], None]
+    ) -> None:
+        known = make(
+            producer_id=producer, epoch=epoch, sequence=None, sequences=sequences, fence=False, messages=len(payloads)
+        )
+        messages = [Message(payload) for payload in payloads]
+        publish = Publish(namespace=NAMESPACE, name=NAME, messages=messages, producer=known)
+        self._waiting.append((publish, answer))
+        self._write()
+
+    def _write(self) -> None:
+        """Group commit: whatever waits becomes one batch."""
+        if self._writing or not self._waiting:
+            return
+        self._writing = True
+        life = self._life
+        group, self._waiting = self._waiting, []
+        batch = Batch()
+        for publish, _ in group:
+            self._service.propose(publish, batch, self._now_ms())
+        self._service.close_batch(batch)
+        dies_before = self._random.random() < 0.02
+
+        def durable() -> None:
+            if self._life != life or dies_before:
+                self._answer(group, False)
+                if self._life == life:
+                    self._service.forget()
+                    self._writing = False
+                    self._write()
+                return
+            self._kv.apply(batch)
+            self._service.settled()
+            self._writing = False
+            self._answer(group, True)
+            self._write()
+
+        self._schedule(self._now() + self._random.uniform(0.001, 0.1), durable)
+
+    def _answer(self, group: list[tuple[Publish, Callable[[bool], None]]], stored: bool) -> None:
+        for _, answer in group:
+            answer(stored)
+
+    def rows(self) -> list[tuple[bytes, dict[str, Any]]]:
+        """All there is to read: (message id, envelope), in delivery order."""
+        topic = topics.record(self._kv, NAMESPACE, NAME)
+        assert topic is not None
+        with self._kv.snapshot() as snapshot:
+            page = reader.read(snapshot, topic, after=b"", limit=1_000_000, bytes_max=1 << 40, now_ms=self._now_ms())
+        return [(id, msgspec.json.decode(payload)) for id, payload in zip(page.ids, page.payloads, strict=True)]

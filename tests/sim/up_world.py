@@ -1,0 +1,160 @@
+"""A seeded world for the line up: applications, edges, a hub, messaging, and everything that goes wrong with them.
+
+The cores are the real ones (the pump, the outbox's twin, the hub's plan for a batch, messaging's writer and its
+producers' intervals over the store's twin).  Laws:
+
+1. Every message an application was told is on disk is in the topic once things have calmed, unless its time to live
+   ended at the edge or its disk was replaced by an older copy; and it is there once.
+2. When a batch is decided, nothing more urgent that could go is passed over.
+3. No batch holds a message twice.
+4. Nothing is sent whose time is over.
+5. Ids in the topic rise strictly, whatever messaging's clock does, and within one stream and epoch of an edge the
+   messages of one sending stand in their order.
+6. At each edge: accepted = sent + expired + evicted + dead-lettered + waiting.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from tests.sim.edge import run
+from tests.sim.laws import LawBroken
+from tests.sim.link import Link
+from tests.sim.sender import Sender
+from tests.sim.topic import Topic
+
+from fairlead_hub import upstream
+from fairlead_wire import message
+
+CALM_SECONDS = 400.0
+GRANTED = frozenset({"default/telemetry"})
+
+
+class UpWorld:
+    """``run`` plays ``steps`` bad steps and then a calm time.  Raises ``LawBroken``."""
+
+    def __init__(self, seed: int, *, edges: int = 2, settles_before_ack: bool = False) -> None:
+        self.random = Random(seed)
+        self.now = 0.0
+        self.calm = False
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = 0
+        self.topic = Topic(self.random, self.schedule, lambda: self.now)
+        self.senders = [
+            Sender(f"edge-{n}", self.random, self.schedule, lambda: self.now, settles_before_ack=settles_before_ack)
+            for n in range(edges)
+        ]
+        self.links: dict[str, Link] = {}
+
+    def schedule(self, due: float, action: Callable[[], None]) -> None:
+        self._order += 1
+        heapq.heappush(self._timers, (due, self._order, action))
+
+    def run(self, steps: int = 100) -> None:
+        for _ in range(steps):
+            self._advance(self.now + self.random.uniform(0.05, 0.6))
+            self._misbehave()
+        self.calm = True
+        self._advance(self.now + CALM_SECONDS)
+        self._check()
+
+    def _advance(self, until: float) -> None:
+        while self.now < until:
+            step = min(until, self.now + 0.25)
+            while self._timers and self._timers[0][0] <= step:
+                due, _, action = heapq.heappop(self._timers)
+                self.now = max(self.now, due)
+                action()
+            self.now = step
+            for sender in self.senders:
+                if not sender.is_connected and (self.calm or self._happens(0.3)):
+                    self._connect(sender)
+                sender.step()
+
+    def _happens(self, chance: float) -> bool:
+        return self.random.random() < chance
+
+    def _misbehave(self) -> None:
+        if self._happens(0.02):
+            self.topic.kill()
+        if self._happens(0.05):
+            self.topic.step_clock()
+        if self._happens(0.01):  # kill -9 of the hub: every link breaks
+            for sender in self.senders:
+                self._break(sender)
+        for sender in self.senders:
+            for _ in range(self.random.choice([0, 0, 1, 2, 8])):
+                sender.publish()
+            if self._happens(0.06):
+                self._break(sender)
+            if self._happens(0.03):
+                self._break(sender)
+                sender.crash()
+            if self._happens(0.03):
+                sender.copy_disk()
+            if self._happens(0.01):
+                self._break(sender)
+                sender.restore_disk()
+            if self._happens(0.1):
+                run(sender.outbox.sweep(now=self.now, entire=self._happens(0.5)))
+
+    # ---- link and hub ----------------------------------------------------------------------------
+
+    def _connect(self, sender: Sender) -> None:
+        link = Link(self.random, self.schedule, lambda: self.now)
+        self.links[sender.name] = link
+
+        def up(header: message.Upstream, content: bytes) -> None:
+            link.send("up", content, lambda arrived: self._accept(sender, link, header, arrived))
+
+        sender.connected(self.random.choice([1, 2, 4]), up)
+
+    def _break(self, sender: Sender) -> None:
+        link = self.links.pop(sender.name, None)
+        if link is not None:
+            link.broken = True
+        sender.disconnected()
+
+    def _accept(self, sender: Sender, link: Link, header: message.Upstream, content: bytes) -> None:
+        """What the hub does with a batch: plan it, publish each parcel, answer once all are durable."""
+        plan = upstream.plan(sender.name, header, content, GRANTED)
+        waiting = len(plan.parcels)
+        failed = False
+
+        def answer(stored: bool) -> None:
+            nonlocal waiting, failed
+            waiting -= 1
+            failed = failed or not stored
+            if waiting == 0:
+                reply: message.Ack | message.Nack = message.Ack(parent_id=header.id, refused=plan.refused)
+                if failed:
+                    reply = message.Nack(parent_id=header.id, code="messaging_down", reason="not now", retry_after=1.0)
+                link.send("down", b"", lambda _: sender.answered(reply))
+
+        for parcel in plan.parcels:
+            self.topic.publish(parcel.producer, parcel.epoch, parcel.sequences, parcel.payloads, answer)
+
+    # ---- laws ------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        rows = self.topic.rows()
+        ids = [id for id, _ in rows]
+        if any(first >= second for first, second in itertools.pairwise(ids)):
+            raise LawBroken("law 5: ids in the topic do not rise")
+        seen = Counter(row["id"] for _, row in rows)
+        for sender in self.senders:
+            for id, expires in sender.accepted.items():
+                if seen[id] > 1:
+                    raise LawBroken(f"law 1: {id} is in the topic {seen[id]} times")
+                if seen[id] == 0 and expires is None and id not in sender.excused:
+                    raise LawBroken(f"law 1: {id} was accepted and is not in the topic")
+            for queue in run(sender.outbox.status(now=self.now)).queues:
+                if queue.length:
+                    raise LawBroken(f"law 1: {sender.name} still has {queue.length} messages in {queue.queue}")
+                ended = queue.sent + queue.expired + queue.evicted + queue.dead_lettered + queue.length
+                if queue.accepted != ended:
+                    raise LawBroken(f"law 6: {sender.name} {queue.queue}: accepted {queue.accepted}, ended {ended}")
