@@ -237,7 +237,8 @@ class World:
             self._numbers += 1
             session = NodeSession(
                 node=node, number=self._numbers, hello=header, view=self, limits=WindowLimits(messages=3),
-                policy=Delivery(), reconcile=Reconcile(parked_retry_seconds=30), held_max=1000, keepalive_seconds=10, now=self.now,
+                policy=Delivery(), reconcile=Reconcile(parked_retry_seconds=30), held_max=1000,
+                keepalive_seconds=10, now=self.now,
             )  # fmt: skip
             self.sessions[node] = session
             session.welcome(_welcome(self.fence, self._numbers), self.now)
