@@ -23,13 +23,13 @@ from typing import Any, Final
 
 import apsw
 import uvloop
-from aiohttp import web
 
 from fairlead_edge import account, metrics, node_routes
 from fairlead_edge.changelog import Change
 from fairlead_edge.errors import StoreFailed, StoreTooNew
 from fairlead_edge.io import data_dir, http_publish, local_api
 from fairlead_edge.io.link import Link
+from fairlead_edge.io.listening import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.objects_api import ObjectsApi
 from fairlead_edge.io.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
@@ -37,7 +37,6 @@ from fairlead_edge.io.upstream import Upstream
 from fairlead_edge.metastore import Held, StoreUnusable
 from fairlead_edge.node_routes import NodeRoutes
 from fairlead_edge.settings import Settings, address
-from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
 
@@ -46,14 +45,8 @@ OWNER_ONLY: Final = 0o077
 """The files hold Secrets: nobody but the agent's user may read what it creates."""
 REPORT_SECONDS: Final = 30.0
 """How often the hub is told the node's account of itself, when it changed."""
-DRAIN_SECONDS_MAX: Final = 5.0
-"""How long requests that are being answered may go on after SIGTERM."""
 
 _log = logs.get("edge.app")
-
-
-class StartFailed(FairleadError):
-    """The agent cannot start; the text says what to change."""
 
 
 def run(config: Path | None) -> int:
@@ -69,7 +62,7 @@ def run(config: Path | None) -> int:
     except tls.TlsFilesError as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
-    except (StoreUnusable, StoreFailed, StartFailed) as error:
+    except (StoreUnusable, StoreFailed, CannotListen) as error:
         _log.error("stopped", reason=str(error))
         print(f"fairlead edge: {error}", file=sys.stderr)
         return EXIT_FAILED
@@ -125,11 +118,11 @@ class Agent:
         self._stopping = False
         guard = local_api.Guard(token, required=told.security == "mtls")
         self._objects = ObjectsApi(store, agent=self._agent, age_of=self._age_of, secrets_allowed=guard.knows)
-        self._tls: tuple[tls.Files, ssl.SSLContext] | None = None
+        self._client_tls = self._server_tls = None
         if told.security == "mtls":
-            assert told.tls_ca and told.tls_cert and told.tls_key
-            files = tls.Files(ca=Path(told.tls_ca), cert=Path(told.tls_cert), key=Path(told.tls_key))
-            self._tls = files, tls.client_context(files)
+            self._client_tls = tls.client_context(_files(told))
+            self._server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            _files(told).load_into(self._server_tls)
         self._link = Link(
             hub_url=told.hub_url,
             node=told.node,
@@ -139,7 +132,7 @@ class Agent:
             clock=outbox.now,
             random=Random(),
             attempt_seconds_max=told.link.attempt_seconds_max,
-            context=self._tls[1] if self._tls else None,
+            context=self._client_tls,
         )
         self._upstream = Upstream(
             outbox=outbox,
@@ -158,7 +151,7 @@ class Agent:
         )
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Serve until ``stopping``.  Raises ``StartFailed`` (a port is taken), ``StoreFailed`` (the disk fails)."""
+        """Serve until ``stopping``.  Raises ``CannotListen`` (a port is taken), ``StoreFailed`` (the disk fails)."""
         self._held = (await self._store.summary(0)).held
         await self._load_routes()
         self._store.log.listen(self._changed)
@@ -181,9 +174,8 @@ class Agent:
             ("report", self._report()),
             ("upstream", self._upstream.run()),
         ]
-        if self._tls:
-            files, context = self._tls
-            loops.append(("tls", tls.keep_loaded(context, files)))
+        contexts = filter(None, (self._client_tls, self._server_tls))
+        loops.extend(("tls", tls.keep_loaded(context, _files(self._told))) for context in contexts)
         return loops
 
     async def _drain(self, tasks: list[asyncio.Task[Any]]) -> None:
@@ -200,15 +192,16 @@ class Agent:
 
     async def _listen(self, stack: contextlib.AsyncExitStack) -> None:
         told = self._told
-        context = None
-        if not told.plain_http:
-            assert told.tls_cert and told.tls_key
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(told.tls_cert, told.tls_key)
-        await _bind(stack, self._http, "http_listen", told.http_listen, context)
+        host, port = address("http_listen", told.http_listen)
+        await stack.enter_async_context(
+            await listen(
+                self._http, key="http_listen", host=host, port=port, context=self._server_tls, plain=told.plain_http
+            )
+        )
         if told.health_listen and told.health_listen != told.http_listen:
             health = local_api.health_application(metrics=self._metrics, unready=self._unready)
-            await _bind(stack, health, "health_listen", told.health_listen, None)
+            host, port = address("health_listen", told.health_listen)
+            await stack.enter_async_context(await listen(health, key="health_listen", host=host, port=port))
 
     # ---- routes ----------------------------------------------------------------------------------
 
@@ -279,6 +272,11 @@ class Agent:
                 await asyncio.wait_for(self._reported.wait(), REPORT_SECONDS)
 
 
+def _files(told: Settings) -> tls.Files:
+    assert told.tls_ca and told.tls_cert and told.tls_key  # the settings were refused otherwise
+    return tls.Files(ca=Path(told.tls_ca), cert=Path(told.tls_cert), key=Path(told.tls_key))
+
+
 async def _first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any]) -> None:
     """Until ``stop`` is done; raises what a task raised.  A task may end: the hub can tell the link to stay away."""
     running = set(tasks)
@@ -296,18 +294,3 @@ def _innermost(error: BaseException) -> BaseException:
         failed = error.subgroup(StoreFailed) or error
         error = failed.exceptions[0]
     return error
-
-
-async def _bind(
-    stack: contextlib.AsyncExitStack, app: web.Application, key: str, listen: str, context: ssl.SSLContext | None
-) -> None:
-    host, port = address(key, listen)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS_MAX)
-    await runner.setup()
-    stack.push_async_callback(runner.cleanup)
-    try:
-        await web.TCPSite(runner, host, port, ssl_context=context).start()
-    except OSError as error:
-        raise StartFailed(f"{key} {listen}: {error.strerror or error}") from None
-    bound = runner.addresses[0]
-    _log.info("listening", key=key, host=bound[0], port=bound[1], tls=context is not None)

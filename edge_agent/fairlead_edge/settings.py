@@ -102,7 +102,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def plain_http(self) -> bool:
-        """The local API speaks plain HTTP on loopback only; elsewhere HTTPS with ``tls_cert``."""
+        """The local API answers plain HTTP on loopback only; elsewhere TLS alone, with ``tls_cert``."""
         return address("http_listen", self.http_listen)[0] in LOOPBACK
 
 

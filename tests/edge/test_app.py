@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from tests.support.edge_agent import PROGRAM, EdgeAgent
 from tests.support.hub_server import HubServer, config_map
+from tests.support.pki import Authority
+from tests.support.processes import wait_until
 
 from fairlead_wire import codec, message
+from fairlead_wire.io import tls
 
 ROUTES: dict[str, Any] = {
     "apiVersion": "fairlead.dev/v1alpha1",
@@ -112,6 +115,60 @@ async def test_a_full_store_refuses_for_now(tmp_path: Path, agents: list[EdgeAge
         assert len(found["items"]) == 10 - len(nacks)
         await peer.settled(await peer.delete(config_map("n-0")))
         assert isinstance(await peer.settled(await peer.update(config_map("late", data="x" * 1000))), message.Ack)
+
+
+async def test_with_mutual_tls_the_link_is_sealed_and_the_token_asked_for(
+    tmp_path: Path, agents: list[EdgeAgent]
+) -> None:
+    """The default: certificates on the link, the token on the local API."""
+    authority = Authority(tmp_path / "pki")
+    hub_pair, edge_pair = authority.issue("hub", hosts=("127.0.0.1",)), authority.issue("edge-1")
+    files = tls.Files(ca=authority.certificate, cert=hub_pair.certificate, key=hub_pair.key)
+    async with HubServer(context=tls.server_context(files)) as hub:
+        agent = EdgeAgent(
+            tmp_path,
+            hub.url,
+            SECURITY="mtls",
+            TLS_CA=str(authority.certificate),
+            TLS_CERT=str(edge_pair.certificate),
+            TLS_KEY=str(edge_pair.key),
+        )
+        agents.append(agent)
+        await off_loop(agent.start)
+        peer = await hub.open()
+        assert tls.peer_name(peer.connection.transport.get_extra_info("ssl_object").getpeercert()) == "edge-1"
+        await peer.hold(config_map("a"))
+        path = "/api/v1/namespaces/shop/configmaps/a"
+        assert (await off_loop(agent.get, path))[0] == 401
+        assert (await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 401
+        status, _ = await off_loop(lambda: agent.get(path, Authorization=f"Bearer {agent.token()}"))
+        assert status == 200
+        assert await off_loop(agent.stop) == 0
+
+
+async def test_a_hub_of_another_authority_is_not_spoken_to(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """The agent says why it is not connected and goes on serving."""
+    ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
+    hub_pair, edge_pair = theirs.issue("hub", hosts=("127.0.0.1",)), ours.issue("edge-1")
+    files = tls.Files(ca=theirs.certificate, cert=hub_pair.certificate, key=hub_pair.key)
+    async with HubServer(context=tls.server_context(files)) as hub:
+        agent = EdgeAgent(
+            tmp_path,
+            hub.url,
+            SECURITY="mtls",
+            TLS_CA=str(ours.certificate),
+            TLS_CERT=str(edge_pair.certificate),
+            TLS_KEY=str(edge_pair.key),
+        )
+        agents.append(agent)
+        await off_loop(agent.start)
+
+        def refused() -> bool:
+            link = agent.get("/v1/status", Authorization=f"Bearer {agent.token()}")[1]["link"]
+            return link["state"] == "connecting" and "certificate" in link["reason"]
+
+        await off_loop(lambda: wait_until("the reason is known", refused, seconds=15))
+        assert hub.connections == 0
 
 
 def test_two_agents_on_one_folder(tmp_path: Path, agents: list[EdgeAgent]) -> None:

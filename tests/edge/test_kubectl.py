@@ -1,0 +1,139 @@
+"""The real kubectl against the edge's local API: what people will type."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.assets import assets
+from tests.support.edge_api import TOKEN, Api, serving
+from tests.support.held import config_map, put
+from tests.support.pki import Authority
+
+from fairlead_edge.io.listening import SharedPort, bound
+
+pytestmark = pytest.mark.kube
+
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "till", "namespace": "shop", "uid": "u", "labels": {"app": "till"}},
+    "spec": {"nodeName": "edge-1", "containers": [{"name": "c", "image": "i"}]},
+    "status": {"phase": "Running"},
+}
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "shop"}, "data": {"k": "dg=="}}
+TILL = {"apiVersion": "shop.example/v2", "kind": "Till", "metadata": {"name": "front", "namespace": "shop"}}
+
+
+class Kubectl:
+    """Runs kubectl as a person would, with a home of its own."""
+
+    def __init__(self, api: Api, home: Path) -> None:
+        self.api = api
+        self._home = home
+        self._command = [str(assets("kubectl") / "kubectl"), "--server", str(api.client.make_url("")).rstrip("/")]
+
+    async def __call__(self, *arguments: str) -> tuple[int, str]:
+        """Exit code and what it printed."""
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [*self._command, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=30,
+            env={"HOME": str(self._home), "PATH": "/usr/bin:/bin"},
+        )
+        return done.returncode, done.stdout
+
+
+@pytest.fixture
+async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
+    async with serving() as api:
+        await api.hold(put(POD, "pods"), put(SECRET, "secrets"), put(TILL, "tills"))
+        await api.hold(*(put(config_map(f"cm-{number}", labels={"odd": str(number % 2)})) for number in range(7)))
+        yield Kubectl(api, tmp_path)
+
+
+async def test_reading(kubectl: Kubectl) -> None:
+    """Short names, namespaces, output formats, selectors, pages, custom kinds."""
+    _, pods = await kubectl("get", "po", "-A", "-o", "wide")
+    assert "NAMESPACE" in pods and "READY" in pods and "edge-1" in pods
+    assert await kubectl("get", "cm", "-n", "shop", "cm-1", "-o", "jsonpath={.data.k}") == (0, "v")
+    _, names = await kubectl("get", "cm", "-n", "shop", "-l", "odd=1", "-o", "name")
+    assert names.split() == ["configmap/cm-1", "configmap/cm-3", "configmap/cm-5"]
+    _, paged = await kubectl("get", "cm", "-n", "shop", "--chunk-size=3", "-o", "name")
+    assert len(paged.split()) == 7
+    _, by_field = await kubectl("get", "pods", "-A", "--field-selector", "spec.nodeName=edge-1", "-o", "name")
+    assert by_field.strip() == "pod/till"
+    _, text = await kubectl("get", "pods", "-n", "shop", "-o", "yaml")
+    assert "fairlead.dev/age-seconds" in text
+    _, tills = await kubectl("get", "tills.shop.example", "-n", "shop")
+    assert tills.split()[:3] == ["NAME", "AGE", "front"]
+    assert "No resources found" in (await kubectl("get", "services", "-n", "shop"))[1]
+
+
+async def test_describe_and_wait(kubectl: Kubectl) -> None:
+    """They read events and watch besides; neither needs more than is served."""
+    _, described = await kubectl("describe", "pod", "till", "-n", "shop")
+    assert "Node:" in described and "edge-1" in described
+    code, met = await kubectl(
+        "wait", "--for=jsonpath={.status.phase}=Running", "pod/till", "-n", "shop", "--timeout=10s"
+    )
+    assert (code, met.strip()) == (0, "pod/till condition met")
+
+
+async def test_watching(kubectl: Kubectl) -> None:
+    """get -w prints what is there and then what comes."""
+    watching = asyncio.create_task(
+        kubectl("get", "cm", "-n", "shop", "-w", "--request-timeout=2s", "-o", "name", "-l", "odd=1")
+    )
+    async with asyncio.timeout(20):
+        while not len(kubectl.api.objects.watches):  # noqa: ASYNC110 - kubectl tells nobody that it watches now
+            await asyncio.sleep(0.01)
+    await kubectl.api.hold(put(config_map("cm-new", labels={"odd": "1"})))
+    _, printed = await watching
+    assert "configmap/cm-1" in printed and "configmap/cm-new" in printed
+
+
+async def test_refusals_are_readable(kubectl: Kubectl) -> None:
+    """One sentence each, and a failing exit code."""
+    for arguments, said in (
+        (("get", "cm", "nope", "-n", "shop"), "not found"),
+        (("delete", "cm", "cm-1", "-n", "shop"), "change the object in the cluster"),
+        (("get", "secrets", "-n", "shop"), "need the token"),
+        (("get", "widgets"), "doesn't have a resource type"),
+        (("get", "pods", "-A", "--field-selector", "status.nope=1"), "field label not supported: status.nope"),
+    ):
+        code, printed = await kubectl(*arguments)
+        assert code == 1 and said in printed, printed
+
+
+async def test_over_tls_with_the_token_also_secrets(kubectl: Kubectl, tmp_path: Path) -> None:
+    """kubectl sends a token over TLS only; the agent's port speaks both."""
+    authority = Authority(tmp_path / "pki")
+    pair = authority.issue("edge-1", hosts=("127.0.0.1",))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    port = SharedPort(bound("127.0.0.1", 0), kubectl.api.client.server.handler, context)  # type: ignore[attr-defined]
+    try:
+        code, printed = await kubectl(
+            "get",
+            "secrets",
+            "-n",
+            "shop",
+            "-o",
+            "name",
+            f"--server=https://127.0.0.1:{port.address[1]}",
+            f"--token={TOKEN}",
+            f"--certificate-authority={authority.certificate}",
+        )
+        assert (code, printed.strip()) == (0, "secret/key")
+    finally:
+        await port.close()
