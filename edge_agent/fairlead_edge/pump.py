@@ -96,6 +96,8 @@ class _Stream:
         self.turn = 0
         self.unanswered: dict[int, tuple[int, ...]] = {}
         self.settling: dict[int, tuple[int, ...]] = {}
+        self.durable: list[int] = []
+        """Settled offsets the checkpoint has not passed yet."""
         self.failed_from: int | None = None
         self.failure: Nack | None = None
         self.attempts = 0
@@ -110,11 +112,19 @@ class _Stream:
     def command(self, command: Command) -> None:
         self.state = step(self.state, command)
 
-    @property
-    def undone(self) -> list[int]:
-        """Offsets that were handed out and are not settled."""
-        waiting = [offset for offsets in self.unanswered.values() for offset in offsets]
-        return waiting if self.failed_from is None else [*waiting, self.failed_from]
+    def commit(self, offsets: tuple[int, ...]) -> int:
+        """The checkpoint to write together with the settlement of ``offsets``.
+
+        It may not pass what is unanswered, failed, to be fetched (again), or answered but not durable yet: after a
+        crash that would count as done without having been noted anywhere.
+        """
+        remaining = [self.cursor + 1, *(min(batch) for batch in (*self.unanswered.values(), *self.settling.values()))]
+        if self.failed_from is not None:
+            remaining.append(self.failed_from)
+        # Advanced already by a settlement still under way: this one may overtake it on its way to the disk.
+        checkpoint = min([self.checkpointer.commit((*self.durable, *offsets), remaining), *(o - 1 for o in remaining)])
+        self.durable = [offset for offset in self.durable if offset > checkpoint]
+        return checkpoint
 
     def go_back(self, offset: int) -> None:
         """Start again at ``offset``; a fetch under way is void."""
@@ -193,7 +203,7 @@ class Pump:
     def settled(self, batch: int) -> None:
         """The store has done what ``Settle`` asked for."""
         stream = self._batches.pop(batch)
-        del stream.settling[batch]
+        stream.durable += stream.settling.pop(batch)
         if stream.state is State.DEAD_CHECKPOINTING:
             stream.command(Command.DEAD_SUCCEED)
         elif stream.state is State.CHECKPOINTING and not stream.settling:
@@ -299,7 +309,7 @@ class Pump:
             stream.attempts = 0
             stream.depth = min(stream.depth + 1, self._window)
         stream.messages_max = min(stream.messages_max * 2, BATCH_MESSAGES_MAX)
-        checkpoint = stream.checkpointer.commit(offsets, stream.undone)
+        checkpoint = stream.commit(offsets)
         stream.settling[batch] = offsets
         self._answers_in(stream, now)
         return Settle(
@@ -355,6 +365,7 @@ class Pump:
 
     def _bury(self, stream: _Stream, batch: int, offsets: tuple[int, ...]) -> Settle:
         stream.command(Command.CHECKPOINT)
+        checkpoint = stream.commit(offsets)
         stream.settling[batch] = offsets
         return Settle(
             batch=batch,
@@ -363,5 +374,5 @@ class Pump:
             refused=tuple(
                 Refusal(offset, "retries_used_up", "the delivery policy allows no more retries") for offset in offsets
             ),
-            checkpoint=stream.checkpointer.commit(offsets),
+            checkpoint=checkpoint,
         )
