@@ -63,7 +63,6 @@ def run(word: str, kubeconfig: Path | None, keep: bool) -> int:
             story.raise_house()
             story.go_down()
             stack.start_ingest()
-            stack.await_ingest()
             line = "up: ok"
         else:
             line = play(stack, screen)

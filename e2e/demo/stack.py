@@ -158,12 +158,8 @@ class Stack:
         return self._screen.seconds - started
 
     def start_ingest(self) -> None:
-        """Begin to run ingest with a trigger of one second; Spark takes its time, `await_ingest` waits for it."""
-        self._start_ingest("ingest", 1, self._ingest)
-
-    def await_ingest(self) -> None:
-        """Wait until ingest is ready."""
-        self._ready("ingest", self._ingest, self.running["ingest"], INGEST_READY_SECONDS)
+        """Keep ingest running with a trigger of one second; ready when its query runs."""
+        self._ready("ingest", self._ingest, self._start_ingest("ingest", 1, self._ingest), INGEST_READY_SECONDS)
 
     def kill(self, name: str) -> None:
         """kill -9."""
