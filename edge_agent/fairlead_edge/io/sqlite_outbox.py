@@ -7,6 +7,7 @@ The file also keeps the store's clock, stamped every ``age.STAMP_SECONDS`` by ``
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from fairlead_edge.checkpoint import NOTHING_DONE
 from fairlead_edge.io import outbox_jobs, outbox_queries, outbox_schema, store_clock
 from fairlead_edge.io.writer import Writer
 from fairlead_edge.queue_id import QueueId
+from fairlead_wire.errors import Temporary
 
 
 class SqliteOutbox:
@@ -49,8 +51,10 @@ class SqliteOutbox:
             await asyncio.sleep(age.STAMP_SECONDS)
 
     async def stamp(self) -> None:
+        """Write the clock down; on a full or overrun disk it stays as it was, and ages are understated by that."""
         stamp = self._clock.stamp(store_clock.read())
-        await self.writer.submit(lambda connection: outbox_jobs.save_stamp(connection, stamp))
+        with contextlib.suppress(Temporary):
+            await self.writer.submit(lambda connection: outbox_jobs.save_stamp(connection, stamp))
 
     async def append(
         self, entries: Sequence[outbox.Entry], *, now: float, once: outbox.Once | None = None
