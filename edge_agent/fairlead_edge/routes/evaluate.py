@@ -10,6 +10,9 @@ from fairlead_edge.routes.tokens import Token
 from fairlead_edge.routes.typerules import Type
 from fairlead_edge.routes.values import UNDEFINED
 
+ERRORS_MAX = 50
+"""More mistakes than this in one condition are not told: nobody reads them, and each costs time and room."""
+
 
 def compile_node(text: str, node: Node, *, twin_changes: bool, errors: list[CompileError]) -> Compiled:
     """Check and compile; mistakes are added to `errors`, innermost first."""
@@ -57,7 +60,8 @@ class _Compiler:
 
     def fail(self, node: Node, token: Token, message: str) -> Compiled:
         """Note the mistake; the node then stands for undefined, so its parent may complain too, as in the original."""
-        self.errors.append(error_at(self.text, token.start, token.end, message))
+        if len(self.errors) < ERRORS_MAX:
+            self.errors.append(error_at(self.text, token.start, token.end, message))
         return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
 
     def body(self, node: Body) -> Compiled:
@@ -89,10 +93,12 @@ class _Compiler:
         if node.token.kind in typerules.LOGIC:
             return self.logic(node, left)
         steps: list[tuple[Combine, Run]] = []
+        operands = [left]
         kind = left.type
         failed = left.failed
         for token, right_node in node.steps:
             right = self.compile(right_node)
+            operands.append(right)
             result = typerules.binary(token.kind, kind, right.type)
             if result is None:
                 so_far = left if token is node.steps[0][0] else Compiled(node, kind, left.run, failed)
@@ -103,6 +109,10 @@ class _Compiler:
             kind, failed = result, False
         if failed:
             return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
+        if kind is Type.STRING and len(steps) > 1 and all(token.kind == "||" for token, _ in node.steps):
+            return Compiled(
+                node, kind, operators.apply(functions.concat, [operators.to_text(each) for each in operands])
+            )
         if len(steps) == 1:
             return Compiled(node, kind, operators.pair(left.run, *steps[0], node.steps[0][1]))
         return Compiled(node, kind, operators.fold(left.run, steps))

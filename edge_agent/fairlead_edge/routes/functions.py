@@ -18,6 +18,8 @@ from fairlead_edge.routes.values import NAN, UNDEFINED, Undefined, Value
 # Possessive: a long text that is no number must not be tried again at each of its digits.
 _NUMBER_TEXT = re.compile(r"\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*+", re.ASCII)
 
+TEXT_CHARS_MAX: Final = 1024 * 1024
+"""Longest text `concat` and `||` make: a short condition must not turn a message into gigabytes."""
 TWIN_CHANGE_INCLUDES: Final = "twin_change_includes"
 """Known by name where conditions are compiled: its argument is a path, not a value."""
 
@@ -115,8 +117,11 @@ def number_of(value: Value) -> float:
 
 
 def concat(*parts: Any) -> str | Undefined:
-    """The parts joined; a null property is empty, one undefined part makes all undefined."""
-    return UNDEFINED if UNDEFINED in parts else "".join(part for part in parts if part is not None)
+    """The parts joined; a null property is empty, one undefined part or too long a result makes all undefined."""
+    if UNDEFINED in parts:
+        return UNDEFINED
+    texts = [part for part in parts if part is not None]
+    return "".join(texts) if sum(map(len, texts)) <= TEXT_CHARS_MAX else UNDEFINED
 
 
 def substring(text: Any, start: float, length: float | None = None) -> str | Undefined:
