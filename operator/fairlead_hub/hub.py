@@ -434,9 +434,12 @@ class Hub:
             for key, since in session.pending_since.items():
                 if now - since < limit:
                     break  # oldest first
-                if key not in session.lag_written:
-                    session.lag_written.add(key)
-                    self.records.lagging(session, key, self._wanted_live(session.node, key), now - since)
+                if key not in session.noted:
+                    live = self._wanted_live(session.node, key)
+                    about = live.held if live is not None else session.held.get(key)
+                    if about is not None:
+                        session.noted[key] = (about.uid, about.path)
+                        self.records.lagging(session, key, live, now - since)
 
     def reconcile(self, now: float) -> None:
         """The SyncController's slow pass: what events should have done already is done again where it was not."""

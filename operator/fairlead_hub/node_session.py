@@ -147,8 +147,8 @@ class NodeSession:
         """Held, not wanted, but not to be deleted yet: key → why."""
         self.pending_since: dict[str, float] = {}
         """Keys on their way, oldest first."""
-        self.lag_written: set[str] = set()
-        """Keys whose record says already that they lag."""
+        self.noted: dict[str, tuple[str, str]] = {}
+        """Keys with a record about something the edge does not hold (parked, lagging) → its UID and path."""
         self.outcomes: list[Outcome] = []
         self.live = False
         """The comparison is over: ``held`` is true, changes flow."""
@@ -235,6 +235,9 @@ class NodeSession:
             return
         wish = self._view.wish(self.node, key)
         held = self.held.get(key)
+        noted = self.noted.get(key)
+        if noted is not None and (wish is None or wish.live.uid != noted[0]):
+            self._unnote(key)
         if wish is None and held is None and key not in self._flying:
             self._forget(key)
             return
@@ -485,7 +488,7 @@ class NodeSession:
         self._tries.pop(key, None)
         self._failed_as.pop(key, None)
         self.pending_since.pop(key, None)
-        self.lag_written.discard(key)
+        self.noted[key] = (flight.uid, flight.path)
         times = self._parkings.get(key, 0)
         self._parkings[key] = times + 1
         wait = min(self._reconcile.parked_retry_seconds * 2**times, self._reconcile.parked_retry_max_seconds)
@@ -510,13 +513,20 @@ class NodeSession:
     def _forget(self, key: str) -> None:
         """Nothing is to be done for this key."""
         self.pending_since.pop(key, None)
-        self.lag_written.discard(key)
+        self._unnote(key)
         self.frozen.pop(key, None)
         self._tries.pop(key, None)
         self._failed_as.pop(key, None)
         self._parkings.pop(key, None)
         if key in self.parked:
             self._unpark(key, "unwanted")
+
+    def _unnote(self, key: str) -> None:
+        """What was noted about this key is over; a record of something the edge never got goes with it."""
+        noted = self.noted.pop(key, None)
+        held = self.held.get(key)
+        if noted is not None and (held is None or held.uid != noted[0]):
+            self.outcomes.append(Removed(key=key, uid=noted[0], path=noted[1]))
 
     # ---- time ------------------------------------------------------------------------------------
 
