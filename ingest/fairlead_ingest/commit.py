@@ -18,6 +18,8 @@ from fairlead_ingest import errors, offsets
 from fairlead_ingest.offsets import Offsets, Position
 
 METADATA_KEY = "fairlead"
+# Counts of one commit that also add up over the table's life.
+TOTALS = ("rows", "dead_letters", "expired_unread", "expired_starts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,7 @@ class TableState:
     reached: Offsets = field(default_factory=Offsets)
     # The last version of each topic's own transaction, 0 for none.
     turns: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +81,28 @@ def decide(
     turns = {turn_id(topic): state.turns.get(topic, 0) + 1 for topic in end.topics}
     return Append(
         transactions={application: batch, **turns},
-        metadata={METADATA_KEY: {"reached": reached.to_dict(), "application": application, "batch": batch, **counts}},
+        metadata={
+            METADATA_KEY: {
+                "reached": reached.to_dict(),
+                "application": application,
+                "batch": batch,
+                "totals": {name: state.totals.get(name, 0) + counts.get(name, 0) for name in TOTALS},
+                **counts,
+            }
+        },
     )
+
+
+def ours_in(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What we left in one commit's metadata, None where the commit is not ours."""
+    ours = metadata.get(METADATA_KEY)
+    return ours if isinstance(ours, Mapping) and "reached" in ours else None
 
 
 def reached_in(metadata: Mapping[str, Any]) -> Offsets | None:
     """The positions in one commit's metadata, None where the commit is not ours."""
-    ours = metadata.get(METADATA_KEY)
-    if not isinstance(ours, Mapping) or "reached" not in ours:
-        return None
-    return offsets.parse(ours["reached"])
+    ours = ours_in(metadata)
+    return None if ours is None else offsets.parse(ours["reached"])
 
 
 def starting(configured: Mapping[str, Any], reached: Offsets) -> dict[str, Any]:

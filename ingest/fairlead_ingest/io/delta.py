@@ -19,7 +19,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from fairlead_ingest import commit, errors
+from fairlead_ingest import commit, errors, offsets
 from fairlead_ingest.commit import Append, TableState
 from fairlead_ingest.envelope import TIMESTAMP
 from fairlead_ingest.io.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile
@@ -103,20 +103,19 @@ def state(table: Path, application: str, topics: Iterable[str]) -> TableState:
     found = DeltaTable(str(table))
     batch = found.transaction_version(application)
     turns = {topic: found.transaction_version(commit.turn_id(topic)) or 0 for topic in topics}
-    return TableState(batch=-1 if batch is None else batch, reached=reached(found), turns=turns)
+    newest = _newest(found)
+    return TableState(
+        batch=-1 if batch is None else batch,
+        reached=_reached_by_rows(found) if newest is None else offsets.parse(newest["reached"]),
+        turns=turns,
+        totals={} if newest is None else newest.get("totals", {}),
+    )
 
 
 def reached(table: DeltaTable) -> Offsets:
     """How far the table goes per topic."""
-    for limit in (1, HISTORY_NEAR, None):
-        entries = table.history(limit)
-        for entry in entries:
-            known = commit.reached_in(entry)
-            if known is not None:
-                return known
-        if limit is not None and len(entries) < limit:
-            break
-    return _reached_by_rows(table)
+    newest = _newest(table)
+    return _reached_by_rows(table) if newest is None else offsets.parse(newest["reached"])
 
 
 def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> int:
@@ -160,6 +159,29 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> int:
     return target.version()
 
 
+def add(table: Path, files: Sequence[WrittenFile]) -> int:
+    """Commit files that belong to no batch of a stream (a backfill's); positions stay as they are."""
+    return append(table, files, Append(transactions={}, metadata={}))
+
+
+def count(table: Path) -> int:
+    """Rows in the table, from its log alone."""
+    numbers = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True))["num_records"]
+    return pc.sum(numbers).as_py() or 0
+
+
+def identities(table: Path, from_ms: int | None, until_ms: int | None) -> pa.Table:
+    """(topic, id) of what is there, published from (inclusive) until (exclusive) these milliseconds since 1970."""
+    found = DeltaTable(str(table))
+    if not found.file_uris():
+        return pa.table({"_topic": pa.array([], pa.string()), "_id": pa.array([], pa.string())})
+    condition = pc.scalar(True)
+    for bound, compare in ((from_ms, pc.greater_equal), (until_ms, pc.less)):
+        if bound is not None:
+            condition = condition & compare(pc.field("_published_at"), pa.scalar(bound * 1000, TIMESTAMP))
+    return found.to_pyarrow_dataset().to_table(columns=["_topic", "_id"], filter=condition)
+
+
 def append_gaps(table: Path, rows: pa.Table, decided: Append) -> None:
     """Write and commit gap rows; few enough for the driver."""
     files = PartitionedFiles(table)
@@ -173,6 +195,19 @@ def last_entries(table: Path, limit: int) -> list[Mapping[str, Any]]:
         return list(DeltaTable(str(table)).history(limit))
     except TableNotFoundError:
         return []
+
+
+def _newest(table: DeltaTable) -> Mapping[str, Any] | None:
+    """What our newest commit says, None where the log holds none."""
+    for limit in (1, HISTORY_NEAR, None):
+        entries = table.history(limit)
+        for entry in entries:
+            ours = commit.ours_in(entry)
+            if ours is not None:
+                return ours
+        if limit is not None and len(entries) < limit:
+            break
+    return None
 
 
 def _reached_by_rows(table: DeltaTable) -> Offsets:

@@ -64,7 +64,7 @@ class Job:
         """Make the tables fit and start the query. Raises ``Stop``."""
         rows = self._rows()
         for table, columns in (
-            (self._table, _table_schema(rows.schema)),
+            (self._table, table_schema(rows.schema)),
             (delta.beside(self._table, delta.DEAD_LETTERS), delta.DEAD_LETTERS_SCHEMA),
             (delta.beside(self._table, delta.GAPS), delta.GAPS_SCHEMA),
         ):
@@ -142,40 +142,21 @@ class Job:
     # --- inside
 
     def _rows(self) -> DataFrame:
-        rows = self._session.readStream.format(source.FORMAT).options(**self._source_options()).load()
+        options = source_options(self._session, self._settings, self._pipeline)
+        options["startingOffsets"] = json.dumps(self._begin())
+        rows = self._session.readStream.format(source.FORMAT).options(**options).load()
         if self._pipeline.format == "envelope" and self._pipeline.schema:
-            rows = transforms.typed(rows, _contract(Path(self._pipeline.schema)))
+            rows = transforms.typed(rows, contract_of(Path(self._pipeline.schema)))
         return transforms.lineage(rows)
 
-    def _source_options(self) -> dict[str, str]:
-        settings, limits, pipeline = self._settings, self._settings.limits, self._pipeline
-        assert pipeline.format is not None
-        start = start_of(pipeline.starting_position)
-        begin: dict[str, Any] = dict.fromkeys(pipeline.topics, start)
-        if checkpoint.is_fresh(self._checkpoint):
-            reached = self._reached()
-            begin = commit.starting(begin, reached)
-            held = {topic: reached.topics[topic].p for topic in pipeline.topics if topic in reached.topics}
-            if held:
-                log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)
-        options = {
-            "url": settings.messaging_url,
-            "topics": json.dumps(pipeline.topics),
-            "format": pipeline.format,
-            "startingOffsets": json.dumps(begin),
-            "onExpired": settings.on_expired,
-            "onRecreated": settings.on_recreated,
-            "maxRowsPerBatch": limits.batch_rows,
-            "maxBytesPerBatch": limits.batch_bytes,
-            "pageRows": limits.page_rows,
-            "pageBytes": limits.page_bytes,
-            "splits": self._session.sparkContext.defaultParallelism,
-            "splitBytes": limits.split_bytes,
-            "requestSeconds": settings.request_seconds,
-        }
-        if settings.security == "mtls":
-            options |= {"tlsCa": settings.tls_ca, "tlsCert": settings.tls_cert, "tlsKey": settings.tls_key}
-        return {key: str(value) for key, value in options.items()}
+    def _begin(self) -> dict[str, Any]:
+        """Where each topic starts; counts only while the checkpoint is fresh."""
+        begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start_of(self._pipeline.starting_position))
+        reached = self._reached() if checkpoint.is_fresh(self._checkpoint) else Offsets()
+        held = {topic: reached.topics[topic].p for topic in begin if topic in reached.topics}
+        if held:
+            log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)
+        return commit.starting(begin, reached)
 
     def _reached(self) -> Offsets:
         try:
@@ -217,7 +198,7 @@ class Job:
     def _note(self, reached: Offsets) -> None:
         """Tell the service how far the table goes; only a courtesy, so a refusal is said once a batch and forgotten."""
         if self._client is None:
-            self._client = BulkClient(self._settings.messaging_url, tls=_tls(self._settings), timeout_seconds=5.0)
+            self._client = BulkClient(self._settings.messaging_url, tls=tls_of(self._settings), timeout_seconds=5.0)
         for topic in self._pipeline.topics:
             position = reached.topics.get(topic)
             if position is None or not position.p or self._noted.get(topic) == position.p:
@@ -229,12 +210,35 @@ class Job:
                 log.debug("position_not_noted", pipeline=self.name, topic=topic, reason=str(error))
 
 
+def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline) -> dict[str, str]:
+    """The source's options as the settings say, but for where it starts."""
+    limits = settings.limits
+    options = {
+        "url": settings.messaging_url,
+        "topics": json.dumps(pipeline.topics),
+        "format": pipeline.format,
+        "onExpired": settings.on_expired,
+        "onRecreated": settings.on_recreated,
+        "maxRowsPerBatch": limits.batch_rows,
+        "maxBytesPerBatch": limits.batch_bytes,
+        "pageRows": limits.page_rows,
+        "pageBytes": limits.page_bytes,
+        "splits": session.sparkContext.defaultParallelism,
+        "splitBytes": limits.split_bytes,
+        "requestSeconds": settings.request_seconds,
+    }
+    if settings.security == "mtls":
+        options |= {"tlsCa": settings.tls_ca, "tlsCert": settings.tls_cert, "tlsKey": settings.tls_key}
+    return {key: str(value) for key, value in options.items()}
+
+
 def _batch_of(query: StreamingQuery) -> int:
     progress = query.lastProgress
     return -1 if progress is None else int(progress["batchId"])
 
 
-def _contract(path: Path) -> schema.Contract:
+def contract_of(path: Path) -> schema.Contract:
+    """The schema file's contract. Raises ``Stop``."""
     try:
         return schema.parse(path.read_text(), str(path))
     except (OSError, UnicodeDecodeError) as error:
@@ -243,14 +247,15 @@ def _contract(path: Path) -> schema.Contract:
         raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
 
 
-def _table_schema(rows: StructType) -> pa.Schema:
+def table_schema(rows: StructType) -> pa.Schema:
     """The table's columns: what the query gives without passengers, ``_batch`` in its place, all nullable."""
     columns = [StructField(field.name, field.dataType) for field in rows if field.name not in transforms.PASSENGERS]
     columns.insert(len(columns) - 1, StructField("_batch", LongType()))
     return to_arrow_schema(StructType(columns), timezone="UTC")
 
 
-def _tls(settings: Settings) -> Tls | None:
+def tls_of(settings: Settings) -> Tls | None:
+    """The files for mutual TLS, None on a plain loopback."""
     if settings.security != "mtls":
         return None
     assert settings.tls_ca and settings.tls_cert and settings.tls_key

@@ -21,7 +21,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import commit, envelope, errors, freshness, gaps, transforms
@@ -32,6 +37,7 @@ from fairlead_ingest.offsets import Offsets
 
 FORMAT = "fairlead_delta"
 BATCH_PROPERTY = "streaming.sql.batchId"
+NO_BATCH = -1
 
 
 @dataclass
@@ -44,21 +50,29 @@ class Written(WriterCommitMessage):
 
 
 class DeltaSink(DataSource):
-    """Options: ``table``, ``checkpoint`` (folders this machine can reach), ``onExpired``."""
+    """Options: ``table`` and, for a stream, ``checkpoint`` (folders this machine can reach), ``onExpired``."""
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaStreamWriter:
-        for name in ("table", "checkpoint"):
-            if not self.options.get(name):
-                raise errors.Stop(errors.BAD_OPTION, f"{name} is required")
         return DeltaStreamWriter(
-            table=Path(self.options["table"]),
-            checkpoint_path=Path(self.options["checkpoint"]),
+            table=Path(self._required("table")),
+            checkpoint_path=Path(self._required("checkpoint")),
             on_expired=self.options.get("onExpired", "count"),
         )
+
+    def writer(self, schema: StructType, overwrite: bool) -> DeltaBatchWriter:
+        if overwrite:
+            raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a table of rows is never overwritten')
+        return DeltaBatchWriter(table=Path(self._required("table")))
+
+    def _required(self, name: str) -> str:
+        value = self.options.get(name)
+        if not value:
+            raise errors.Stop(errors.BAD_OPTION, f"{name} is required")
+        return value
 
 
 class DeltaStreamWriter(DataSourceStreamArrowWriter):
@@ -71,25 +85,8 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
-        batch = int((context.getLocalProperty(BATCH_PROPERTY) if context else None) or -1)
-        good = PartitionedFiles(self._table)
-        dead = PartitionedFiles(delta.beside(self._table, delta.DEAD_LETTERS))
-        ages: list[list[int]] = []
-        try:
-            for record_batch in iterator:
-                rows = pa.Table.from_batches([record_batch])
-                rows = rows.append_column("_batch", pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows))
-                kept, rejected = _sift(rows)
-                if kept.num_rows:
-                    ages.append(_ages(kept, time.time()))
-                    good.add(kept)
-                if rejected.num_rows:
-                    dead.add(rejected)
-            return Written(rows=good.close(), dead=dead.close(), ages=freshness.add(ages))
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise errors.Wait(errors.DISK_FULL, f"{self._table}: {error}") from error
-            raise
+        batch = (context.getLocalProperty(BATCH_PROPERTY) if context else None) or NO_BATCH
+        return _write(iterator, self._table, int(batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         written = [message for message in messages if isinstance(message, Written)]
@@ -124,6 +121,47 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             delta.append_gaps(table, content, decided)
         else:
             delta.append(table, content, decided)
+
+
+class DeltaBatchWriter(DataSourceArrowWriter):
+    """Writes a batch query into a table, as a backfill does: ``_batch`` is -1, positions stay as they are."""
+
+    def __init__(self, *, table: Path) -> None:
+        self._table = table
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return _write(iterator, self._table, NO_BATCH)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        written = [message for message in messages if isinstance(message, Written)]
+        dead = [file for message in written for file in message.dead]
+        if dead:
+            delta.add(delta.beside(self._table, delta.DEAD_LETTERS), dead)
+        delta.add(self._table, [file for message in written for file in message.rows])
+
+
+def _write(iterator: Iterator[pa.RecordBatch], table: Path, batch: int) -> Written:
+    good = PartitionedFiles(table)
+    dead = PartitionedFiles(delta.beside(table, delta.DEAD_LETTERS))
+    ages: list[list[int]] = []
+    try:
+        for record_batch in iterator:
+            rows = pa.Table.from_batches([record_batch])
+            # Beside the day, where the contract has it; Spark itself does not know the number.
+            rows = rows.add_column(
+                rows.column_names.index("_date"), "_batch", pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows)
+            )
+            kept, rejected = _sift(rows)
+            if kept.num_rows:
+                ages.append(_ages(kept, time.time()))
+                good.add(kept)
+            if rejected.num_rows:
+                dead.add(rejected)
+        return Written(rows=good.close(), dead=dead.close(), ages=freshness.add(ages))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
+        raise
 
 
 def _sift(rows: pa.Table) -> tuple[pa.Table, pa.Table]:

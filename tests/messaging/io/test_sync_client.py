@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.messaging_service import MessagingService
+from tests.support.pki import Authority
 
 from fairlead_messaging.io.sync_client import BulkClient, GenerationChanged, Tls, TopicMissing
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
@@ -129,6 +130,20 @@ def test_a_bad_address_is_refused_at_once(url: str) -> None:
     """Before anything is connected; https needs its files."""
     with pytest.raises(LocalError):
         BulkClient(url)
+
+
+def test_both_ends_prove_who_they_are(tmp_path: Path) -> None:
+    """Mutual TLS: without our certificate the service does not talk."""
+    with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
+        service.create(TOPIC)
+        service.publish(TOPIC, [b"1"])
+        assert service.tls is not None
+        with BulkClient(service.url, tls=service.tls) as asking:
+            assert asking.plan(TOPIC, after="").rows == 1
+        stranger = Authority(tmp_path / "other").issue("ingest")
+        forged = Tls(ca=service.tls.ca, cert=str(stranger.certificate), key=str(stranger.key))
+        with BulkClient(service.url, tls=forged) as asking, pytest.raises(Temporary):
+            asking.plan(TOPIC, after="")
 
 
 def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

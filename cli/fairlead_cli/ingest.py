@@ -1,0 +1,244 @@
+"""`fairlead ingest status|compact|vacuum|backfill`: how a job stands, and looking after its tables."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
+    from fairlead_ingest.settings import Pipeline, Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def register(root: click.Group) -> None:
+    """Add our commands to the room's group, beside `run`."""
+    group = root.commands["ingest"]
+    assert isinstance(group, click.Group)
+    for command in (status, compact, vacuum, backfill):
+        group.add_command(command)
+
+
+def _configured(command: F) -> F:
+    """The options every command takes; the settings are read and checked before the command sees them."""
+
+    @wraps(command)
+    def checked(config: Path | None, pipeline: str | None, output: str, **rest: Any) -> None:
+        from fairlead_ingest.errors import Stop
+        from fairlead_ingest.settings import Settings
+        from fairlead_wire.errors import FairleadError
+        from fairlead_wire.io import settings as settings_file
+
+        try:
+            settings = settings_file.load("ingest", Settings, config, os.environ)
+        except settings_file.SettingsError as error:
+            click.echo(f"fairlead ingest: {error}", err=True)
+            raise SystemExit(EXIT_USAGE) from None
+        jobs = [job for job in settings.jobs() if pipeline in (None, job.name)]
+        if not jobs:
+            names = ", ".join(job.name for job in settings.jobs())
+            raise click.UsageError(f"no pipeline {pipeline!r}; there is {names}")
+        try:
+            answer = command(settings, jobs, as_json=output == "json", **rest)
+        except (Stop, FairleadError) as error:
+            click.echo(f"fairlead ingest: {error}", err=True)
+            raise SystemExit(EXIT_FAILED) from None
+        if output == "json":
+            click.echo(json.dumps(answer, indent=1))
+
+    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    for option in (
+        click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True),
+        click.option("--pipeline", help="Only this one."),
+        click.option("--config", type=path, help="The job's settings, as for `run`."),
+    ):
+        checked = option(checked)
+    return checked  # type: ignore[return-value]
+
+
+@click.command(short_help="How far the tables are behind the topics, and how fast they follow.")
+@_configured
+def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[str, Any]:
+    """How far the tables are behind the topics, and how fast they follow.
+
+    Reads the tables and asks the service; the job itself need not be running.
+    """
+    from fairlead_ingest.io import status as statuses
+    from fairlead_ingest.io.job import tls_of
+    from fairlead_messaging.io.sync_client import BulkClient
+
+    now = datetime.datetime.now(datetime.UTC)
+    with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:
+        found = [statuses.of(job, client, now) for job in jobs]
+    if not as_json:
+        for each in found:
+            click.echo(_status_text(each))
+    return {"pipelines": found}
+
+
+@click.command(short_help="Join small files, or sort them by a column.")
+@click.option("--target-mib", type=click.IntRange(1, 4096), default=128, show_default=True, help="Size to aim at.")
+@click.option("--z-order", multiple=True, metavar="COLUMN", help="Sort by this column (node, say); may be repeated.")
+@_configured
+def compact(
+    settings: Settings, jobs: list[Pipeline], *, as_json: bool, target_mib: int, z_order: tuple[str, ...]
+) -> dict[str, Any]:
+    """Join small files, or sort them by a column, partition by partition; a running job goes on meanwhile."""
+    from fairlead_ingest.io import maintenance
+
+    done = []
+    for job in jobs:
+        table = maintenance.open_table(Path(job.table))
+        unknown = set(z_order) - {field.name for field in table.schema().fields}
+        if unknown:
+            raise click.UsageError(f"{job.table} has no column {', '.join(sorted(unknown))}")
+        with _bar(len(maintenance.partitions(table)), f"compacting {job.name}") as bar:
+            facts = maintenance.compact(
+                table,
+                target_bytes=target_mib * 1024 * 1024,
+                z_order=z_order,
+                progress=bar.advance,
+            )
+        done.append({"name": job.name, "table": job.table, **facts})
+        if not as_json:
+            click.echo(f"{job.name}: {facts['files_removed']} files became {facts['files_added']}")
+    return {"compacted": done}
+
+
+@click.command(short_help="Delete files no table version needs, those of killed tasks included.")
+@click.option("--retention-hours", type=int, default=168, show_default=True, help="Keep files younger than this.")
+@click.option("--dry-run", is_flag=True, help="Only list them.")
+@_configured
+def vacuum(
+    settings: Settings, jobs: list[Pipeline], *, as_json: bool, retention_hours: int, dry_run: bool
+) -> dict[str, Any]:
+    """Delete files no table version needs any more, those of killed tasks included."""
+    from fairlead_ingest.io import delta, maintenance
+
+    done = []
+    for job in jobs:
+        main = Path(job.table)
+        maintenance.open_table(main)
+        for path in (main, delta.beside(main, delta.DEAD_LETTERS), delta.beside(main, delta.GAPS)):
+            table = maintenance.open_table(path)
+            files = maintenance.vacuum(table, retention_hours=retention_hours, dry_run=dry_run)
+            done.append({"table": str(path), "files": files})
+            if not as_json:
+                click.echo(f"{path}: {len(files)} files {'would be ' if dry_run else ''}deleted")
+                for file in files if dry_run else ():
+                    click.echo(f"  {file}")
+    return {"dry_run": dry_run, "vacuumed": done}
+
+
+@click.command(short_help="Read a stretch of time again and add what a table lacks.")
+@click.option("--from", "begin", metavar="TIME", help="ISO time or milliseconds since 1970; default: the beginning.")
+@click.option("--until", "end", metavar="TIME", help="ISO time or milliseconds, not included; default: now.")
+@click.option("--into", type=click.Path(path_type=Path), help="Another table; default: the pipeline's own.")
+@_configured
+def backfill(
+    settings: Settings,
+    jobs: list[Pipeline],
+    *,
+    as_json: bool,
+    begin: str | None,
+    end: str | None,
+    into: Path | None,
+) -> dict[str, Any]:
+    """Read a stretch of time again and add what a table lacks; what it has stays once.
+
+    The job's positions are not touched. Not beside a running job on the same table: what that job has read and not yet
+    committed would be added twice; --into another table is always safe.
+    """
+    from fairlead_ingest.io import backfill as backfills
+    from fairlead_ingest.io import session
+    from fairlead_ingest.settings import start_of
+    from fairlead_wire.io import logs
+
+    bounds = []
+    for name, text in (("--from", begin), ("--until", end)):
+        try:
+            moment = None if text is None else start_of(int(text) if text.isdigit() else text)
+        except ValueError:
+            moment = ""
+        if isinstance(moment, str):
+            raise click.BadParameter(f"an ISO time or milliseconds since 1970, not {text!r}", param_hint=name)
+        bounds.append(moment)
+    logs.configure("ingest", "warning")
+    session.require_java(os.environ)
+    spark = session.start(
+        master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
+    )
+    done = []
+    try:
+        with _bar(len(jobs), "backfilling") as bar:
+            for job in jobs:
+                table = (into or Path(job.table)).absolute()
+                facts = backfills.run(spark, settings, job, from_ms=bounds[0], until_ms=bounds[1], into=table)
+                done.append({"name": job.name, "table": str(table), **facts})
+                bar.advance()
+    finally:
+        spark.stop()
+    if not as_json:
+        for each in done:
+            click.echo(f"{each['name']}: {each['rows_added']} rows added to {each['table']}")
+    return {"backfilled": done}
+
+
+class _bar:
+    """A bar with an estimate, on standard error, so that the answer alone is on standard output."""
+
+    def __init__(self, length: int, label: str) -> None:
+        self._bar: ProgressBar[int] = click.progressbar(
+            length=length, label=label, show_eta=True, file=sys.stderr
+        )
+
+    def __enter__(self) -> _bar:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(self, *ended: Any) -> None:
+        self._bar.__exit__(*ended)
+
+    def advance(self, _: object = None) -> None:
+        """One step further."""
+        self._bar.update(1)
+
+
+def _status_text(facts: dict[str, Any]) -> str:
+    lines = [f"{facts['name']}: {facts['rows']} rows in {facts['table']} ({facts['state']})"]
+    if "last_batch" in facts:
+        lines.append(
+            f"  batch {facts['last_batch']} {facts['last_commit_seconds']:.1f} s ago with {facts['last_rows']} rows;"
+            f" {_known(facts['rows_per_second'], '{} rows/s')};"
+            f" fresh within {_known(facts['freshness_p50_seconds'], '{} s')} (half),"
+            f" {_known(facts['freshness_p95_seconds'], '{} s')} (95 %)"
+        )
+        lines.append(f"  {facts['files']} files, {facts['bytes']} bytes, version {facts['version']}")
+    totals = facts.get("totals", {})
+    lines.append(
+        f"  dead letters {facts['dead_letters_rows']}, gaps {facts['gaps_rows']},"
+        f" expired unread {totals.get('expired_unread', 0)}"
+    )
+    for topic in facts["topics"]:
+        if topic.get("state") == "ok":
+            lines.append(f"  {topic['topic']}: {topic['lag_messages']} messages, {topic['lag_seconds']} s behind")
+        else:
+            lines.append(f"  {topic['topic']}: {topic.get('state')} {topic.get('reason', '')}".rstrip())
+    return "\n".join(lines)
+
+
+def _known(value: float | None, text: str) -> str:
+    return "unknown" if value is None else text.format(value)

@@ -1,0 +1,114 @@
+"""How a job stands, from its table and from the service; the job itself need not run."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from fairlead_ingest import commit, freshness
+from fairlead_ingest.io import delta
+from fairlead_ingest.offsets import Offsets, Position
+from fairlead_ingest.settings import Pipeline
+from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, TopicMissing
+from fairlead_wire.errors import FairleadError, Temporary
+
+# The last commits that freshness and rates are taken from.
+RECENT_COMMITS = 50
+
+
+def of(pipeline: Pipeline, client: BulkClient | None, now: datetime.datetime) -> dict[str, Any]:
+    """Everything worth knowing about one pipeline, as plain values. ``client`` None: the table's side only."""
+    table = Path(pipeline.table).absolute()
+    found = _table(table, now)
+    reached: Offsets = found.pop("reached")
+    topics = [_topic(topic, reached.topics.get(topic), client, now) for topic in pipeline.topics]
+    return {
+        "name": pipeline.name,
+        "table": str(table),
+        **found,
+        "dead_letters_rows": _rows(delta.beside(table, delta.DEAD_LETTERS)),
+        "gaps_rows": _rows(delta.beside(table, delta.GAPS)),
+        "topics": topics,
+    }
+
+
+def _table(path: Path, now: datetime.datetime) -> dict[str, Any]:
+    try:
+        table = DeltaTable(str(path))
+    except TableNotFoundError:
+        return {"state": "no table yet", "rows": 0, "reached": Offsets()}
+    actions = pa.table(table.get_add_actions(flatten=True))
+    recent = [entry for entry in table.history(RECENT_COMMITS) if "batch" in (commit.ours_in(entry) or {})]
+    facts: dict[str, Any] = {
+        "state": "ok" if recent else "no batch yet",
+        "version": table.version(),
+        "rows": pc.sum(actions["num_records"]).as_py() or 0,
+        "files": actions.num_rows,
+        "bytes": pc.sum(actions["size_bytes"]).as_py() or 0,
+        "reached": delta.reached(table),
+    }
+    if recent:
+        newest = recent[0][commit.METADATA_KEY]
+        moment = datetime.datetime.fromtimestamp(recent[0]["timestamp"] / 1000, datetime.UTC)
+        ages = freshness.add(entry[commit.METADATA_KEY].get("ages", []) for entry in recent)
+        span = (recent[0]["timestamp"] - recent[-1]["timestamp"]) / 1000
+        rows = sum(entry[commit.METADATA_KEY].get("rows", 0) for entry in recent[:-1])
+        facts |= {
+            "last_batch": newest["batch"],
+            "last_commit": moment.isoformat(timespec="milliseconds"),
+            "last_commit_seconds": round((now - moment).total_seconds(), 3),
+            "last_rows": newest.get("rows", 0),
+            "rows_per_second": round(rows / span, 1) if span > 0 else None,
+            "freshness_p50_seconds": freshness.quantile(ages, 0.5),
+            "freshness_p95_seconds": freshness.quantile(ages, 0.95),
+            "totals": dict(newest.get("totals", {})),
+        }
+    return facts
+
+
+def _topic(
+    topic: str, position: Position | None, client: BulkClient | None, now: datetime.datetime
+) -> dict[str, Any]:
+    at = position or Position()
+    facts: dict[str, Any] = {"topic": topic, "position": at.p, "generation": at.g}
+    if client is None:
+        return facts
+    try:
+        after = at.p
+        try:
+            plan = client.plan(topic, after=after, generation=at.g or None)
+        except Expired as error:
+            facts["expired_unread"] = error.rows
+            after = ""
+            plan = client.plan(topic, after=after, generation=at.g or None)
+        facts |= {"state": "ok", "lag_messages": plan.rows, "lag_bytes": plan.bytes, "lag_seconds": 0.0}
+        if plan.rows:
+            page = client.poll(topic, after=after, limit_rows=1, generation=plan.generation)
+            if page.table.num_rows:
+                oldest = page.table["ts"][0].as_py()
+                facts["lag_seconds"] = round(max(0.0, (now - oldest).total_seconds()), 3)
+        if plan.held_by:
+            facts |= {"held_by": plan.held_by, "held_since": plan.held_since}
+    except TopicMissing:
+        facts["state"] = "missing"
+    except GenerationChanged as error:
+        facts |= {"state": "recreated", "generation_now": error.generation}
+    except Temporary as error:
+        facts |= {"state": "unreachable", "reason": str(error)}
+    except FairleadError as error:
+        facts |= {"state": "refused", "reason": str(error)}
+    return facts
+
+
+def _rows(path: Path) -> int:
+    try:
+        return delta.count(path)
+    except TableNotFoundError:
+        return 0
+

@@ -1,0 +1,88 @@
+"""`fairlead ingest` beyond `run`, as typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from fairlead_cli.main import build
+from fairlead_ingest.io import delta
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "ingest.toml"
+    path.write_text(
+        'messaging_url = "http://127.0.0.1:9"\nsecurity = "insecure"\ntopics = ["a/t"]\n'
+        f'table = "{tmp_path}/rows"\ncheckpoint = "{tmp_path}/checkpoint"\n'
+    )
+    return path
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    schema = pa.schema([("node", pa.string()), ("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+    for suffix in ("", delta.DEAD_LETTERS, delta.GAPS):
+        delta.ensure(tmp_path / f"rows{suffix}", schema)
+    return tmp_path / "rows"
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(build(), ["ingest", *words])
+
+
+def test_status_works_before_anything_runs(config: Path) -> None:
+    """No table, no service: it says so, for people and for programs."""
+    text = run("status", "--config", str(config))
+    assert text.exit_code == 0
+    assert "no table yet" in text.stdout and "a/t: unreachable" in text.stdout
+    plain = run("status", "--config", str(config), "-o", "json")
+    (found,) = json.loads(plain.stdout)["pipelines"]
+    assert (found["rows"], found["topics"][0]["state"]) == (0, "unreachable")
+
+
+@pytest.mark.parametrize("words", [["compact"], ["compact", "--z-order", "node"], ["vacuum", "--dry-run"], ["vacuum"]])
+def test_tables_are_looked_after(config: Path, tables: Path, words: list[str]) -> None:
+    """The answer alone is on standard output; the bar is not in its way."""
+    done = run(*words, "--config", str(config), "-o", "json")
+    assert done.exit_code == 0, done.output
+    json.loads(done.stdout)
+    assert run(*words, "--config", str(config)).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (["compact"], 1, "there is no table"),
+        (["vacuum"], 1, "there is no table"),
+        (["status", "--pipeline", "other"], 2, "no pipeline 'other'"),
+        (["backfill", "--from", "yesterday"], 2, "--from"),
+        (["backfill", "--until", "-1"], 2, "--until"),
+        (["compact", "--target-mib", "0"], 2, "--target-mib"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(config: Path, words: list[str], code: int, reason: str) -> None:
+    """1 it met a problem, 2 it was asked for something it cannot do."""
+    refused = run(*words, "--config", str(config))
+    assert refused.exit_code == code
+    assert reason in refused.stderr
+    assert "Traceback" not in refused.output
+
+
+def test_an_unknown_column_and_a_short_retention_are_refused(config: Path, tables: Path) -> None:
+    """Before anything is rewritten."""
+    assert run("compact", "--config", str(config), "--z-order", "nodes").exit_code == 2
+    short = run("vacuum", "--config", str(config), "--retention-hours", "0")
+    assert (short.exit_code, "at least 1 hour" in short.stderr) == (1, True)
+
+
+def test_bad_settings_are_told_with_file_and_key(config: Path) -> None:
+    """As `run` tells them."""
+    config.write_text("tabel = 1\n")
+    refused = run("status", "--config", str(config))
+    assert refused.exit_code == 2
+    assert f"fairlead ingest: {config}: " in refused.stderr

@@ -1,0 +1,79 @@
+"""How a job stands."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import pyarrow as pa
+from tests.support.messaging_service import MessagingService
+
+from fairlead_ingest import commit
+from fairlead_ingest.commit import Append
+from fairlead_ingest.io import delta, status
+from fairlead_ingest.io.files import PartitionedFiles
+from fairlead_ingest.offsets import Offsets, Position
+from fairlead_ingest.settings import Pipeline
+from fairlead_messaging.io.sync_client import BulkClient
+
+NOW = datetime.datetime.now(datetime.UTC)
+SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+
+
+def pipeline(tmp_path: Path, *topics: str) -> Pipeline:
+    return Pipeline(name="p", topics=list(topics), table=str(tmp_path / "rows"), checkpoint=str(tmp_path / "c"))
+
+
+def commit_rows(tmp_path: Path, topic: str, place: Position) -> None:
+    path = tmp_path / "rows"
+    delta.ensure(path, SCHEMA)
+    writing = PartitionedFiles(path)
+    writing.add(pa.table({"_id": ["1", "2"], "_topic": [topic] * 2, "_date": pa.array([NOW.date()] * 2, pa.date32())}))
+    end = Offsets(service="", topics={topic: place})
+    counts = {"rows": 2, "expired_unread": 1, "ages": [0, 2]}
+    for batch in range(2):
+        state = delta.state(path, "app", [topic])
+        decided = commit.decide(state, application="app", batch=batch, end=end, counts=counts)
+        assert isinstance(decided, Append)
+        delta.append(path, writing.close() if batch == 0 else [], decided)
+
+
+def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
+    messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Lag in messages and seconds, rows, totals, freshness; fit for JSON."""
+    messaging.publish(topic, [b"1", b"2", b"3"])
+    with BulkClient(messaging.url) as client:
+        first = client.plan(topic, after="", limit_rows=2)
+        commit_rows(tmp_path, topic, Position.at(first.generation, first.upto or ""))
+        facts = status.of(pipeline(tmp_path, topic), client, NOW + datetime.timedelta(seconds=60))
+    json.dumps(facts)
+    assert (facts["state"], facts["rows"], facts["last_batch"]) == ("ok", 2, 1)
+    assert facts["totals"]["expired_unread"] == 2
+    assert facts["freshness_p95_seconds"] == 0.25
+    (found,) = facts["topics"]
+    assert (found["state"], found["lag_messages"]) == ("ok", 1)
+    assert 50 < found["lag_seconds"] < 120
+
+
+def test_before_the_first_batch_everything_is_lag(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """There need be no table yet, nor every topic."""
+    messaging.publish(topic, [b"1"])
+    with BulkClient(messaging.url) as client:
+        facts = status.of(pipeline(tmp_path, topic, "default/none"), client, NOW)
+    assert (facts["state"], facts["rows"], facts["gaps_rows"]) == ("no table yet", 0, 0)
+    assert [found["state"] for found in facts["topics"]] == ["ok", "missing"]
+    assert facts["topics"][0]["lag_messages"] == 1
+
+
+def test_what_went_wrong_with_a_topic_is_its_state(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """A service that is down, a topic made anew: the rest of the answer is there all the same."""
+    commit_rows(tmp_path, topic, Position.at(99, "00" * 20))
+    with BulkClient(messaging.url) as client:
+        assert status.of(pipeline(tmp_path, topic), client, NOW)["topics"][0]["state"] == "recreated"
+    with BulkClient("http://127.0.0.1:9") as client:
+        facts = status.of(pipeline(tmp_path, topic), client, NOW)
+    assert facts["rows"] == 2
+    assert facts["topics"][0]["state"] == "unreachable"
+    assert "lag_messages" not in status.of(pipeline(tmp_path, topic), None, NOW)["topics"][0]
