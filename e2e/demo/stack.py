@@ -76,6 +76,8 @@ class Stack:
         self.table = folder / "table"
         self.running: dict[str, Running] = {}
         self.record = Record(folder / "running.json")
+        self.brought_definitions = False
+        """True when the cluster had none of our definitions before; then they go again at the end."""
         self._outlive = outlive
         self._screen = screen
         self._cluster = None if kubeconfig else Cluster(folder / "cluster", outlive=outlive, on_change=self._note)

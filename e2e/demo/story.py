@@ -64,6 +64,8 @@ class Story:
         self._stack.start_cluster()
         say(f"Kubernetes {self._api.get('/version')['gitVersion']} is up")
         self.refuse_foreign_nodes()
+        found = self._api.kubectl("get", "-f", str(CRDS), "--ignore-not-found", "-o", "name")
+        self._stack.brought_definitions = not found
         self._api.apply(CRDS)
         names = [line.removeprefix("customresourcedefinition.apiextensions.k8s.io/") for line in self._crds()]
         self._api.wait_established(*names)
@@ -255,6 +257,9 @@ class Story:
         self._api.kubectl("-n", "harbour", "delete", "pods", "--all", "--force", "--grace-period=0", check=False)
         self._api.kubectl("delete", "-f", str(APP), "--ignore-not-found", "--wait=false", check=False)
         self._api.kubectl("delete", "node", *NODES, "--ignore-not-found", check=False)
+        self._api.kubectl("-n", "default", "delete", "lease", "fairlead-hub", "--ignore-not-found", check=False)
+        if self._stack.brought_definitions:
+            self._api.kubectl("delete", "-f", str(CRDS), "--ignore-not-found", check=False)
 
     def stop_publishing(self) -> None:
         """End the publishers of a run that failed."""
