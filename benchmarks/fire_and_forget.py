@@ -1,0 +1,110 @@
+"""The baseline without reliability: watch, encode once, write to every socket; no ack is read, nothing is remembered.
+
+It shares the hub's watch, content and codec, so the difference is what queues, windows, acks and accounts cost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import uvloop
+from websockets.asyncio.server import ServerConnection, serve
+
+from fairlead_hub import content
+from fairlead_hub.content import Kind
+from fairlead_hub.io.kube import Kube, access
+from fairlead_hub.io.reflector import Reflector
+from fairlead_wire import codec, message
+from tests.support.processes import Running, free_ports, start
+
+if TYPE_CHECKING:
+    from benchmarks.downstream_lab import Lab
+
+KIND = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class _Shout:
+    def __init__(self) -> None:
+        self.sockets: set[ServerConnection] = set()
+        self.number = 0
+        self.listed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, socket: ServerConnection) -> None:
+        await socket.recv()
+        welcome = message.Welcome(
+            hub="baseline", fence=1, session=1, keepalive_seconds=60, frame_bytes_max=1 << 22, upstream_window=1
+        )
+        await socket.send(codec.encode(welcome))
+        self.sockets.add(socket)
+        try:
+            await socket.wait_closed()
+        finally:
+            self.sockets.discard(socket)
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        live = content.build(raw, KIND)
+        if self.listed and live.labels.get("bench"):
+            self.number += 1
+            header = message.Update(
+                id=self.number, resource=live.path, uid=live.uid, resource_version=live.version, digest=live.digest,
+                encoding=live.encoding,
+            )  # fmt: skip
+            task = asyncio.get_running_loop().create_task(self._send(codec.encode(header, live.content)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return live.key
+
+    async def _send(self, frame: bytes) -> None:
+        for socket in list(self.sockets):
+            await socket.send(frame)
+
+    def on_gone(self, raw: msgspec.Raw) -> None: ...
+
+    def on_listed(self, identities: set[str]) -> None:
+        self.listed = True
+
+    def on_lost(self) -> None: ...
+
+    def on_unlistable(self, reason: str) -> None: ...
+
+
+async def _main(kubeconfig: str, port: int) -> None:
+    kube, shout = Kube(access(kubeconfig)), _Shout()
+    async with serve(shout.serve, "127.0.0.1", port, compression=None, ping_interval=None, max_queue=64):
+        await Reflector(kube, KIND.root, shout).run()
+
+
+class Process:
+    """It, as a process of its own."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        (self._port,) = free_ports(1)
+        self.url = f"ws://127.0.0.1:{self._port}"
+        self._running: Running | None = None
+
+    async def __aenter__(self) -> Process:
+        command = [sys.executable, "-m", "benchmarks.fire_and_forget", str(self._lab.cluster.kubeconfig), str(self._port)]
+        self._running = start("fire-and-forget", command, self._lab.folder / "fire.log")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._running is not None
+        self._running.kill()
+
+    @property
+    def cpu(self) -> float:
+        assert self._running is not None
+        fields = Path(f"/proc/{self._running.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+if __name__ == "__main__":
+    uvloop.run(_main(sys.argv[1], int(sys.argv[2])))
