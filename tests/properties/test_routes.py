@@ -195,7 +195,11 @@ def test_a_condition_means_the_same_inside_a_route(tree: Tree) -> None:
 
 
 WORDS = st.sampled_from(
-    ["(", ")", ",", "+", "-", "*", "/", "%", "=", "!=", "<>", "<", ">", "<=", ">=", "||", "??", "{", "}", "and", "OR", "not", "true", "false", "null", "undefined", "unit", "qty", "$unit", "$body.n\n", "", "", "", "$body.list[0]", "$body.", "$body.a..b", "{$unit}", "{$body.s}", "'a'", '"b"', "'open", '"open', "\\", "\\u0041", "5", "-3", "0x1F", "1e6", ".5", "abs(", "length(\n", "", "", "", "concat(", "substring(", "as_number(", "is_null(", "twin_change_includes(", "tags.a", "properties.reported.x", "FROM", "WHERE", "INTO", "SELECT\n", "", "", "", "/messages", "/*", "*/", "$upstream", "BrokeredEndpoint('/modules/m/inputs/i')", "@", ";", ":", "[", "]", "a[0]", "é", "😀", "\n", "\t"]
+    """( ) , + - * / % = != <> < > <= >= || ?? { } and OR not true false null undefined unit qty $unit $body.n
+    $body.list[0] $body. $body.a..b {$unit} {$body.s} 'a' "b" 'open "open \\ \\u0041 5 -3 0x1F 1e6 .5 abs( length(
+    concat( substring( as_number( is_null( twin_change_includes( tags.a properties.reported.x FROM WHERE INTO SELECT
+    /messages /* */ $upstream BrokeredEndpoint('/modules/m/inputs/i') @ ; : [ ] a[0] é 😀
+    line\nbreak""".split()  # noqa: SIM905
 )
 NONSENSE = st.one_of(st.lists(WORDS, max_size=25).map(" ".join), st.lists(WORDS, max_size=15).map("".join), st.text())
 SYSTEMS = st.sampled_from([None, {}, {"contentType": "application/json", "contentEncoding": "utf-16"}])

@@ -66,12 +66,9 @@ class _Compiler:
 
     def body(self, node: Body) -> Compiled:
         try:
-            steps = jsonpath.parse(node.path)
+            return Compiled(node, Type.DYNAMIC, operators.body(node.path, node.escaped))
         except ValueError as reason:
             return self.fail(node, node.token, f"not a path into the body: {reason}")
-        # Property names hold no brackets, so a path with one never means a property.
-        name = None if node.escaped or "[" in node.path else node.token.text.lower()
-        return Compiled(node, Type.DYNAMIC, operators.body(steps, name))
 
     def unary(self, node: Unary) -> Compiled:
         operand = self.compile(node.operand)
@@ -114,6 +111,11 @@ class _Compiler:
                 node, kind, operators.apply(functions.concat, [operators.to_text(each) for each in operands])
             )
         if len(steps) == 1:
+            symbol, right_node = node.steps[0][0].kind, node.steps[0][1]
+            if symbol in typerules.COMPARISON and isinstance(right_node, Literal):
+                against = operators.compare_with_literal(symbol, left, right_node)
+                if against is not None:
+                    return Compiled(node, kind, against)
             return Compiled(node, kind, operators.pair(left.run, *steps[0], node.steps[0][1]))
         return Compiled(node, kind, operators.fold(left.run, steps))
 

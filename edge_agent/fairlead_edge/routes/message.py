@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairlead_edge.routes.values import Value
+
 JSON_CONTENT_TYPE = "application/json"
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 _BYTE_ORDER_MARKS = {
@@ -25,7 +27,7 @@ class RoutedMessage:
     one counts.
     """
 
-    __slots__ = ("_document", "_problem", "_read", "body", "properties", "system_properties")
+    __slots__ = ("_document", "_problem", "_read", "body", "found", "properties", "system_properties")
 
     def __init__(
         self,
@@ -36,6 +38,8 @@ class RoutedMessage:
         self.properties = {name.lower(): value for name, value in properties.items()}
         self.system_properties = {name.lower(): value for name, value in system_properties.items()}
         self.body = body
+        self.found: dict[str, Value] = {}
+        """What body paths led to, so that twenty routes asking for one path look once."""
         self._read = False
         self._document: dict[str, object] | None = None
         self._problem = ""

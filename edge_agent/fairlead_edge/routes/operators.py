@@ -14,6 +14,7 @@ from typing import Any
 from fairlead_edge.routes import functions, jsonpath
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_edge.routes.nodes import Literal, Node
+from fairlead_edge.routes.tokens import BODY_PREFIX
 from fairlead_edge.routes.typerules import Type
 from fairlead_edge.routes.values import NAN, UNDEFINED, Undefined
 
@@ -28,6 +29,8 @@ _COMPARE: dict[str, Combine] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_UNLIKE = {"=": False, "!=": True}
+"""Values of two types are unequal, and neither is before the other."""
 _ARITHMETIC: dict[str, Combine] = {
     "+": operator.add,
     "-": operator.sub,
@@ -71,15 +74,30 @@ def system_property(name: str, escaped: bool) -> Run:
     return run
 
 
-def body(steps: tuple[jsonpath.Step, ...], property_name: str | None) -> Run:
-    def run(message: RoutedMessage) -> Any:
-        if property_name in message.properties:
-            text = message.properties[property_name]
+def body(path: str, escaped: bool) -> Run:
+    """A look into the body.  Raises `ValueError` for a path that is none.
+
+    Property names hold no brackets, so a path with one never means a property.
+    """
+    steps = jsonpath.parse(path)
+    name = None if escaped or "[" in path else f"{BODY_PREFIX}{path}".lower()
+    key = f"{{{path}" if escaped else path
+
+    def look(message: RoutedMessage) -> Any:
+        if name in message.properties:
+            text = message.properties[name]
             return UNDEFINED if text is None else text
         document = message.document
         if document is None:
             return UNDEFINED
         return jsonpath.value_of(jsonpath.find(document, steps))
+
+    def run(message: RoutedMessage) -> Any:
+        found = message.found
+        if key in found:
+            return found[key]
+        value = found[key] = look(message)
+        return value
 
     return run
 
@@ -188,10 +206,28 @@ def decide(runs: list[Run], *, winner: bool) -> Run:
 
 
 def pair(left: Run, combine: Combine, right: Run, right_node: Node) -> Run:
+    """One operator; the most common right side, a literal, is not asked again for each message."""
     if isinstance(right_node, Literal):
         value = right_node.value
         return lambda message: combine(left(message), value)
     return lambda message: combine(left(message), right(message))
+
+
+def compare_with_literal(symbol: str, left: Compiled, literal: Literal) -> Run | None:
+    """The comparison nearly every condition is made of: a property or body value with a text or number."""
+    run, value, compare = left.run, literal.value, _COMPARE[symbol]
+    kind = type(value)
+    if left.type not in (Type.STRING, Type.DYNAMIC) or kind not in (str, float):
+        return None
+    unlike = _UNLIKE.get(symbol, UNDEFINED) if left.type is Type.DYNAMIC else UNDEFINED
+
+    def against(message: RoutedMessage) -> Any:
+        found = run(message)
+        if type(found) is kind:
+            return compare(found, value)
+        return found if found is UNDEFINED else unlike
+
+    return against
 
 
 def fold(left: Run, steps: list[tuple[Combine, Run]]) -> Run:
@@ -269,7 +305,7 @@ def _compare(symbol: str, left: Type, right: Type) -> Combine:
 def _compare_dynamic(symbol: str, left: Type, right: Type) -> Combine:
     """Values of two types are unequal, and neither is before the other; a null property is like no value."""
     compare = _COMPARE[symbol]
-    unlike = {"=": False, "!=": True}.get(symbol, UNDEFINED)
+    unlike = _UNLIKE.get(symbol, UNDEFINED)
 
     def run(first: Any, second: Any) -> Any:
         if first is UNDEFINED or second is UNDEFINED or first != first or second != second:

@@ -20,7 +20,6 @@ from fairlead_edge.routes.values import UNDEFINED
 
 NESTING_MAX = 50
 """Parentheses, function calls and prefix operators within each other."""
-BODY_PREFIX = "$body."
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
@@ -221,8 +220,8 @@ class _Parser:
 
     def system_property(self, token: Token, *, escaped: bool) -> Node:
         """SYSTEM : "$name" | "$body.path" """
-        if token.text[: len(BODY_PREFIX)].lower() == BODY_PREFIX:
-            return Body(token, token.text[len(BODY_PREFIX) :], escaped)
+        if token.text[: len(tokens.BODY_PREFIX)].lower() == tokens.BODY_PREFIX:
+            return Body(token, token.text[len(tokens.BODY_PREFIX) :], escaped)
         if "[" in token.text or "]" in token.text:
             self.fail(f"syntax error at {token.text!r}: brackets are possible only after $body.", token)
         return SystemProperty(token, token.text[1:].lower(), escaped)

@@ -21,6 +21,7 @@ SEGMENT: Final = "segment"
 UNKNOWN: Final = "unknown"
 END: Final = "end"
 
+BODY_PREFIX: Final = "$body."
 KEYWORDS: Final = frozenset({"SELECT", "FROM", "WHERE", "INTO", "AND", "OR", "NOT"})
 LITERALS: Final = frozenset({"true", "false", "null", "undefined"})
 """Lower case only: `TRUE` is a property."""

@@ -18,8 +18,7 @@ class Type(Enum):
 
 
 ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
-ORDERING: Final = frozenset({"<", "<=", ">", ">="})
-EQUALITY: Final = frozenset({"=", "!="})
+COMPARISON: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 LOGIC: Final = frozenset({"AND", "OR"})
 
 _LOGICAL = frozenset({Type.BOOL, Type.NULL, Type.UNDEFINED, Type.DYNAMIC})
