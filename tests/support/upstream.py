@@ -13,8 +13,10 @@ import msgspec
 from fairlead_edge.io.link import LinkDown
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.upstream import Upstream
+from fairlead_edge.pump import UPSTREAM_POLICY
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_wire import codec, message
+from fairlead_wire.delivery import DeliveryPolicy
 
 Answer = Callable[[str, list[message.UpstreamMessage]], message.Ack | message.Nack]
 
@@ -107,14 +109,21 @@ class FakeHub:
                     self.stored[each.epoch, stream, each.sequence] = each
         return answer
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 10.0) -> None:
-        """Wait for a condition on what arrived, with a limit."""
-        async with asyncio.timeout(seconds):
-            while not condition():  # noqa: ASYNC110 - a condition with a limit, over several objects
-                await asyncio.sleep(0.002)
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition on what arrived."""
+        await until(condition)
 
 
-def open_upstream(path: Path, hub: FakeHub, *, epoch: int = 1, max_bytes: int = 1 << 30) -> Upstream:
+async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for a condition over several objects, with a limit."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - nobody could set an event for all of them
+            await asyncio.sleep(0.001)
+
+
+def open_upstream(
+    path: Path, hub: FakeHub, *, epoch: int = 1, max_bytes: int = 1 << 30, policy: DeliveryPolicy = UPSTREAM_POLICY
+) -> Upstream:
     """An edge's line up with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
     upstream = Upstream(
         outbox=SqliteOutbox(path, epoch=epoch, max_bytes=max_bytes),
@@ -123,6 +132,7 @@ def open_upstream(path: Path, hub: FakeHub, *, epoch: int = 1, max_bytes: int = 
         random=Random(7),
         cleanup_seconds=3600,
         check_entire_queue=True,
+        policy=policy,
     )
     upstream.use_router(PropertyRouter())
     return upstream

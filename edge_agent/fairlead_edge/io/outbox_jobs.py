@@ -211,7 +211,7 @@ def sweep(connection: apsw.Connection, *, now: float, entire: bool) -> int:
 
 def _expired_anywhere(connection: apsw.Connection, now: float) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = rows(
-        connection, "SELECT queue, offset FROM references_ WHERE expires <= ? LIMIT ?", (now, outbox.SWEEP_ROWS)
+        connection, "SELECT queue, offset FROM references_ INDEXED BY references_by_expiry WHERE expires <= ? LIMIT ?", (now, outbox.SWEEP_ROWS)
     )
     return found or _expired_at_heads(connection, now)
 

@@ -57,7 +57,8 @@ def status(connection: apsw.Connection, *, now: float, max_bytes: int) -> outbox
     gone = {
         queue: (count, size)
         for queue, count, size in rows(
-            connection, "SELECT queue, count(*), sum(size) FROM references_ WHERE expires <= ? GROUP BY queue", (now,)
+            connection, "SELECT queue, count(*), sum(size) FROM references_ INDEXED BY references_by_expiry"
+            " WHERE expires <= ? GROUP BY queue", (now,)
         )
     }
     dead = dict(rows(connection, "SELECT queue, count(*) FROM dead_letters GROUP BY queue"))

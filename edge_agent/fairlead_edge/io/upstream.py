@@ -21,13 +21,16 @@ from fairlead_edge.io.publisher import Publisher
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.upstream_pump import UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import OutboxStatus
+from fairlead_edge.pump import UPSTREAM_POLICY
 from fairlead_edge.queue_id import QueueId
+from fairlead_wire.delivery import DeliveryPolicy
 
 
 class Upstream:
     """One per agent, on an open outbox (whose clock and closing are its owner's business).
 
-    ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``; ``random`` draws the jitter.
+    ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``; ``random`` draws the jitter
+    of ``policy``, by which a batch the hub could not take is sent again.
     """
 
     def __init__(
@@ -39,11 +42,12 @@ class Upstream:
         random: Random,
         cleanup_seconds: float,
         check_entire_queue: bool,
+        policy: DeliveryPolicy = UPSTREAM_POLICY,
     ) -> None:
         self.node = node
         self.outbox = outbox
         clock = outbox.now
-        self.pump = UpstreamPump(self.outbox, link, clock=clock, wall=wall, uniform=random.random)
+        self.pump = UpstreamPump(self.outbox, link, clock=clock, wall=wall, uniform=random.random, policy=policy)
         self.broker = Broker(self.outbox, clock=clock, wall=wall)
         self.cleaner = Cleaner(self.outbox, clock=clock, interval_seconds=cleanup_seconds, entire=check_entire_queue)
         self.publisher = Publisher(

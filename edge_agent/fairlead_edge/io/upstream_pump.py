@@ -15,7 +15,7 @@ from fairlead_edge.io.link import LinkDown
 from fairlead_edge.outbox import Outbox
 from fairlead_edge.queue_id import UPSTREAM, QueueId
 from fairlead_wire import codec, message
-from fairlead_wire.delivery import Uniform
+from fairlead_wire.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
@@ -56,12 +56,13 @@ class UpstreamPump:
         clock: Callable[[], float],
         wall: Callable[[], str],
         uniform: Uniform,
+        policy: DeliveryPolicy = pump.UPSTREAM_POLICY,
     ) -> None:
         self._outbox = outbox
         self._link = link
         self._clock = clock
         self._wall = wall
-        self._pump = pump.Pump(UPSTREAM, uniform=uniform)
+        self._pump = pump.Pump(UPSTREAM, policy=policy, uniform=uniform)
         self._wake = asyncio.Event()
         self.counters: Counter[str] = Counter()
         """Since the start: batches and messages sent, acked, refused, nacks by code, batches lost with the link."""

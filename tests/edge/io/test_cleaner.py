@@ -1,0 +1,52 @@
+"""The cleaner: at the start, every interval, in small steps, both ways."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairlead_edge import outbox
+from fairlead_edge.errors import StoreFull
+from fairlead_edge.io.cleaner import Cleaner
+from fairlead_edge.outbox import Entry, MemoryOutbox, Reference
+from fairlead_edge.queue_id import QueueId
+
+REST = QueueId("iothub")
+
+
+async def filled(*ttls: float | None) -> MemoryOutbox:
+    box = MemoryOutbox(epoch=1, max_bytes=1 << 20)
+    await box.append([Entry("", b"x", (Reference(REST, ttl),)) for ttl in ttls], now=0)
+    return box
+
+
+@pytest.mark.parametrize(("entire", "kept"), [(True, 1), (False, 2)])
+async def test_first_round_is_at_the_start_and_as_thorough_as_told(entire: bool, kept: int) -> None:
+    """A full disk need not wait for the first interval."""
+    box = await filled(1, 1, None, 1)
+    cleaner = Cleaner(box, clock=lambda: 2.0, interval_seconds=3600, entire=entire)
+    running = asyncio.create_task(cleaner.run())
+    for _ in range(10):  # the twin answers at once: a few turns of the loop are all it takes
+        await asyncio.sleep(0)
+    running.cancel()
+    assert (await box.status(now=2)).bytes == kept * (1 + outbox.REFERENCE_BYTES)
+
+
+async def test_sweep_goes_on_until_nothing_is_left() -> None:
+    """In steps, so that producers get their turn."""
+    box = await filled(*[1.0] * (2 * outbox.SWEEP_ROWS + 5))
+    cleaner = Cleaner(box, clock=lambda: 2.0, interval_seconds=3600, entire=True)
+    assert await cleaner.sweep(entire=True) == 2 * outbox.SWEEP_ROWS + 5
+    assert await cleaner.sweep(entire=True) == 0
+
+
+async def test_full_disk_does_not_end_the_cleaner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removing needs a little room too; the next round tries again."""
+    box = await filled(1)
+
+    async def full(*, now: float, entire: bool) -> int:
+        raise StoreFull("the disk is full")
+
+    monkeypatch.setattr(box, "sweep", full)
+    assert await Cleaner(box, clock=lambda: 2.0, interval_seconds=3600, entire=True).sweep(entire=True) == 0

@@ -1,0 +1,77 @@
+"""The outbox over restarts: everything is there again, under its own epoch and with its own age."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.support.upstream import until
+
+from fairlead_edge import age
+from fairlead_edge.checkpoint import NOTHING_DONE
+from fairlead_edge.errors import StoreTooNew
+from fairlead_edge.io import store_clock
+from fairlead_edge.io.sqlite_outbox import SqliteOutbox
+from fairlead_edge.outbox import Entry, Reference
+from fairlead_edge.queue_id import QueueId
+
+ALARMS = QueueId("iothub", 0)
+
+
+def opened(folder: Path, epoch: int = 1) -> SqliteOutbox:
+    return SqliteOutbox(folder / "outbox.db", epoch=epoch, max_bytes=1 << 20)
+
+
+async def test_restart_finds_queues_messages_and_counters(tmp_path: Path) -> None:
+    """Also those of queues no route names any more; each message keeps the epoch it was accepted in."""
+    box = opened(tmp_path, epoch=1)
+    await box.append([Entry("a", b"a", (Reference(ALARMS, 60, "d/t"),))], now=0)
+    await box.close()
+    box = opened(tmp_path, epoch=2)
+    assert await box.queues() == [ALARMS]
+    await box.append([Entry("b", b"b", (Reference(ALARMS),))], now=1)
+    items = await box.fetch(ALARMS, after=NOTHING_DONE, now=1, messages_max=9, bytes_max=999)
+    assert [(item.offset, item.epoch, item.content) for item in items] == [(0, 1, b"a"), (1, 2, b"b")]
+    assert (await box.status(now=1)).queues[0].accepted == 2
+    await box.close()
+
+
+async def test_clock_goes_on_over_a_reboot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message ages while the machine is off, and a wall clock set back revives nothing."""
+    reading = age.Reading(boot_id="one", boot_seconds=100, wall_seconds=5000)
+    monkeypatch.setattr(store_clock, "read", lambda: reading)
+    monkeypatch.setattr(store_clock, "boot_seconds", lambda: reading.boot_seconds)
+    box = opened(tmp_path)
+    reading = age.Reading(boot_id="one", boot_seconds=130, wall_seconds=5030)
+    assert box.now() == 30
+    await box.close()
+    reading = age.Reading(boot_id="two", boot_seconds=7, wall_seconds=5107)
+    box = opened(tmp_path)
+    assert box.now() == 30 + 70 + 7
+    await box.close()
+    reading = age.Reading(boot_id="three", boot_seconds=7, wall_seconds=0)
+    box = opened(tmp_path)
+    assert box.now() == 30 + 70 + 7 + 7
+    await box.close()
+
+
+async def test_clock_is_stamped_at_once(tmp_path: Path) -> None:
+    """The first stamp does not wait ten seconds for a power cut to come first."""
+    box = opened(tmp_path)
+    keeping = asyncio.create_task(box.keep_time())
+    await until(lambda: box.writer.commits > 0)
+    keeping.cancel()
+    assert await box.writer.read(lambda connection: connection.execute("SELECT count(*) FROM clock").fetchall()) == [
+        (1,)
+    ]
+    await box.close()
+
+
+async def test_file_of_a_newer_program_is_refused(tmp_path: Path) -> None:
+    """At opening, with the versions named."""
+    box = opened(tmp_path)
+    await box.writer.submit(lambda connection: connection.execute("PRAGMA user_version=99").fetchall())
+    await box.close()
+    with pytest.raises(StoreTooNew, match="99"):
+        opened(tmp_path)
