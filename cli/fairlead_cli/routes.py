@@ -89,7 +89,7 @@ def dry_run(manifest: Path, node: str) -> None:
 
 @routes.command()
 @click.argument("manifest", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", help="How to answer.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to answer.")
 def check(manifest: Path, output: str) -> None:
     """Check MANIFEST: JSON or YAML, bare, in an EdgeRoutes object or in a deployment document.
 
