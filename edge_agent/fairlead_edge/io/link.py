@@ -1,53 +1,49 @@
 """The connection to the hub: dials, converses, and dials again, at most about a second apart.
 
-    Link.run ── connect ──▶ Conversation ── reader ─frame─▶ Sync ─effects─▶ sender, store
-        ▲                        │                            ▲
-        └── wait, jittered ◀─────┘ ended                      └── Applied … when the store is durable
-
-What to say is decided in ``sync``; here bytes move and effects are performed in the order given.  A batch that
-was handed to the store is waited for even when the connection is gone: the next hello tells what is held then.
+Link.run ── dial ──▶ Conversation ── until the session ends ─┐
+    ▲                                                        │
+    └──────────────── wait, jittered ◀───────────────────────┘
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
-from collections import Counter, deque
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable
 from random import Random
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.proxy import get_proxy
+from websockets.uri import parse_uri
 
 from fairlead_edge import sync
 from fairlead_edge.account import LinkState
+from fairlead_edge.io.conversation import CLOSE_SECONDS_MAX, Conversation, LinkDown
 from fairlead_edge.metastore import Metastore
+from fairlead_edge.settings import LOOPBACK
 from fairlead_wire import codec, message
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
+DIAL_SECONDS_MAX: Final = 2.0
+"""For TCP alone.  Where packets are dropped the kernel repeats itself after 1, 3, 7 s …; a new attempt finds a link
+that came back sooner, and costs a hub that is there nothing."""
 OPEN_SECONDS_MAX: Final = 10.0
-CLOSE_SECONDS_MAX: Final = 1.0
+"""For TLS and the upgrade: a hub to which a thousand nodes come back needs its time."""
 RETRY_AFTER_SECONDS_MAX: Final = 600.0
 """A hub that asks for more is asked again after this."""
 ATTEMPT_JITTER: Final = 0.5
 """A wait is drawn from this share of its maximum up to all of it, so that nodes do not come back in step."""
 CONTACT_SECONDS: Final = 10.0
 """How often the time of the last contact is written down."""
-CLOSE_REASON_BYTES_MAX: Final = 120
-"""The WebSocket protocol carries 123."""
-_CLOSE_CODES: Final = {"protocol": 1002, "stopping": 1001}
-_NORMAL_CLOSURE: Final = 1000
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 _log = logs.get("edge.link")
-
-
-class LinkDown(Temporary):
-    """No session is open, or it ended before the hub answered: offer the same again in the next one."""
 
 
 class Link:
@@ -72,6 +68,9 @@ class Link:
         context: ssl.SSLContext | None = None,
     ) -> None:
         self._hub_url = hub_url
+        url = urlsplit(hub_url)
+        self._host = url.hostname or ""
+        self._port = url.port or (443 if url.scheme == "wss" else 80)
         self._node = node
         self._agent = agent
         self._store_epoch = store_epoch
@@ -158,11 +157,13 @@ class Link:
 
     async def _attempt(self) -> sync.Close:
         try:
+            proxy = get_proxy(parse_uri(self._hub_url)) if self._host not in LOOPBACK else None
             connection = await connect(
                 self._hub_url,
+                sock=None if proxy else await self._dial(),
                 ssl=self._context,
                 compression=None,  # contents are packed once for all nodes by the codec
-                proxy=None if urlsplit(self._hub_url).hostname in _LOOPBACK else True,
+                proxy=proxy,
                 open_timeout=OPEN_SECONDS_MAX,
                 close_timeout=CLOSE_SECONDS_MAX,
                 ping_interval=None,  # the session's own keepalive tells a half-open link
@@ -179,6 +180,28 @@ class Link:
             return sync.Close(code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0)
         finally:
             connection.transport.abort()
+
+    async def _dial(self) -> socket.socket:
+        """A TCP connection to the hub.  Raises ``OSError`` or ``TimeoutError`` of the last address tried."""
+        loop = asyncio.get_running_loop()
+        failure: OSError = OSError("no address")
+        for family, kind, protocol, _, address in await loop.getaddrinfo(
+            self._host, self._port, type=socket.SOCK_STREAM
+        ):
+            dialled = socket.socket(family, kind, protocol)
+            dialled.setblocking(False)
+            try:
+                async with asyncio.timeout(DIAL_SECONDS_MAX):
+                    await loop.sock_connect(dialled, address)
+            except OSError as error:
+                dialled.close()
+                failure = error
+            except BaseException:
+                dialled.close()
+                raise
+            else:
+                return dialled
+        raise failure
 
     async def _converse(self, connection: ClientConnection) -> sync.Close:
         now = asyncio.get_running_loop().time()
@@ -237,193 +260,6 @@ class Link:
                 await self._store.touch(self._touched)
 
 
-class Conversation:
-    """One connection: performs what its ``Sync`` decides."""
-
-    def __init__(
-        self,
-        connection: ClientConnection,
-        core: sync.Sync,
-        store: Metastore,
-        clock: Callable[[], float],
-        counters: Counter[str],
-        opened: Callable[[message.Welcome], None],
-    ) -> None:
-        self._connection = connection
-        self._core = core
-        self._store = store
-        self._clock = clock
-        self._counters = counters
-        self._opened = opened
-        self._outgoing: deque[bytes] = deque()
-        self._to_send = asyncio.Event()
-        self._room = asyncio.Event()
-        self._retimed = asyncio.Event()
-        self._working: asyncio.Task[None] | None = None
-        self._ended: asyncio.Future[sync.Close] = asyncio.get_running_loop().create_future()
-        self._unanswered: dict[int, asyncio.Future[message.Ack | message.Nack]] = {}
-        self._was_open = False
-        self.upstream_window = 0
-        """Batches that may be unanswered at once; 0 unless the session is open."""
-
-    async def run(self) -> sync.Close:
-        """Until the connection or the session ends; says why."""
-        self.handle(sync.Connected())
-        tasks = [asyncio.create_task(loop()) for loop in (self._read, self._write, self._tick)]
-        try:
-            parts: list[asyncio.Future[Any]] = [self._ended, *tasks]
-            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                if task.done():
-                    task.result()  # parts end only by an error: of the store or of ours
-            end = self._ended.result()
-            await self._say_goodbye(end)
-            return end
-        finally:
-            self.upstream_window = 0
-            self._core.session.close()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self._fail_unanswered()
-            if self._working:
-                await asyncio.wait([self._working])
-
-    def end(self, end: sync.Close) -> None:
-        """End it from this side."""
-        if not self._ended.done():
-            self._ended.set_result(end)
-
-    def last_heard(self) -> float | None:
-        """Seconds of the store's clock; None before the session opened."""
-        if not self._was_open:
-            return None
-        silence = asyncio.get_running_loop().time() - self._core.session.last_received
-        return self._clock() - max(0.0, silence)
-
-    def handle(self, event: sync.Event) -> None:
-        """Give an event to the core and perform what it wants."""
-        for effect in self._core.handle(event, asyncio.get_running_loop().time()):
-            self._perform(effect)
-
-    async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes
-    ) -> message.Ack | message.Nack:
-        loop = asyncio.get_running_loop()
-        id, send = self._core.send_upstream(stream, encoding, content, loop.time())
-        answer: asyncio.Future[message.Ack | message.Nack] = loop.create_future()
-        self._unanswered[id] = answer
-        self._perform(send)
-        return await answer
-
-    def _perform(self, effect: sync.Effect) -> None:
-        match effect:
-            case sync.Send():
-                self._outgoing.append(effect.frame)
-                self._to_send.set()
-            case sync.Apply():
-                self._work(self._apply(effect))
-            case sync.Obey():
-                self._work(self._obey(effect))
-            case sync.Summarise():
-                self._work(self._summarise(effect))
-            case sync.ListEntries():
-                self._work(self._list(effect))
-            case sync.Opened():
-                self.upstream_window = max(1, effect.welcome.upstream_window)
-                self._was_open = True
-                self._retimed.set()
-                self._opened(effect.welcome)
-            case sync.Settled():
-                waiting = self._unanswered.pop(effect.answer.parent_id, None)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(effect.answer)
-            case sync.Close():
-                self.end(effect)
-
-    # ---- the store -------------------------------------------------------------------------------
-
-    def _work(self, asked: Coroutine[Any, Any, sync.Event]) -> None:
-        # A task of its own, never cancelled with the connection: what was written is also told to watchers.
-        # The core asks for one thing at a time, so that the task before this one is done.
-        self._working = asyncio.create_task(self._finish(asked))
-        self._working.add_done_callback(self._finished)
-
-    async def _finish(self, asked: Coroutine[Any, Any, sync.Event]) -> None:
-        event = await asked
-        self.handle(event)
-        self._room.set()
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        if (error := task.exception()) is not None and not self._ended.done():
-            self._ended.set_exception(error)
-
-    async def _apply(self, effect: sync.Apply) -> sync.Event:
-        outcomes = await self._store.apply(effect.writes, self._clock())
-        self._counters.update(f"write_{type(outcome).__name__.lower()}" for outcome in outcomes)
-        return sync.Applied(outcomes)
-
-    async def _obey(self, effect: sync.Obey) -> sync.Event:
-        await self._store.obey(effect.fence)
-        return sync.Obeyed()
-
-    async def _summarise(self, effect: sync.Summarise) -> sync.Event:
-        return sync.Summarised(await self._store.summary(effect.bits))
-
-    async def _list(self, effect: sync.ListEntries) -> sync.Event:
-        return sync.Listed(await self._store.entries(effect.bits, effect.buckets))
-
-    # ---- the connection --------------------------------------------------------------------------
-
-    async def _read(self) -> None:
-        while True:
-            while not self._core.has_room:
-                self._room.clear()
-                await self._room.wait()
-            try:
-                frame = await self._connection.recv(decode=False)
-            except ConnectionClosed as error:
-                self.end(sync.Close(code="disconnected", reason=f"the connection closed: {error}"))
-                return await _forever()
-            self._counters["frames_received"] += 1
-            self._counters["bytes_received"] += len(frame)
-            self.handle(sync.Received(frame))
-
-    async def _write(self) -> None:
-        while True:
-            while not self._outgoing:
-                self._to_send.clear()
-                await self._to_send.wait()
-            frame = self._outgoing.popleft()
-            try:
-                await self._connection.send(frame)
-            except ConnectionClosed as error:
-                self.end(sync.Close(code="disconnected", reason=f"the connection closed: {error}"))
-                return await _forever()
-            self._counters["frames_sent"] += 1
-            self._counters["bytes_sent"] += len(frame)
-
-    async def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            self._retimed.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._retimed.wait(), max(0.0, self._core.next_tick() - loop.time()))
-            self.handle(sync.Ticked())
-
-    async def _say_goodbye(self, end: sync.Close) -> None:
-        reason = end.reason.encode()[:CLOSE_REASON_BYTES_MAX].decode(errors="ignore")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS_MAX):
-                await self._connection.close(_CLOSE_CODES.get(end.code, _NORMAL_CLOSURE), reason)
-
-    def _fail_unanswered(self) -> None:
-        for waiting in self._unanswered.values():
-            if not waiting.done():
-                waiting.set_exception(LinkDown("the link went down before the hub answered"))
-        self._unanswered.clear()
-
-
 def _turned_away(error: InvalidStatus) -> sync.Close:
     response = error.response
     try:
@@ -432,7 +268,3 @@ def _turned_away(error: InvalidStatus) -> sync.Close:
         asked = 0.0  # a date: our own pace will do
     reason = f"the hub answered HTTP {response.status_code}"
     return sync.Close(code="turned_away", reason=reason, retry_after=max(0.0, asked))
-
-
-async def _forever() -> None:
-    await asyncio.Event().wait()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from fairlead_edge import envelope, pump
-from fairlead_edge.io.link import LinkDown
+from fairlead_edge.io.conversation import LinkDown
 from fairlead_edge.outbox import Outbox
 from fairlead_edge.queue_id import UPSTREAM, QueueId
 from fairlead_wire import codec, message
