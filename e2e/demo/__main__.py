@@ -66,6 +66,8 @@ def run(word: str, kubeconfig: Path | None, keep: bool) -> int:
             line = "up: ok"
         else:
             line = play(stack, screen)
+            if keep:
+                stack.start_ingest()
         kept = keep
         if keep:
             look_around(stack, screen)

@@ -206,7 +206,7 @@ class Stack:
     def addresses(self) -> list[tuple[str, str]]:
         """Who serves where, for people who look around."""
         return [
-            ("kubectl", f"export KUBECONFIG={self.kubernetes.kubeconfig}"),
+            ("kubectl", f"export PATH={self.kubernetes.assets}:$PATH KUBECONFIG={self.kubernetes.kubeconfig}"),
             ("hub", f"http://{HOST}:{self._hub_http}/metrics"),
             ("messaging", f"http://{HOST}:{self._messaging}/v1/namespaces/harbour/topics"),
             *((name, f"http://{HOST}:{edge.port}/v1/status") for name, edge in self.edges.items()),
