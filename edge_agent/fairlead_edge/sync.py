@@ -15,11 +15,11 @@ long as its connection; the store is what survives.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final, assert_never
 
 import msgspec
 
+from fairlead_edge.backlog import Backlog, Question, Write
 from fairlead_edge.chunks import Chunks
 from fairlead_edge.metastore import Outcome, Put, Refused, Remove, Summary
 from fairlead_wire import codec, message, resource
@@ -27,16 +27,8 @@ from fairlead_wire.digest import BITS_MAX
 from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed, RemoteError
 from fairlead_wire.session import Role, Session, State, Timer
 
-BATCH_WRITES_MAX: Final = 256
-BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
-"""One batch to the store; what exceeds it waits for the next."""
-BACKLOG_BYTES_MAX: Final = 16 * 1024 * 1024
-BACKLOG_WORK_MAX: Final = 4096
-"""Taken in but not yet written; beyond it the link is read no further (``has_room``)."""
 ENTRIES_PER_FRAME: Final = 2000
 STALE_HUB_RETRY_SECONDS: Final = 1.0
-_WORK_BYTES: Final = 256
-"""What a piece of work weighs besides its content."""
 
 # ---- events --------------------------------------------------------------------------------------
 
@@ -144,27 +136,6 @@ class Close(msgspec.Struct, frozen=True):
 
 Effect = Send | Apply | Obey | Summarise | ListEntries | Opened | Settled | Close
 
-# ---- work ----------------------------------------------------------------------------------------
-
-
-class _Write(msgspec.Struct, frozen=True):
-    id: int
-    write: Put | Remove
-
-    @property
-    def weight(self) -> int:
-        return _WORK_BYTES + (len(self.write.content) if isinstance(self.write, Put) else 0)
-
-
-class _Question(msgspec.Struct, frozen=True):
-    """A piece of work that is no write; ``header`` None: the hello that opens the session."""
-
-    header: message.Welcome | message.Compare | message.ListBuckets | None
-    weight: int = _WORK_BYTES
-
-
-_Busy = _Question | list[_Write] | None
-
 
 class Sync:
     """The edge's end of one connection.  ``fence``: the highest ever obeyed.  Pure: performs nothing itself."""
@@ -175,9 +146,8 @@ class Sync:
         self._store_epoch = store_epoch
         self._fence = fence
         self.session = Session(Role.EDGE, now=now)
-        self._work: deque[_Write | _Question] = deque()
-        self._weight = 0
-        self._busy: _Busy = None
+        self._backlog = Backlog()
+        self._busy: list[Write] | Question | None = None
         self._unsettled: set[int] = set()
         self._chunks = Chunks()
         self._reported: message.EdgeStatus | None = None
@@ -190,7 +160,7 @@ class Sync:
     @property
     def has_room(self) -> bool:
         """False: read nothing more from the connection until some work is done."""
-        return self._weight < BACKLOG_BYTES_MAX and len(self._work) < BACKLOG_WORK_MAX
+        return self._backlog.has_room
 
     def next_tick(self) -> float:
         """Time (of the clock of ``now``) at which ``Ticked`` is due."""
@@ -216,7 +186,7 @@ class Sync:
     def _handle(self, event: Event, now: float) -> list[Effect]:
         match event:
             case Connected():
-                return self._enqueue(_Question(None))
+                return self._enqueue(Question(None))
             case Received():
                 header, content = codec.decode_from_hub(event.frame)
                 self.session.received(header, now)
@@ -252,15 +222,15 @@ class Sync:
             case message.Delete():
                 write = Remove(resource=resource.parse(header.resource), uid=header.uid)
                 self._unsettled.add(header.id)
-                return [*self._supersede(header.resource, now), *self._enqueue(_Write(header.id, write))]
+                return [*self._supersede(header.resource, now), *self._enqueue(Write(header.id, write))]
             case message.Compare():
                 _require_bits(header.bits)
-                return self._enqueue(_Question(header))
+                return self._enqueue(Question(header))
             case message.ListBuckets():
                 _require_bits(header.bits)
                 if any(not 0 <= bucket < 1 << header.bits for bucket in header.buckets):
                     raise Malformed(f"a bucket is outside of 0 to {(1 << header.bits) - 1}")
-                return self._enqueue(_Question(header))
+                return self._enqueue(Question(header))
             case message.Ack() | message.Nack():
                 return [Settled(header)]
             case message.Keepalive():
@@ -276,7 +246,7 @@ class Sync:
             self.session.close()
             reason = f"hub {welcome.hub} has fence {welcome.fence}, {self._fence} was obeyed before"
             return [Close(code="stale_hub", reason=reason, retry_after=STALE_HUB_RETRY_SECONDS)]
-        return self._enqueue(_Question(welcome))
+        return self._enqueue(Question(welcome))
 
     def _update(self, header: message.Update, content: bytes, now: float) -> list[Effect]:
         at = resource.parse(header.resource)
@@ -314,7 +284,7 @@ class Sync:
             resource_version=header.resource_version,
             content=plain,
         )
-        return self._enqueue(_Write(header.id, put))
+        return self._enqueue(Write(header.id, put))
 
     def _supersede(self, path: str, now: float) -> list[Effect]:
         """A newer word about an object: what has come of an older one in parts is of no use any more.
@@ -326,35 +296,23 @@ class Sync:
 
     # ---- work, one piece at a time ---------------------------------------------------------------
 
-    def _enqueue(self, work: _Write | _Question) -> list[Effect]:
-        self._work.append(work)
-        self._weight += work.weight
+    def _enqueue(self, work: Write | Question) -> list[Effect]:
+        self._backlog.add(work)
         return self._next()
 
     def _next(self) -> list[Effect]:
-        if self._busy is not None or not self._work:
+        if self._busy is not None:
             return []
-        work = self._pop()
-        if isinstance(work, _Question):
-            self._busy = work
-            return [self._ask(work)]
-        batch, weight = [work], work.weight
-        while self._work and len(batch) < BATCH_WRITES_MAX and weight < BATCH_BYTES_MAX:
-            following = self._work[0]
-            if not isinstance(following, _Write):
-                break
-            batch.append(following)
-            weight += following.weight
-            self._pop()
-        self._busy = batch
-        return [Apply([item.write for item in batch])]
+        self._busy = self._backlog.take()
+        match self._busy:
+            case None:
+                return []
+            case Question():
+                return [self._ask(self._busy)]
+            case _:
+                return [Apply([item.write for item in self._busy])]
 
-    def _pop(self) -> _Write | _Question:
-        work = self._work.popleft()
-        self._weight -= work.weight
-        return work
-
-    def _ask(self, question: _Question) -> Effect:
+    def _ask(self, question: Question) -> Effect:
         match question.header:
             case None:
                 return Summarise(None)
@@ -367,9 +325,9 @@ class Sync:
             case _:
                 assert_never(question.header)
 
-    def _done(self) -> _Question:
+    def _done(self) -> Question:
         question, self._busy = self._busy, None
-        assert isinstance(question, _Question)
+        assert isinstance(question, Question)
         return question
 
     # ---- answers ---------------------------------------------------------------------------------
