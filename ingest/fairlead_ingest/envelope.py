@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -46,7 +47,6 @@ PAGE_SCHEMA = pa.schema(
 RAW_SCHEMA = pa.schema(
     [("payload", pa.binary()), ("_topic", pa.string()), ("_id", pa.string()), ("_published_at", TIMESTAMP)]
 )
-_FIELDS = 11
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,69 +67,28 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decode = msgspec.json.Decoder(Envelope).decode
+_NO_MAP = "Expected `object | null`, got something else - at `$.{}`"
+_NO_BODY = "Object missing required field `body` (or `bodyBase64`)"
+_NOTHING = (None,) * len(Envelope.__struct_fields__)
 
 
 class Rejected(Exception):
     """This payload is no upstream message; ``str()`` is the reason with field path or byte position."""
 
 
-def row(payload: bytes) -> tuple[Any, ...]:
-    """The eleven envelope columns of one payload. Raises ``Rejected``."""
-    try:
-        message = _decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(str(error)) from None
-    if message.bodyBase64 is not None:
-        body = b'{"bodyBase64": ' + msgspec.json.encode(message.bodyBase64) + b"}"
-    else:
-        body = bytes(message.body)
-        if not body:
-            raise Rejected("Object missing required field `body` (or `bodyBase64`)")
-    return (
-        message.id,
-        message.node,
-        message.epoch,
-        message.stream,
-        message.sequence,
-        message.source,
-        message.priority,
-        message.enqueued_at,
-        _map_text(message.properties, "properties"),
-        _map_text(message.systemProperties, "systemProperties"),
-        body,
-    )
-
-
 def page(topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> pa.RecordBatch:
     """A page of messages as rows of ``PAGE_SCHEMA``, one for each message and in their order."""
-    rows: list[tuple[Any, ...]] = []
-    errors: list[str | None] = []
-    kept: list[bytes | None] = []
-    nothing = (None,) * _FIELDS
-    for payload in payloads.to_pylist():
-        try:
-            rows.append(row(payload))
-            errors.append(None)
-            kept.append(None)
-        except Rejected as reason:
-            rows.append(nothing)
-            errors.append(str(reason))
-            kept.append(payload)
+    plain: list[bytes] = payloads.to_pylist()
+    errors: list[str | None] = [None] * len(plain)
     try:
-        arrays = _arrays(rows)
-    except (pa.ArrowException, UnicodeError):
-        # Some text in the page is no UTF-8: find those rows one by one; a clean page never comes here.
-        for index, values in enumerate(rows):
-            try:
-                _arrays([values])
-            except (pa.ArrowException, UnicodeError) as error:
-                rows[index], errors[index] = nothing, f"text is not UTF-8: {error}"
-                kept[index] = payloads[index].as_py()
-        arrays = _arrays(rows)
+        arrays = _arrays(list(map(_decode, plain)))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, pa.ArrowException, Rejected):
+        arrays, errors = _one_by_one(plain)
+    kept = [payload if error is not None else None for payload, error in zip(plain, errors, strict=True)]
     return pa.RecordBatch.from_arrays(
         [
             *arrays,
-            _constant(topic, len(rows)),
+            _constant(topic, len(plain)),
             hex_ids(ids),
             moments.cast(TIMESTAMP),
             pa.array(errors, pa.string()),
@@ -164,24 +123,67 @@ def hex_ids(ids: pa.Array) -> pa.Array:
     return pa.array([value.hex() for value in ids.to_pylist()], pa.string())
 
 
-def _arrays(rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
-    columns = list(zip(*rows, strict=True)) or [()] * _FIELDS
-    arrays = []
-    for field, column in zip(list(PAGE_SCHEMA)[:_FIELDS], columns, strict=True):
-        # Texts taken over from JSON are still bytes: as binary first, so that the cast checks them as UTF-8.
-        is_bytes = field.name in ("properties", "system_properties", "body")
-        arrays.append(pa.array(column, pa.binary()).cast(pa.string()) if is_bytes else pa.array(column, field.type))
-    return arrays
+def _one_by_one(payloads: Sequence[bytes]) -> tuple[list[pa.Array], list[str | None]]:
+    """A page with something wrong in it: each payload is looked at alone, so that only the bad ones are rejected."""
+    messages: list[Envelope | None] = []
+    errors: list[str | None] = []
+    for payload in payloads:
+        try:
+            messages.append(_checked(_decode(payload)))
+            errors.append(None)
+        except (msgspec.MsgspecError, RecursionError, Rejected) as error:
+            messages.append(None)
+            errors.append(str(error))
+        except UnicodeError as error:
+            messages.append(None)
+            errors.append(f"text is not UTF-8: {error}")
+    return _arrays(messages), errors
+
+
+def _checked(message: Envelope) -> Envelope:
+    """The message itself if its columns will take it; what ``_arrays`` refuses a page for, for one message."""
+    for name in ("properties", "systemProperties"):
+        text = bytes(getattr(message, name)).decode()
+        if text and text != "null" and not text.startswith("{"):
+            raise Rejected(_NO_MAP.format(name))
+    if not bytes(message.body).decode() and message.bodyBase64 is None:
+        raise Rejected(_NO_BODY)
+    return message
+
+
+def _arrays(messages: Sequence[Envelope | None]) -> list[pa.Array]:
+    """The eleven envelope columns. Raises ``Rejected`` or what Arrow raises when any message does not fit them."""
+    rows = [_NOTHING if message is None else msgspec.structs.astuple(message) for message in messages]
+    columns = list(zip(*rows, strict=True)) or [()] * len(_NOTHING)
+    plain = [pa.array(column, field.type) for column, field in zip(columns[:8], PAGE_SCHEMA, strict=False)]
+    properties = _map_texts(columns[8], "properties")
+    system_properties = _map_texts(columns[9], "systemProperties")
+    return [*plain, properties, system_properties, _bodies(columns[10], columns[11])]
+
+
+def _map_texts(column: Sequence[msgspec.Raw | None], name: str) -> pa.Array:
+    texts = _texts([None if raw is None else bytes(raw) or None for raw in column])
+    texts = pc.if_else(pc.equal(texts, "null"), None, texts)
+    # Nulls are skipped: a page without properties is all right.
+    if pc.any(pc.invert(pc.starts_with(texts, "{"))).as_py():
+        raise Rejected(_NO_MAP.format(name))
+    return texts
+
+
+def _bodies(bodies: Sequence[msgspec.Raw | None], base64s: Sequence[str | None]) -> pa.Array:
+    texts = [None if raw is None else bytes(raw) for raw in bodies]
+    for index, base64 in enumerate(base64s):
+        if base64 is not None:
+            texts[index] = b'{"bodyBase64": ' + msgspec.json.encode(base64) + b"}"
+        elif texts[index] == b"":
+            raise Rejected(_NO_BODY)
+    return _texts(texts)
+
+
+def _texts(column: list[bytes | None]) -> pa.Array:
+    # As binary first, so that the cast checks what was taken over from JSON as UTF-8.
+    return pa.array(column, pa.binary()).cast(pa.string())
 
 
 def _constant(value: str, length: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.string()), length)
-
-
-def _map_text(raw: msgspec.Raw, name: str) -> bytes | None:
-    text = bytes(raw)
-    if not text or text == b"null":
-        return None
-    if not text.startswith(b"{"):
-        raise Rejected(f"Expected `object | null`, got something else - at `$.{name}`")
-    return text

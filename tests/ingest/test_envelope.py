@@ -10,7 +10,6 @@ import pytest
 from tests.support.messaging_service import upstream_message
 
 from fairlead_ingest import envelope
-from fairlead_ingest.envelope import Rejected
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
@@ -94,9 +93,3 @@ def test_a_dead_letter_found_late_says_the_same_again() -> None:
     payload = upstream_message(1, enqueued_at="2026-11-20T11:59:00Z")
     assert json.loads(envelope.payload_again(page(payload)[0])) == json.loads(payload)
 
-
-def test_one_row_can_be_asked_for_alone() -> None:
-    """The same rules as in a page."""
-    assert envelope.row(upstream_message(1))[0] == "edge-1-1"
-    with pytest.raises(Rejected):
-        envelope.row(b"null")
