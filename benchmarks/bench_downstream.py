@@ -202,7 +202,9 @@ async def latency(lab: Lab) -> AsyncIterator[Row]:
             started = time.monotonic()
             await lab.patch([(f"{CONFIG_MAPS}/{objects[0]}", {"data": {"value": "fan-out"}})])
             await reached(
-                "the fan-out", lambda: all(n.figures.updates > u for n, u in zip(nodes, updates, strict=True)), every=0.002
+                "the fan-out",
+                lambda: all(n.figures.updates > u for n, u in zip(nodes, updates, strict=True)),
+                every=0.002,
             )
             fan_out = sorted(node.figures.last_change - started for node in nodes)
     p99 = max(_p99(waits), _p99(fan_out))
@@ -406,4 +408,3 @@ SCENARIOS: tuple[Scenario, ...] = (
     at_rest,
     crowd,
 )
-

@@ -1,7 +1,7 @@
 """What the downstream benchmarks stand on: a real API server, the real hub as a process, simulated nodes on sockets.
 
-    Lab ─ cluster (etcd + kube-apiserver)      Plant ─ one hub process, its CPU, memory and counters
-        └ objects, nodes, rules by plain REST        └ nodes, directly or through a Delay (half the round trip each way)
+Lab ─ cluster (etcd + kube-apiserver)      Plant ─ one hub process, its CPU, memory and counters
+    └ objects, nodes, rules by plain REST        └ nodes, directly or through a Delay (half the round trip each way)
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import uvloop
+from tests.support.processes import Running, free_ports, start
 from websockets.asyncio.server import ServerConnection, serve
 
 from fairlead_hub import content
@@ -20,7 +21,6 @@ from fairlead_hub.content import Kind
 from fairlead_hub.io.kube import Kube, access
 from fairlead_hub.io.reflector import Reflector
 from fairlead_wire import codec, message
-from tests.support.processes import Running, free_ports, start
 
 if TYPE_CHECKING:
     from benchmarks.downstream_lab import Lab
@@ -91,7 +91,13 @@ class Process:
         self._running: Running | None = None
 
     async def __aenter__(self) -> Process:
-        command = [sys.executable, "-m", "benchmarks.fire_and_forget", str(self._lab.cluster.kubeconfig), str(self._port)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.fire_and_forget",
+            str(self._lab.cluster.kubeconfig),
+            str(self._port),
+        ]
         self._running = start("fire-and-forget", command, self._lab.folder / "fire.log")
         return self
 

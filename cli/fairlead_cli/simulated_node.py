@@ -17,11 +17,12 @@ from random import Random
 from typing import Literal, get_args
 
 import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+
 from fairlead_wire import codec, digest, message, resource
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.session import KEEPALIVE_SECONDS
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 Behaviour = Literal["well", "slow", "never-ack", "nack", "lose-acks", "flapping"]
 BEHAVIOURS: tuple[str, ...] = get_args(Behaviour)

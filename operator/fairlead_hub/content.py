@@ -99,7 +99,9 @@ def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
     namespace = str(metadata.get("namespace", "")) if kind.namespaced else ""
     canonical = canonical_bytes(body, kind)
     if len(canonical) > codec.CONTENT_BYTES_MAX:
-        raise Unusable(f"{kind.kind} {namespace}/{name}: content of {len(canonical)} bytes is too large", code="too_large")
+        raise Unusable(
+            f"{kind.kind} {namespace}/{name}: content of {len(canonical)} bytes is too large", code="too_large"
+        )
     encoding, packed = codec.pack(canonical)
     fingerprint = digest.content_digest(canonical)
     resource = Resource(group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=name)
@@ -124,7 +126,9 @@ def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
 
 def canonical_bytes(body: dict[str, Any], kind: Kind) -> bytes:
     """The delivered content.  List items carry no apiVersion and kind, so they are always set here."""
-    metadata = {key: value for key, value in body["metadata"].items() if key not in ("managedFields", "resourceVersion")}
+    metadata = {
+        key: value for key, value in body["metadata"].items() if key not in ("managedFields", "resourceVersion")
+    }
     annotations = metadata.get("annotations")
     if annotations is not None:
         kept = {key: value for key, value in annotations.items() if key != LAST_APPLIED}

@@ -1,4 +1,4 @@
-"""What the hub counts, as plain numbers; ``io.metrics`` gives them names and types.  No label grows with users' input."""
+"""What the hub counts, as plain numbers; ``io.metrics`` gives them names.  No label grows with users' input."""
 
 from __future__ import annotations
 

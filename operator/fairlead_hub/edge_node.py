@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from fairlead_hub import ledger
 from fairlead_hub.objectsync import API_VERSION, condition
 from fairlead_wire import message
 
@@ -31,6 +32,23 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     granted_topics: frozenset[str]
     edge: message.EdgeStatus | None
     reason: str = ""
+
+
+class EdgeNodeDocument(ledger.Document, frozen=True, kw_only=True):
+    """One EdgeNode for the book."""
+
+    uid: str
+    account: Account
+    at: str
+    fence: int
+
+    def head(self) -> dict[str, Any]:
+        return head(self.node, self.uid)
+
+    def status(self, observed: ledger.Observed | None) -> dict[str, Any]:
+        before = observed.status.get("conditions", []) if observed is not None else []
+        generation = observed.generation if observed is not None else 1
+        return status(self.account, before, generation, self.at, self.fence)
 
 
 def head(node: str, node_uid: str) -> dict[str, Any]:

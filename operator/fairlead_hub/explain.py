@@ -68,7 +68,12 @@ def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, no
     session = hub.sessions.get(name)
     held = session.held.get(key) if session is not None and key is not None else None
     code, answer = _verdict(hub, name, type, key, live, now)
-    found: dict[str, Any] = {"node": name, "key": key or f"{type}/{namespace}/{object_name}", "code": code, "answer": answer}
+    found: dict[str, Any] = {
+        "node": name,
+        "key": key or f"{type}/{namespace}/{object_name}",
+        "code": code,
+        "answer": answer,
+    }
     if live is not None:
         found["wanted"] = {"uid": live.uid, "resourceVersion": live.version, "digest": live.digest}
     if held is not None:

@@ -213,6 +213,8 @@ class Hub:
         for live in (change.before, change.after):
             if live is not None:
                 nodes |= self.placement.nodes_for(live)
+        if change.after is None:
+            self.placement.forget(change.key)
         for node in nodes:
             self._offer(node, change.key, now)
         self._references_changed(change, now)
@@ -494,18 +496,18 @@ class Hub:
         observed = self.book.observed.get(name)
         if observed is None and not account.connected and node not in self.granted:
             return  # never seen: nothing to tell
-        text, fence = self.records.text, self.fence
-
-        def render(there: ledger.Observed | None) -> dict[str, Any]:
-            before = there.status.get("conditions", []) if there is not None else []
-            generation = there.generation if there is not None else 1
-            return edge_node.status(account, before, generation, text(), fence)
-
-        if observed is not None and not due and edge_node.decides_the_same(render(observed), observed.status):
+        document = edge_node.EdgeNodeDocument(
+            name=name,
+            node=node,
+            uid=self.node_uids.get(node, ""),
+            account=account,
+            at=self.records.text(),
+            fence=self.fence,
+        )
+        if observed is not None and not due and edge_node.decides_the_same(document.status(observed), observed.status):
             return
         self._reported[node] = now
-        head = edge_node.head(node, self.node_uids.get(node, ""))
-        self.book.want(ledger.Document(name=name, node=node, head=head, render=render))
+        self.book.want(document)
 
     def account(self, node: str) -> edge_node.Account:
         """What is known of one node now."""

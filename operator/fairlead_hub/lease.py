@@ -32,7 +32,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-def take(current: dict[str, Any] | None, *, identity: str, namespace: str, wall: float, at_least: int = 0) -> Taken | Held:
+def take(
+    current: dict[str, Any] | None, *, identity: str, namespace: str, wall: float, at_least: int = 0
+) -> Taken | Held:
     """Take the Lease if it is free, expired, or already ours (a restart does not wait for itself to expire)."""
     spec = (current or {}).get("spec") or {}
     holder = spec.get("holderIdentity") or ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -33,13 +33,18 @@ class Observed(msgspec.Struct, kw_only=True):
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """A document as it should be.  ``head`` None: only ever a status on something others create."""
+    """A document as it should be.  Bodies are made when it is written: most wishes are replaced before."""
 
     name: Name
     node: str
-    head: dict[str, Any] | None
-    render: Callable[[Observed | None], Status]
-    """Makes the status to write, given what is there (transition times depend on it)."""
+
+    def head(self) -> dict[str, Any] | None:
+        """What is created; None: only ever a status on something others create."""
+        return None
+
+    def status(self, observed: Observed | None) -> Status:
+        """The status to write, given what is there (transition times depend on it)."""
+        raise AssertionError("a document without a status")
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +76,9 @@ class Answer(enum.Enum):
 class Ledger(Protocol):
     """Where documents are written.  Calls for one name never overlap."""
 
-    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]: ...
+    async def put(
+        self, document: Document, observed: Observed | None, fence: int
+    ) -> tuple[Answer, Observed | None]: ...
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer: ...
 
@@ -171,7 +178,7 @@ class MemoryLedger:
         there = self.documents.get(document.name)
         if document.name[1] in self.gone_namespaces and there is None:
             return Answer.FORBIDDEN, None
-        if there is None and document.head is None:
+        if there is None and document.head() is None:
             return Answer.GONE, None
         if there is not None:
             if there.status.get("fence", 0) > fence:
@@ -180,8 +187,8 @@ class MemoryLedger:
                 return Answer.CONFLICT, there
         self._version += 1
         self.writes += 1 if there is not None else 2
-        head = there.head if there is not None else document.head or {}
-        written = Observed(version=str(self._version), generation=1, status=document.render(there), head=head)
+        head = there.head if there is not None else document.head() or {}
+        written = Observed(version=str(self._version), generation=1, status=document.status(there), head=head)
         self.documents[document.name] = written
         return Answer.WRITTEN, written
 

@@ -190,7 +190,7 @@ class NodeSession:
         self.try_compare()
 
     def try_compare(self) -> None:
-        """Start (or start over) the comparison if the cluster's state is known; otherwise it waits for the next call."""
+        """Start the comparison if the cluster's state is known; otherwise it waits for the next call."""
         if not self._waiting_to_compare or self._view.waiting_for(self.node):
             return
         self._waiting_to_compare = False
@@ -570,9 +570,7 @@ class NodeSession:
     def next_tick(self) -> float:
         """When ``tick`` or ``frames`` may have something to do without a frame or a change coming in."""
         times = [self.link.next_tick()]
-        for time in (self._window.next_deadline(), self._queue.next_due()):
-            if time is not None:
-                times.append(time)
+        times.extend(due for due in (self._window.next_deadline(), self._queue.next_due()) if due is not None)
         if self.parked:
             times.append(min(parked.next_retry_at for parked in self.parked.values()))
         return min(times)
@@ -596,12 +594,16 @@ class NodeSession:
         if key in self.parked:
             parked = self.parked[key]
             again = parked.next_retry_at - now
-            return f"parked after {parked.retries} retries ({parked.code}: {parked.reason}); tried again in {again:.0f} s"
+            return (
+                f"parked after {parked.retries} retries ({parked.code}: {parked.reason}); tried again in {again:.0f} s"
+            )
         if key in self._flying:
             return f"in flight, unacknowledged since {now - self.pending_since.get(key, now):.1f} s"
         due = self._queue.due_at(key)
         if due is not None:
-            return f"waiting {max(0.0, due - now):.1f} s for retry {self._tries[key].retries if key in self._tries else 1}"
+            return (
+                f"waiting {max(0.0, due - now):.1f} s for retry {self._tries[key].retries if key in self._tries else 1}"
+            )
         if self._queue.is_queued(key):
             return "queued"
         if key in self.frozen:

@@ -7,6 +7,7 @@ digits of its SHA-256.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from typing import Any, Literal
 
@@ -119,7 +120,9 @@ def condition(
 ) -> dict[str, Any]:
     """One condition; its transition time moves only when its status does."""
     value = "True" if holds else "False"
-    since = next((c.get("lastTransitionTime") for c in before if c.get("type") == type and c.get("status") == value), None)
+    since = next(
+        (c.get("lastTransitionTime") for c in before if c.get("type") == type and c.get("status") == value), None
+    )
     return {
         "type": type,
         "status": value,
@@ -132,14 +135,22 @@ def condition(
 
 def _camel(reason: str) -> str:
     """Condition reasons are CamelCase by convention: ``digest_mismatch`` → ``DigestMismatch``."""
-    return "".join(part[:1].upper() + part[1:] for part in reason.replace("-", "_").replace(" ", "_").split("_")) or "Unknown"
+    return (
+        "".join(part[:1].upper() + part[1:] for part in reason.replace("-", "_").replace(" ", "_").split("_"))
+        or "Unknown"
+    )
 
 
 def parse(body: dict[str, Any]) -> Record | None:
     """A record as it stands in the API; None when it is none of ours (made by hand, no UID).  Never raises."""
     spec, found = body.get("spec"), body.get("status") or {}
     metadata = body.get("metadata") or {}
-    if not isinstance(spec, dict) or not isinstance(found, dict) or not spec.get("nodeName") or not spec.get("objectUID"):
+    if (
+        not isinstance(spec, dict)
+        or not isinstance(found, dict)
+        or not spec.get("nodeName")
+        or not spec.get("objectUID")
+    ):
         return None
     state = found.get("state")
     return Record(
@@ -164,8 +175,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+_parse = functools.lru_cache(maxsize=16_384)(wire_resource.parse)
+
+
 def identity(path: str, kinds: dict[str, Kind]) -> tuple[str, str, str, str]:
-    """(apiVersion, kind, namespace, name) of a resource path; the kind is the plural where no rule names it any more."""
-    found = wire_resource.parse(path)
+    """(apiVersion, kind, namespace, name) of a resource path; the plural stands for a kind no rule names any more."""
+    found = _parse(path)
     known = kinds.get(found.type)
     return found.api_version, known.kind if known else found.plural, found.namespace, found.name

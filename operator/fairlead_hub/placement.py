@@ -49,6 +49,8 @@ class Placement:
         self._entries: dict[GroupKind, list[tuple[rules.Rule, rules.Entry]]] = {}
         self._rule_nodes: dict[str, frozenset[str]] = {}
         self._covered: dict[tuple[str, int], tuple[int, dict[str, LiveObject]]] = {}
+        self._wishes: dict[str, tuple[LiveObject, list[tuple[rules.Rule, rules.Entry, Wish]]]] = {}
+        """By key: what the rules that cover an object wish for it, whichever the node."""
 
     # ---- inputs ----------------------------------------------------------------------------------
 
@@ -94,6 +96,7 @@ class Placement:
                 entries[entry.group_kind].append((self.rules[name], entry))
         self._entries = dict(entries)
         self._covered.clear()
+        self._wishes.clear()
 
     # ---- questions -------------------------------------------------------------------------------
 
@@ -108,20 +111,37 @@ class Placement:
         return self._rule_nodes.get(name, frozenset())
 
     def wish(self, node: str, live: LiveObject) -> Wish | None:
-        """Should this node hold it?  Of several rules the most urgent priority counts, and the first rule's delivery."""
+        """Should this node hold it?  Of several rules the most urgent priority and the first rule's delivery count."""
         if live.group_kind == EDGE_ROUTES:
             routes = self.routes.get(live.resource.name)
             if routes is None or node not in self.nodes or not routes.nodes.matches(self.nodes[node]):
                 return None
             return Wish(live=live, priority=rules.ROUTES_PRIORITY, delivery=self._default)
         found: Wish | None = None
-        for rule, entry in self._entries.get(live.group_kind, ()):
-            if node in self._rule_nodes[rule.name] and self._selects(entry, node, live) and entry.covers(live):
+        for rule, entry, wish in self._covering(live):
+            if node in self._rule_nodes[rule.name] and self._selects(entry, node, live):
                 if found is None:
-                    found = Wish(live=live, priority=entry.priority, delivery=entry.delivery or self._default)
+                    found = wish
                 elif entry.priority < found.priority:
                     found = msgspec.structs.replace(found, priority=entry.priority)
         return found
+
+    def _covering(self, live: LiveObject) -> list[tuple[rules.Rule, rules.Entry, Wish]]:
+        """Asked four times for each delivery, so the answer is kept until the object or the rules change."""
+        known = self._wishes.get(live.key)
+        if known is not None and known[0] is live:
+            return known[1]
+        covering = [
+            (rule, entry, Wish(live=live, priority=entry.priority, delivery=entry.delivery or self._default))
+            for rule, entry in self._entries.get(live.group_kind, ())
+            if entry.covers(live)
+        ]
+        self._wishes[live.key] = (live, covering)
+        return covering
+
+    def forget(self, key: str) -> None:
+        """The object is gone."""
+        self._wishes.pop(key, None)
 
     def _selects(self, entry: rules.Entry, node: str, live: LiveObject) -> bool:
         match entry.select:
@@ -138,10 +158,8 @@ class Placement:
             routes = self.routes.get(live.resource.name)
             return {n for n, labels in self.nodes.items() if routes is not None and routes.nodes.matches(labels)}
         found: set[str] = set()
-        for rule, entry in self._entries.get(live.group_kind, ()):
+        for rule, entry, _ in self._covering(live):
             members = self._rule_nodes[rule.name]
-            if not members or not entry.covers(live):
-                continue
             match entry.select:
                 case "all":
                     found |= members

@@ -21,6 +21,21 @@ from fairlead_hub.objectsync import Record, State
 COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
 
 
+class RecordDocument(ledger.Document, frozen=True, kw_only=True):
+    """One record for the book."""
+
+    record: Record
+    records: Records
+
+    def head(self) -> dict[str, Any]:
+        return objectsync.head(self.record)
+
+    def status(self, observed: ledger.Observed | None) -> dict[str, Any]:
+        before = observed.status.get("conditions", []) if observed is not None else []
+        generation = observed.generation if observed is not None else 1
+        return objectsync.status(self.record, before, generation, self.records.text(), self.records.fence)
+
+
 class Records:
     """Writes into the book only; ``wall_offset`` turns the monotonic clock into times people read."""
 
@@ -29,6 +44,7 @@ class Records:
         self.fence = fence
         self.now = 0.0
         self.wall_offset = 0.0
+        self._second, self._text = -1, ""
         self.kinds: dict[str, Kind] = {}
         """By the type part of a key: what a path's plural is called."""
 
@@ -68,7 +84,9 @@ class Records:
     def lagging(self, session: NodeSession, key: str, live: LiveObject | None, seconds: float) -> None:
         """A connected node is behind on this key for longer than it should be."""
         held = session.held.get(key)
-        path, uid = (live.path, live.uid) if live is not None else (held.path, held.uid) if held is not None else ("", "")
+        path, uid = (
+            (live.path, live.uid) if live is not None else (held.path, held.uid) if held is not None else ("", "")
+        )
         if not path:
             return
         wanted = live.version if live is not None else ""
@@ -118,14 +136,7 @@ class Records:
             self.book.settled(name)
             if self.book.pending(name) is None:
                 return
-        fence, text = self.fence, self.text
-
-        def render(observed: ledger.Observed | None) -> dict[str, Any]:
-            before = observed.status.get("conditions", []) if observed is not None else []
-            generation = observed.generation if observed is not None else 1
-            return objectsync.status(record, before, generation, text(), fence)
-
-        self.book.want(ledger.Document(name=name, node=record.node, head=objectsync.head(record), render=render))
+        self.book.want(RecordDocument(name=name, node=record.node, record=record, records=self))
 
     def drop(self, node: str, namespace: str, uid: str) -> None:
         name = _name(node, namespace, uid)
@@ -160,8 +171,11 @@ class Records:
 
     def text(self, now: float | None = None) -> str:
         """RFC 3339 of a monotonic time; None: of now."""
-        stamp = datetime.datetime.fromtimestamp((self.now if now is None else now) + self.wall_offset, datetime.UTC)
-        return stamp.isoformat(timespec="seconds").replace("+00:00", "Z")
+        second = int((self.now if now is None else now) + self.wall_offset)
+        if second != self._second:
+            stamp = datetime.datetime.fromtimestamp(second, datetime.UTC)
+            self._second, self._text = second, stamp.isoformat().replace("+00:00", "Z")
+        return self._text
 
 
 def name_of(record: Record) -> ledger.Name:

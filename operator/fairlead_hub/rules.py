@@ -41,7 +41,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     def covers(self, live: LiveObject) -> bool:
         """Namespace and labels fit (the kind is the caller's business)."""
-        return (self.namespaces is None or live.resource.namespace in self.namespaces) and self.labels.matches(live.labels)
+        return (self.namespaces is None or live.resource.namespace in self.namespaces) and self.labels.matches(
+            live.labels
+        )
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What SyncRules and EdgeRoutes are told in their status: matched nodes and objects, what cannot be listed, who accepted.
+"""What SyncRules and EdgeRoutes are told in their status: who matched, what cannot be listed, who accepted.
 
 Only the status subresource is written; their specs belong to their users.
 """
@@ -26,8 +26,16 @@ def of_rule(
     rule = placement.rules.get(name)
     if rule is None and not broken:
         return None
-    objects = sum(1 for kind in _kinds(placement, name) for live in placement.catalog.of_kind(kind).values()
-                  if any(entry.group_kind == kind and entry.covers(live) for entry in rule.entries)) if rule else 0
+    objects = (
+        sum(
+            1
+            for kind in _kinds(placement, name)
+            for live in placement.catalog.of_kind(kind).values()
+            if any(entry.group_kind == kind and entry.covers(live) for entry in rule.entries)
+        )
+        if rule
+        else 0
+    )
     unlisted = [f"{kind[1]}: {placement.frozen[kind]}" for kind in _kinds(placement, name) if kind in placement.frozen]
     listed = all(kind in placement.synced for kind in _kinds(placement, name))
     why = "; ".join(unlisted)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlead_wire import message
 from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+
+from fairlead_wire import message
 
 FAST = "[record]\nflush_seconds = 0.2\npending_seconds = 1\n[reconcile]\ninterval_seconds = 5\nparked_retry_seconds = 1.5\n"
 QUICK_RETRIES = "[delivery]\nbackoff_retries = 2\nminimum_delay = 0.1\nmaximum_delay = 0.2\nack_timeout = 0.5\n"
@@ -147,9 +148,7 @@ async def test_refused_object_is_parked_and_others_go_on(kube: Cluster, namespac
         await until("records", lambda: all_synced(kube, namespace, len(node.held)))
 
 
-async def test_silence_is_retried_then_parked_then_tried_again(
-    kube: Cluster, namespace: str, hub: HubProcess
-) -> None:
+async def test_silence_is_retried_then_parked_then_tried_again(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """One send and the policy's retries without an ack, then Parked; the SyncController tries again by itself."""
     kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1")])
     kube.apply(sync_rule("one", {**CONFIG_MAPS, "namespaces": [namespace], "labelSelector": {

@@ -1,7 +1,7 @@
 """The real hub as a process beside a real API server, and nodes that are simulated on real sockets.
 
-    hub = HubProcess(cluster, folder).start()
-    async with fleet(hub, "edge-1") as nodes: ...
+hub = HubProcess(cluster, folder).start()
+async with fleet(hub, "edge-1") as nodes: ...
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli.simulated_node import SimulatedNode
 from tests.support.kubernetes import Kubernetes
 from tests.support.processes import Running, free_ports, start, wait_until
+
+from fairlead_cli.simulated_node import SimulatedNode
 
 READY_SECONDS = 30.0
 EDGE_LABEL = "node-role.kubernetes.io/edge"

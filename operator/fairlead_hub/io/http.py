@@ -58,7 +58,9 @@ def account_routes(app: web.Application, hub: Hub, clock: Callable[[], float]) -
         query = request.query
         missing = [key for key in ("node", "kind", "name") if not query.get(key)]
         if missing:
-            return _error(400, "missing_parameter", f"{missing[0]}: needed, as in /v1/explain?node=&kind=&namespace=&name=")
+            return _error(
+                400, "missing_parameter", f"{missing[0]}: needed, as in /v1/explain?node=&kind=&namespace=&name="
+            )
         return _json(
             explain.explain(hub, query["node"], query["kind"], query.get("namespace", ""), query["name"], clock())
         )
@@ -75,5 +77,3 @@ async def listen(app: web.Application, host: str, port: int) -> tuple[web.AppRun
     site = web.TCPSite(runner, host, port)
     await site.start()
     return runner, int(runner.addresses[0][1])
-
-

@@ -88,7 +88,7 @@ class LeaseKeeper:
                 else:
                     _log.warning("lease_refused", reason=str(error))
             except Unavailable as error:
-                # Nothing can be written while the API server is away, and nobody else can take over: edges are served on.
+                # Nobody can take over while the API server is away: edges are served on.
                 _log.warning("lease_delayed", reason=str(error))
 
     async def _recreate(self) -> None:
@@ -101,9 +101,7 @@ class LeaseKeeper:
     async def release(self) -> None:
         """A clean end: the next hub need not wait."""
         try:
-            await self._kube.request(
-                "PUT", f"{self._root}/{lease.NAME}", lease.released(self._current), attempts=1
-            )
+            await self._kube.request("PUT", f"{self._root}/{lease.NAME}", lease.released(self._current), attempts=1)
         except (Refused, Unavailable) as error:
             _log.warning("lease_not_released", reason=str(error))
 

@@ -50,13 +50,12 @@ class KubeLedger:
             return Answer.FENCED, observed
         try:
             if observed is None:
-                if document.head is None:
+                head = document.head()
+                if head is None:
                     return Answer.GONE, None
-                observed = _observed(await self._kube.request("POST", _collection(document.name), document.head))
-            body = {"metadata": {"resourceVersion": observed.version}, "status": document.render(observed)}
-            answer = await self._kube.request(
-                "PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH
-            )
+                observed = _observed(await self._kube.request("POST", _collection(document.name), head))
+            body = {"metadata": {"resourceVersion": observed.version}, "status": document.status(observed)}
+            answer = await self._kube.request("PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH)
             return Answer.WRITTEN, _observed(answer)
         except Refused as error:
             if error.status == 409:
@@ -152,7 +151,7 @@ class Writer:
                 self._book.wrote(wanted, after)
             case Answer.GONE:
                 self._book.wrote(wanted, None)
-                if isinstance(wanted, Document) and wanted.head is not None:
+                if isinstance(wanted, Document) and wanted.head() is not None:
                     self._book.want(wanted)  # deleted by hand between our watch and our write: written anew
             case Answer.CONFLICT:
                 self._book.wrote(wanted, after)

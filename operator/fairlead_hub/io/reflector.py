@@ -142,7 +142,7 @@ class Reflector:
         self._sink.on_lost()
 
     async def _list(self) -> None:
-        """A list that a long chunk sequence outlives (410 on continue) starts over; nothing of it counts until whole."""
+        """A list whose chunks outlive their version (410) starts over; nothing counts until it is whole."""
         identities: set[str] = set()
         params = {**self._params, "limit": str(CHUNK)}
         while True:

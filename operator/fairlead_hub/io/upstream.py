@@ -92,7 +92,9 @@ class UpstreamDesk:
             if not chain and self._chains.get(key) is chain:
                 del self._chains[key]
 
-    async def _answer(self, session: NodeSession, header: message.Upstream, content: bytes) -> message.Ack | message.Nack:
+    async def _answer(
+        self, session: NodeSession, header: message.Upstream, content: bytes
+    ) -> message.Ack | message.Nack:
         if self._messaging is None:
             return self._not_now(header, "no_messaging", "this hub has no messaging service", NOT_NOW_SECONDS)
         waiting = self._hub.grants_known()
@@ -104,7 +106,9 @@ class UpstreamDesk:
             for parcel in plan.parcels:
                 refused.extend(await self._publish(parcel))
         except Temporary as error:
-            return self._not_now(header, "messaging_unavailable", str(error), error.retry_after_seconds or STARTING_SECONDS)
+            return self._not_now(
+                header, "messaging_unavailable", str(error), error.retry_after_seconds or STARTING_SECONDS
+            )
         counts = self._hub.counts
         counts.upstream_messages += plan.count - len(refused)
         for item in refused:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from fairlead_hub import ledger, verdicts
 from fairlead_hub.hub import Hub
 
@@ -29,25 +26,26 @@ class VerdictDesk:
         observed = self._hub.book.observed.get(document_name)
         if observed is None:
             return
-        render = self._renderer(collection, name)
-        status = render(observed)
+        document = _Verdict(name=document_name, node="", hub=self._hub)
+        status = document.status(observed)
         if not status or _same(status, observed.status):
             self._hub.book.settled(document_name)
             return
-        self._hub.book.want(ledger.Document(name=document_name, node="", head=None, render=render))
+        self._hub.book.want(document)
 
-    def _renderer(self, collection: str, name: str) -> Callable[[ledger.Observed | None], ledger.Status]:
-        hub = self._hub
 
-        def render(observed: ledger.Observed | None) -> ledger.Status:
-            before: list[dict[str, Any]] = observed.status.get("conditions", []) if observed is not None else []
-            generation = observed.generation if observed is not None else 1
-            now = hub.records.text()
-            if collection == "syncrules":
-                return verdicts.of_rule(hub.placement, name, before, generation, now) or {}
-            return verdicts.of_routes(hub.placement, hub.edges, name, before, generation, now) or {}
+class _Verdict(ledger.Document, frozen=True, kw_only=True):
+    hub: Hub
 
-        return render
+    def status(self, observed: ledger.Observed | None) -> ledger.Status:
+        collection, _, name = self.name
+        hub, before, generation = self.hub, [], 1
+        if observed is not None:
+            before, generation = observed.status.get("conditions", []), observed.generation
+        now = hub.records.text()
+        if collection == "syncrules":
+            return verdicts.of_rule(hub.placement, name, before, generation, now) or {}
+        return verdicts.of_routes(hub.placement, hub.edges, name, before, generation, now) or {}
 
 
 def _broken(broken: dict[str, str], collection: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The watches of the hub: fixed ones for what it decides by, one for each kind a rule names.
 
-    Nodes, SyncRules, EdgeRoutes, EdgeNodes, ObjectSyncs ─┐
-    kinds named by rules (found by discovery) ────────────┴─▶ Hub
+Nodes, SyncRules, EdgeRoutes, EdgeNodes, ObjectSyncs ─┐
+kinds named by rules (found by discovery) ────────────┴─▶ Hub
 """
 
 from __future__ import annotations
@@ -300,7 +300,9 @@ async def discover(kube: Kube, api_version: str, kind: str) -> Kind:
     listed: dict[str, Any] = msgspec.json.decode(await kube.get(root))
     for item in listed.get("resources", ()):
         if item.get("kind") == kind and "/" not in item["name"] and "list" in item.get("verbs", ()):
-            return Kind(group=group, version=version, kind=kind, plural=item["name"], namespaced=bool(item["namespaced"]))
+            return Kind(
+                group=group, version=version, kind=kind, plural=item["name"], namespaced=bool(item["namespaced"])
+            )
     raise Refused(404, f"the API server serves no {kind} in {api_version} that can be listed", "NotFound")
 
 
@@ -309,4 +311,3 @@ def _key(kind: Kind, found: Metadata) -> str:
     return resource.Resource(
         group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=found.name
     ).key
-
