@@ -125,6 +125,26 @@ class MessagingClient:
         raw, _ = await self._call("GET", f"/v1/namespaces/{namespace}/topics", None)
         return msgspec.json.decode(raw, type=list[str])
 
+    async def update_topic(self, namespace: str, name: str, properties: Mapping[str, str | int]) -> None:
+        """Replaces all properties; what is not named returns to its default."""
+        await self._call("PUT", self._topic(namespace, name) + "/properties", dict(properties))
+
+    async def inspect(self, namespace: str, name: str, *, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
+        """Rows with their state, without consuming anything."""
+        path = f"{self._topic(namespace, name)}/inspect?after={after}&limit={limit}"
+        raw, _ = await self._call("GET", path, None)
+        return msgspec.json.decode(raw, type=list[dict[str, Any]])
+
+    async def readers(self, namespace: str, name: str) -> list[dict[str, Any]]:
+        """Named readers and how far each lags."""
+        raw, _ = await self._call("GET", self._topic(namespace, name) + "/readers", None)
+        return msgspec.json.decode(raw, type=list[dict[str, Any]])
+
+    async def transactions(self) -> list[dict[str, Any]]:
+        """Open transactions and the topics whose readers wait for them."""
+        raw, _ = await self._call("GET", "/v1/transactions", None)
+        return msgspec.json.decode(raw, type=list[dict[str, Any]])
+
     async def delete_topic(self, namespace: str, name: str) -> None:
         await self._call("DELETE", self._topic(namespace, name), None)
 
@@ -159,9 +179,21 @@ class MessagingClient:
         inclusive: bool = True,
         limit: int | None = None,
         wait_ms: int = 0,
+        read_committed: bool = False,
+        transaction: str | None = None,
     ) -> Page:
-        """``start_from``: an id (hex), a time in milliseconds, or None for the oldest message."""
-        asked = {"startFrom": start_from, "inclusive": inclusive, "limit": limit, "wait_ms": wait_ms}
+        """``start_from``: an id (hex), a time in milliseconds, or None for the oldest message.
+
+        ``transaction``: the snapshot of a started transaction, to see what it may see.
+        """
+        asked = {
+            "startFrom": start_from,
+            "inclusive": inclusive,
+            "limit": limit,
+            "wait_ms": wait_ms,
+            "transaction": transaction,
+            "isolation": "read_committed" if read_committed else "none",
+        }
         raw, headers = await self._call(
             "POST", self._topic(namespace, name) + "/poll", asked, timeout_seconds=self._timeout + wait_ms / 1000
         )

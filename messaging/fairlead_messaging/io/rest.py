@@ -31,6 +31,7 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app.router.add_post("/v1/transactions/{pointer}/invalidate", rest_transactions.invalidate)
     app.router.add_post(TOPIC + "/plan", rest_bulk.plan)
     app.router.add_get(TOPIC + "/offsets", rest_bulk.offsets)
+    app.router.add_get(TOPIC + "/inspect", rest_bulk.inspect)
     app.router.add_put(TOPIC + "/readers/{reader}", rest_bulk.note_reader)
     app.router.add_get(TOPIC + "/readers", rest_bulk.list_readers)
     app.router.add_put(TOPIC, create_topic)

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 
 from aiohttp import web
 
-from fairlead_messaging import arrow, bodies, bulk, reader, readers, topics, visibility
+from fairlead_messaging import arrow, bodies, bulk, inspection, reader, readers, topics, visibility
 from fairlead_messaging.bulk import Plan, shown
 from fairlead_messaging.commands import NoteReader
 from fairlead_messaging.errors import Refused
+from fairlead_messaging.inspection import Inspected
 from fairlead_messaging.io.http import (
     BROKER,
     GENERATION,
@@ -29,6 +30,9 @@ from fairlead_messaging.message_id import FIRST, LAST, TIMESTAMP_MAX, before_tim
 from fairlead_messaging.topic import Topic
 from fairlead_messaging.transaction import View
 from fairlead_messaging.visibility import Decide
+
+INSPECT_LIMIT_DEFAULT = 100
+INSPECT_LIMIT_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +182,23 @@ async def offsets(request: web.Request) -> web.Response:
             "oldest": shown(standing.oldest),
         }
     )
+
+
+async def inspect(request: web.Request) -> web.Response:
+    """``after`` (hex), ``limit``: rows with their state, without consuming anything."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    after = bodies.bound(request.query.get("after"), FIRST)
+    asked = request.query.get("limit", str(INSPECT_LIMIT_DEFAULT))
+    if not asked.isdecimal():
+        raise Refused("limit must be a whole number", code="bad_limit")
+    limit = bodies.limit(int(asked), INSPECT_LIMIT_MAX)
+
+    def look(snapshot: Snapshot) -> list[Inspected]:
+        topic = topics.lookup(snapshot, namespace, name)
+        return inspection.inspect(snapshot, topic, after=after, limit=limit, now_ms=broker.now_ms())
+
+    return json_response([asdict(each) for each in await broker.read(look)])
 
 
 async def note_reader(request: web.Request) -> web.Response:

@@ -1,0 +1,70 @@
+"""Looking into a topic without consuming it: every row, also those that readers skip or wait for, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_messaging import keys, reader, rows, visibility
+from fairlead_messaging.kv import Snapshot
+from fairlead_messaging.message_id import NO_PAYLOAD, POSITION_BYTES, timestamp_of
+from fairlead_messaging.topic import Topic
+from fairlead_messaging.transaction import View
+from fairlead_messaging.visibility import Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """``state``: visible, undecided (its transaction is open), hidden (rolled back or aborted) or expired."""
+
+    id: str
+    state: str
+    payload: bytes
+    published_ms: int
+    ttl_seconds: int
+    transaction: int | None
+
+
+def inspect(snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, now_ms: int) -> list[Inspected]:
+    """At most ``limit`` rows after a position, oldest first; what the topic's ttl has passed is not shown."""
+    view = View(snapshot)
+    decide = visibility.decide(view, None, read_committed=True)
+    assert decide is not None
+    after = max(after, reader.oldest_live(topic, now_ms))
+    prefix = keys.table(keys.MESSAGE, topic)
+    found: list[Inspected] = []
+    for key, value in snapshot.scan(prefix + after[:POSITION_BYTES], keys.above(prefix)):
+        position, row = key[-POSITION_BYTES:], rows.decode(value)
+        state = _STATES[decide(row.pointer)] if row.pointer else "visible"
+        for message_id, stored in _messages(snapshot, topic, position, row):
+            if message_id <= after:
+                continue
+            if len(found) >= limit:
+                return found
+            published_ms = timestamp_of(position)
+            expires_ms = published_ms + (stored.ttl_seconds or topic.ttl_seconds) * 1000
+            found.append(
+                Inspected(
+                    id=message_id.hex(),
+                    state="expired" if now_ms > expires_ms else state,
+                    payload=stored.payload,
+                    published_ms=published_ms,
+                    ttl_seconds=min(stored.ttl_seconds or topic.ttl_seconds, topic.ttl_seconds),
+                    transaction=abs(row.pointer) or None,
+                )
+            )
+    return found
+
+
+_STATES = {Decision.ACCEPT: "visible", Decision.HOLD: "undecided", Decision.SKIP: "hidden"}
+
+
+def _messages(snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row) -> list[tuple[bytes, rows.Row]]:
+    """The messages of one row: itself, or the payload rows it refers to."""
+    if not row.is_reference:
+        return [(position + NO_PAYLOAD, row)]
+    first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
+    prefix = keys.payloads(topic, abs(row.pointer))
+    return [
+        (position + key[-POSITION_BYTES:], rows.decode(value))
+        for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00")
+    ]
