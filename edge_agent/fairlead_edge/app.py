@@ -230,8 +230,10 @@ class Agent:
     # ---- the account -----------------------------------------------------------------------------
 
     def _age_of(self, held: Held) -> float:
-        contact = self._link.last_contact()
-        return self._outbox.now() - (held.stored_at if contact is None else max(contact, held.stored_at))
+        now, contact = self._outbox.now(), self._link.last_contact()
+        known = held.stored_at if contact is None else max(contact, held.stored_at)
+        # A clock that is behind what it wrote down was started anew (its file was removed): at least all of it passed.
+        return now - known if known <= now else now
 
     async def _account(self) -> account.Account:
         now = self._outbox.now()

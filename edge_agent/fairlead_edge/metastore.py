@@ -25,6 +25,8 @@ from fairlead_wire import digest, message
 from fairlead_wire.errors import FairleadError, LocalError, Permanent
 from fairlead_wire.resource import Resource
 
+NAME_CHARS_MAX: Final = 256
+"""A UID or a version longer than this is nobody's; entries of the store fit into frames by it."""
 STORE_FULL_RETRY_SECONDS: Final = 5.0
 """What a refused write is told to wait: long enough for a clean-up to have made room."""
 
@@ -163,8 +165,11 @@ def verify(put: Put) -> Kind:
     actual = digest.content_digest(put.content)
     if actual != put.digest:
         raise Permanent(f"content has digest {actual[:12]}…, announced was {put.digest[:12]}…", code="digest_mismatch")
-    if not put.uid:
-        raise Permanent("an object needs a UID", code="malformed_content")
+    if not 0 < len(put.uid) <= NAME_CHARS_MAX or len(put.resource_version) > NAME_CHARS_MAX:
+        raise Permanent(
+            f"an object needs a UID, and no more than {NAME_CHARS_MAX} characters in it and its version",
+            code="malformed_content",
+        )
     try:
         document = _decode_document(put.content)
     except msgspec.DecodeError as error:

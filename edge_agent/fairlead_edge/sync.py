@@ -28,6 +28,8 @@ from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed, RemoteErr
 from fairlead_wire.session import Role, Session, State, Timer
 
 ENTRIES_PER_FRAME: Final = 2000
+STATUS_BYTES_MAX: Final = 2 * 1024 * 1024
+"""An account that is longer is sent without what it says of routes."""
 STALE_HUB_RETRY_SECONDS: Final = 1.0
 
 # ---- events --------------------------------------------------------------------------------------
@@ -403,7 +405,10 @@ class Sync:
         if not self.is_open or self._reported is None or self._reported == self._told:
             return []
         self._told = self._reported
-        return [self._send(message.Status(), now, msgspec.json.encode(self._told))]
+        content = msgspec.json.encode(self._told)
+        if len(content) > STATUS_BYTES_MAX:  # thousands of bad routes: their number of words must not end the session
+            content = msgspec.json.encode(msgspec.structs.replace(self._told, routes={}))
+        return [self._send(message.Status(), now, content)]
 
     def _tick(self, now: float) -> list[Effect]:
         match self.session.tick(now):

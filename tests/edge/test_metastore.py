@@ -41,6 +41,13 @@ def test_an_opening_takes_a_version_above_all_before(stored: int, wall: int, ope
     assert metastore.opening_version(stored, wall) == opened
 
 
+@pytest.mark.parametrize("changes", [{"uid": "u" * 300}, {"resource_version": "1" * 300}])
+def test_absurd_names_are_refused(changes: dict[str, str]) -> None:
+    """What is held must fit into the frames that tell of it."""
+    with pytest.raises(Permanent):
+        metastore.verify(msgspec.structs.replace(put(config_map("a")), **changes))
+
+
 async def test_the_twin_keeps_what_was_durable() -> None:
     """The simulation restarts an edge this way."""
     store = MemoryMetastore()

@@ -362,6 +362,17 @@ def test_an_account_is_told_once_and_again_when_it_changed() -> None:
     assert edge.do(sync.Reported(message.EdgeStatus(held=2))) == [message.Status()]
 
 
+def test_an_endless_account_is_told_without_its_routes() -> None:
+    """A frame has a limit, and thousands of bad routes must not end the session."""
+    error = message.RouteError(route="r", message="x" * 1000, line=1, column=1, end_column=2)
+    routes = message.RoutesStatus(uid="u", resource_version="1", accepted=[], errors=[error] * 3000)
+    edge = Edge().opened()
+    [send] = edge.core.handle(sync.Reported(message.EdgeStatus(held=7, routes={"r": routes})), 0.0)
+    assert isinstance(send, Send)
+    _, content = codec.decode_from_edge(send.frame)
+    assert msgspec.json.decode(content, type=message.EdgeStatus) == message.EdgeStatus(held=7)
+
+
 def test_the_backlog_is_bounded() -> None:
     """When the disk is slower than the link, the link is read no further, until something was written."""
     edge = Edge().opened()

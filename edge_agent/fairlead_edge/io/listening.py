@@ -25,8 +25,9 @@ OPENING_SECONDS_MAX: Final = 10.0
 OPENING_MAX: Final = 256
 """Connections that may be opening at once; more are closed."""
 ACCEPT_RETRY_SECONDS: Final = 1.0
-DRAIN_SECONDS_MAX: Final = 5.0
-"""How long requests that are being answered may go on when the program ends."""
+DRAIN_SECONDS_MAX: Final = 2.0
+"""How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
+what lasts longer is somebody waiting for messages."""
 BACKLOG: Final = 128
 
 _log = logs.get("edge.listening")
