@@ -43,8 +43,8 @@ class Route:
 def compile_condition(text: str, source: str = TELEMETRY) -> Condition:
     """A condition as it would stand in a route from `source`. Raises `Invalid`."""
     _check_length(text)
-    node = parser.parse_condition(text)
     errors: list[CompileError] = []
+    node = parser.parse_condition(text, errors)
     run = evaluate.compile_condition(text, node, twin_changes=SourcePattern(source).twin_changes, errors=errors)
     if errors:
         raise Invalid(errors)
@@ -55,15 +55,13 @@ def compile_route(text: str) -> Route:
     """A whole route. Raises `Invalid` with every mistake: of types in WHERE, and of the sink."""
     _check_length(text)
     parsed = parser.parse_route(text)
-    errors: list[CompileError] = []
+    errors = parsed.errors
     condition = Condition(text, None, _always)
     if parsed.condition is not None:
         run = evaluate.compile_condition(text, parsed.condition, twin_changes=parsed.source.twin_changes, errors=errors)
         condition = Condition(text, parsed.condition, run)
-    if parsed.sink_error is not None:
-        errors.append(parsed.sink_error)
     if errors or parsed.sink is None:
-        raise Invalid(errors)
+        raise Invalid(sorted(errors, key=lambda error: (error.line, error.column)))
     return Route(text, parsed.source, condition, parsed.sink)
 
 

@@ -32,7 +32,8 @@ def error_at(text: str, start: int, end: int, message: str) -> CompileError:
     """The error for `text[start:end]`; a range over several lines is cut at the end of its first one."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
-    line = text[line_start : len(text) if line_end < 0 else line_end].rstrip("\r")
+    # A carriage return ends a line only together with a line feed; alone it is a character like others.
+    line = text[line_start:] if line_end < 0 else text[line_start:line_end].removesuffix("\r")
     column = start - line_start + 1
     return CompileError(
         line=text.count("\n", 0, start) + 1,
@@ -44,7 +45,7 @@ def error_at(text: str, start: int, end: int, message: str) -> CompileError:
 
 def caret(text: str, error: CompileError) -> str:
     """The line the error is in, and below it carets under the place."""
-    line = text.split("\n")[error.line - 1].rstrip("\r")
+    line = text.split("\n")[error.line - 1].removesuffix("\r")
     before = line[: error.column - 1]
     padding = "".join("\t" if char == "\t" else " " for char in before)
     return f"{line}\n{padding}{'^' * max(1, error.end_column - error.column)}"

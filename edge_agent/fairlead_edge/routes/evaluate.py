@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead_edge.routes import functions, hints, jsonpath, operators, typerules
 from fairlead_edge.routes.errors import CompileError, error_at
-from fairlead_edge.routes.nodes import Body, Call, Chain, Literal, Node, Property, SystemProperty, Unary
+from fairlead_edge.routes.nodes import Body, Broken, Call, Chain, Literal, Node, Property, SystemProperty, Unary
 from fairlead_edge.routes.operators import Combine, Compiled, Run
 from fairlead_edge.routes.tokens import Token
 from fairlead_edge.routes.typerules import Type
@@ -57,6 +57,8 @@ class _Compiler:
                 return self.unary(node)
             case Chain():
                 return self.chain(node)
+            case Broken():
+                return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
 
     def fail(self, node: Node, token: Token, message: str) -> Compiled:
         """Note the mistake; the node then stands for undefined, so its parent may complain too, as in the original."""

@@ -9,7 +9,7 @@ from fairlead_edge.routes import functions
 from fairlead_edge.routes.compiler import Condition
 from fairlead_edge.routes.evaluate import compile_node
 from fairlead_edge.routes.message import RoutedMessage
-from fairlead_edge.routes.nodes import Body, Call, Chain, Literal, Node, Property, SystemProperty, Unary
+from fairlead_edge.routes.nodes import Body, Broken, Call, Chain, Literal, Node, Property, SystemProperty, Unary
 from fairlead_edge.routes.typerules import Type
 from fairlead_edge.routes.values import UNDEFINED
 
@@ -60,7 +60,7 @@ class _Explainer:
                 return f"{token.text} has no answer for {self.shown([operand])}"
             case Chain(token=token):
                 return f"{token.text} has no answer for {self.shown(_children(node))}"
-            case Literal():
+            case Literal() | Broken():
                 return "undefined is written in the condition"
 
     def shown(self, nodes: list[Node]) -> str:

@@ -74,4 +74,11 @@ class Chain:
         return self.steps[-1][0]
 
 
-Node = Literal | Property | SystemProperty | Body | Call | Unary | Chain
+@dataclass(frozen=True, slots=True, eq=False)
+class Broken:
+    """A part whose closing parenthesis is missing: the mistake is noted, the part stands for undefined."""
+
+    token: Token
+
+
+Node = Literal | Property | SystemProperty | Body | Call | Unary | Chain | Broken

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from fairlead_edge.routes import sink, source, tokens
 from fairlead_edge.routes.errors import CompileError, Invalid, error_at
-from fairlead_edge.routes.nodes import Body, Call, Chain, Literal, Node, Property, SystemProperty, Unary
+from fairlead_edge.routes.nodes import Body, Broken, Call, Chain, Literal, Node, Property, SystemProperty, Unary
 from fairlead_edge.routes.sink import Sink
 from fairlead_edge.routes.source import SourcePattern
 from fairlead_edge.routes.tokens import Token
@@ -21,6 +21,7 @@ from fairlead_edge.routes.values import UNDEFINED
 NESTING_MAX = 50
 """Parentheses, function calls and prefix operators within each other."""
 
+UNTERMINATED = "unterminated string"
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
 _CLOSERS = {
@@ -33,17 +34,21 @@ _CLOSERS = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedRoute:
-    """A route's parts. `condition` is None without WHERE; `sink` is None if it is none we know: see `sink_error`."""
+    """A route's parts. `condition` is None without WHERE; `sink` is None if it is none we know: see `errors`."""
 
     source: SourcePattern
     condition: Node | None
     sink: Sink | None
-    sink_error: CompileError | None
+    errors: list[CompileError]
 
 
-def parse_condition(text: str) -> Node | None:
-    """`condition : coalesce? END`. None for an empty one.  Raises `Invalid`."""
-    parser = _Parser(text, tokens.tokenize_condition(text))
+def parse_condition(text: str, errors: list[CompileError]) -> Node | None:
+    """`condition : coalesce? END`. None for an empty one.
+
+    Raises `Invalid` where nothing behind the mistake can be trusted.  Of an end that comes too early (a missing closing
+    parenthesis or quote) the mistake is added to `errors`, and the tree is good enough to find others.
+    """
+    parser = _Parser(text, tokens.tokenize_condition(text), errors)
     if parser.next.kind == tokens.END:
         return None
     condition = parser.coalesce()
@@ -53,24 +58,26 @@ def parse_condition(text: str) -> Node | None:
 
 def parse_route(text: str) -> ParsedRoute:
     """`route : (SELECT "*")? FROM source (WHERE coalesce)? INTO sink END`.  Raises `Invalid`."""
-    parser = _Parser(text, tokens.tokenize_route(text))
+    errors: list[CompileError] = []
+    parser = _Parser(text, tokens.tokenize_route(text), errors)
     if parser.take("SELECT"):
         parser.need("*", "SELECT * is all a route can select")
     parser.need("FROM", "a route begins with FROM")
     pattern = parser.source()
     condition = parser.coalesce() if parser.take("WHERE") else None
     parser.need("INTO", "INTO and a sink are missing" if condition is None else "expected an operator, or INTO")
-    target, sink_error = parser.sink()
+    target = parser.sink()
     parser.expect_end()
-    return ParsedRoute(pattern, condition, target, sink_error)
+    return ParsedRoute(pattern, condition, target, errors)
 
 
 class _Parser:
     """One token of look-ahead."""
 
-    def __init__(self, text: str, found: list[Token]) -> None:
+    def __init__(self, text: str, found: list[Token], errors: list[CompileError]) -> None:
         self.text = text
         self.tokens = found
+        self.errors = errors
         self.index = 0
         self.depth = 0
 
@@ -94,7 +101,7 @@ class _Parser:
         """Stop at `token` (or the next one): behind a syntax error nothing can be trusted."""
         at = token or self.next
         if token is None and at.kind == tokens.UNTERMINATED:
-            message = "unterminated string"
+            message = UNTERMINATED
         elif token is None and at.kind == tokens.UNKNOWN:
             message = f"invalid symbol {at.text!r}"
         elif token is None and at.kind == ")":
@@ -103,7 +110,11 @@ class _Parser:
             found = "the end" if at.kind == tokens.END else repr(at.text)
             message = f"syntax error at {found}: {message}"
         # The end of input is no character; it is shown as one column behind the last.
-        raise Invalid([error_at(self.text, at.start, max(at.end, at.start + 1), message)])
+        raise Invalid([*self.errors, error_at(self.text, at.start, max(at.end, at.start + 1), message)])
+
+    def note(self, token: Token, message: str) -> None:
+        """Remember a mistake behind which reading can go on."""
+        self.errors.append(error_at(self.text, token.start, token.end, message))
 
     def expect_end(self) -> None:
         if self.next.kind == tokens.END:
@@ -172,7 +183,7 @@ class _Parser:
         if token.kind == tokens.SYSTEM:
             self.advance()
             return self.system_property(token, escaped=False)
-        if token.kind in (tokens.STRING, tokens.NUMBER) or token.kind in _CONSTANTS:
+        if token.kind in (tokens.STRING, tokens.UNTERMINATED, tokens.NUMBER) or token.kind in _CONSTANTS:
             return self.literal()
         if token.kind == tokens.PATH:
             self.fail(f"syntax error at {token.text!r}: brackets are possible only after $body.", token)
@@ -187,6 +198,9 @@ class _Parser:
         token = self.advance()
         if token.kind == tokens.STRING:
             return Literal(token, unescape(token.text[1:-1]))
+        if token.kind == tokens.UNTERMINATED:
+            self.note(token, UNTERMINATED)
+            return Literal(token, unescape(token.text[1:]))
         if token.kind == tokens.NUMBER:
             return Literal(token, number(token.text))
         return Literal(token, _CONSTANTS[token.kind])
@@ -194,22 +208,29 @@ class _Parser:
     def parentheses(self) -> Node:
         """ "(" coalesce ")" """
         opening = self.advance()
+        before = len(self.errors)
         self.enter(opening)
         inner = self.coalesce()
-        self.close(opening)
-        return inner
+        return inner if self.close() else self.broken(opening, before)
 
-    def call(self, name: Token) -> Call:
+    def call(self, name: Token) -> Node:
         """call : NAME "(" (coalesce ("," coalesce)*)? ")" """
         opening = self.advance()
+        before = len(self.errors)
         self.enter(opening)
         arguments: list[Node] = []
         if self.next.kind != ")":
             arguments.append(self.coalesce())
             while self.take(","):
                 arguments.append(self.coalesce())
-        self.close(opening)
-        return Call(name, tuple(arguments))
+        return Call(name, tuple(arguments)) if self.close() else self.broken(opening, before)
+
+    def broken(self, opening: Token, before: int) -> Broken:
+        """Of several that are not closed the outermost is told; a quote that is not closed explains them all."""
+        if not any(error.message == UNTERMINATED for error in self.errors):
+            del self.errors[before:]
+            self.note(opening, "missing closing ')'")
+        return Broken(opening)
 
     def escaped_property(self) -> Node:
         """ "{" SYSTEM "}" """
@@ -239,12 +260,14 @@ class _Parser:
         if self.depth > NESTING_MAX:
             self.fail(f"nested more than {NESTING_MAX} deep", opening)
 
-    def close(self, opening: Token) -> None:
-        if self.next.kind == tokens.END:
-            self.fail("missing closing ')'", opening)
+    def close(self) -> bool:
+        """Take the closing parenthesis; False where the condition ends without it."""
+        self.depth -= 1
+        if self.next.kind in (tokens.END, "INTO"):
+            return False
         if self.take(")") is None:
             self.fail("expected an operator, a comma or ')'")
-        self.depth -= 1
+        return True
 
     # ── routes ──
 
@@ -259,29 +282,27 @@ class _Parser:
             self.fail(f"expected a source such as {source.TELEMETRY}/*")
         return SourcePattern("/" + "/".join(segments))
 
-    def sink(self) -> tuple[Sink | None, CompileError | None]:
+    def sink(self) -> Sink | None:
         """sink : "$upstream" | NAME "(" STRING ")" """
         token = self.next
         if self.take(tokens.SYSTEM):
             if token.text.lower() == sink.UPSTREAM_TEXT:
-                return Sink(), None
-            return None, self.error(token, f"no sink {token.text!r}; did you mean {sink.UPSTREAM_TEXT}?")
+                return Sink()
+            self.note(token, f"no sink {token.text!r}; did you mean {sink.UPSTREAM_TEXT}?")
+            return None
         name = self.need(tokens.NAME, f'expected {sink.UPSTREAM_TEXT} or {sink.BROKERED_TEXT}("/modules/m/inputs/i")')
-        self.need(
-            "(",
-            f"did you mean {sink.UPSTREAM_TEXT}?" if name.text.lower() == "upstream" else "expected ( and an address",
-        )
+        upstream = name.text.lower() == "upstream"
+        self.need("(", f"did you mean {sink.UPSTREAM_TEXT}?" if upstream else "expected ( and an address")
         address = self.need(tokens.STRING, "expected a quoted address such as '/modules/m/inputs/i'")
         self.need(")", "the closing ) is missing")
         if name.text.lower() != sink.BROKERED_TEXT.lower():
-            return None, self.error(name, f"no sink {name.text!r}; did you mean {sink.BROKERED_TEXT}?")
+            self.note(name, f"no sink {name.text!r}; did you mean {sink.BROKERED_TEXT}?")
+            return None
         try:
-            return sink.brokered(unescape(address.text[1:-1])), None
+            return sink.brokered(unescape(address.text[1:-1]))
         except ValueError as reason:
-            return None, self.error(address, str(reason))
-
-    def error(self, token: Token, message: str) -> CompileError:
-        return error_at(self.text, token.start, token.end, message)
+            self.note(address, str(reason))
+            return None
 
 
 def unescape(text: str) -> str:

@@ -16,6 +16,7 @@ from fairlead_edge.routes.errors import CompileError, Invalid, caret, error_at
         ("ab\ncd", 1, 5, (1, 2, 4)),
         ("abc", 3, 4, (1, 4, 5)),
         ("", 0, 5, (1, 1, 2)),
+        ("\r", 1, 2, (1, 2, 3)),
     ],
 )
 def test_places(text: str, start: int, end: int, place: tuple[int, int, int]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.support.routes import JSON_BODY, TWIN, message, mistakes, value
 
 from fairlead_edge.routes.errors import CompileError
-from fairlead_edge.routes.evaluate import compile_condition, compile_node
+from fairlead_edge.routes.evaluate import ERRORS_MAX, compile_condition, compile_node
 from fairlead_edge.routes.parser import parse_condition
 from fairlead_edge.routes.typerules import Type
 
@@ -126,7 +126,7 @@ def test_a_failed_chain_is_told_once_for_each_operator() -> None:
 def test_compile_node_gives_the_type() -> None:
     """For tools that look at parts of a condition."""
     errors: list[CompileError] = []
-    node = parse_condition("$body.a + 1")
+    node = parse_condition("$body.a + 1", [])
     assert node is not None
     compiled = compile_node("$body.a + 1", node, twin_changes=False, errors=errors)
     assert (compiled.type, errors) == (Type.DYNAMIC, [])
@@ -137,3 +137,8 @@ def test_an_empty_condition_runs() -> None:
     """And is undefined."""
     run = compile_condition("", None, twin_changes=False, errors=[])
     assert repr(run(message())) == "UNDEFINED"
+
+
+def test_the_number_of_mistakes_told_is_bounded() -> None:
+    """Nobody reads more than fifty."""
+    assert len(mistakes(" AND ".join(["1 + 'a' = 2"] * 100))) == ERRORS_MAX

@@ -209,3 +209,13 @@ def test_concat_of_nothing_but_nulls() -> None:
     """Empty, not undefined."""
     assert functions.concat(None, None) == ""
     assert functions.concat(None, UNDEFINED) is UNDEFINED
+
+
+def test_concat_is_bounded() -> None:
+    """A short condition must not turn a message into gigabytes."""
+    long = "x" * (functions.TEXT_CHARS_MAX // 2)
+    assert functions.concat(long, long) == long + long
+    assert functions.concat(long, long, "x") is UNDEFINED
+    of = message({"long": long})
+    assert value("is_defined(long || long)", of) is True
+    assert value("is_defined(long || long || long)", of) is False

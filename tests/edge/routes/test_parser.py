@@ -100,10 +100,42 @@ def test_the_sink_is_checked_after_the_shape() -> None:
     """A sink nobody knows has the right shape; the rest of the route is still read."""
     parsed = parser.parse_route("FROM /a INTO $cloud")
     assert parsed.sink is None
-    assert parsed.sink_error is not None and "did you mean $upstream?" in parsed.sink_error.message
-    assert parser.parse_route("FROM /a INTO $UpStream").sink == Sink()
+    assert "did you mean $upstream?" in parsed.errors[0].message
+    good = parser.parse_route("FROM /a INTO $UpStream")
+    assert (good.sink, good.errors) == (Sink(), [])
     named = parser.parse_route("FROM /a INTO Endpoint('/modules/a/inputs/b')")
-    assert named.sink_error is not None and "BrokeredEndpoint" in named.sink_error.message
+    assert "did you mean BrokeredEndpoint?" in named.errors[0].message
+    address = parser.parse_route("FROM /a INTO BrokeredEndpoint('/modules/a')")
+    assert (address.errors[0].column, address.errors[0].end_column) == (31, 43)
+
+
+@pytest.mark.parametrize(
+    ("condition", "places"),
+    [
+        ("(5 + 33 = 38", [(1, 2)]),
+        ("5 + (33 = 38", [(5, 6), (3, 4)]),
+        ("((5 = 5", [(1, 2)]),
+        ("(5 = (5", [(1, 2)]),
+        ("(5 + '6' = 9", [(1, 2)]),
+        ("length(('a' = 5", [(7, 8)]),
+        ("5 = 'abc", [(5, 9), (3, 4)]),
+        ("length('abc", [(8, 12)]),
+        ("(a = 'abc", [(6, 10)]),
+        ("nope(5) = (", [(12, 13)]),
+    ],
+)
+def test_an_end_that_comes_too_early(condition: str, places: list[tuple[int, int]]) -> None:
+    """The outermost open parenthesis, or the open quote, and what does not fit around it."""
+    assert [(error.column, error.end_column) for error in mistakes(condition)] == places
+
+
+def test_a_parenthesis_that_is_open_before_into() -> None:
+    """In a route the condition ends at INTO; the sink is still looked at."""
+    parsed = parser.parse_route("FROM /a WHERE (b = 'c' INTO $cloud")
+    assert [(error.column, error.message) for error in parsed.errors] == [
+        (15, "missing closing ')'"),
+        (29, "no sink '$cloud'; did you mean $upstream?"),
+    ]
 
 
 @pytest.mark.parametrize("text", ["{0}true{1}", "{0}length('a'){1} = 1"])
@@ -126,14 +158,14 @@ def test_long_chains_nest_nowhere(operator: str) -> None:
     """Thousands of operands of one rank neither overflow the stack nor the limit."""
     operand = "1" if operator == "+" else "true"
     condition = f" {operator} ".join([operand] * 5000)
-    node = parser.parse_condition(condition)
+    node = parser.parse_condition(condition, [])
     assert isinstance(node, Chain) and len(node.steps) == 4999
     assert value(condition + (" = 5000" if operator == "+" else "")) is True
 
 
 def test_prefixes_become_a_tower() -> None:
     """The last prefix is the innermost."""
-    node = parser.parse_condition("not - 3")
+    node = parser.parse_condition("not - 3", [])
     assert isinstance(node, Unary) and node.token.kind == "NOT"
     assert isinstance(node.operand, Unary) and node.operand.token.kind == "-"
 
