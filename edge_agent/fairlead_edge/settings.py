@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-STORE_BYTES_MIN: Final = 256 * 1024
+STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4
 """One part in so many of ``max_bytes`` is for objects, the rest for messages: neither can starve the other."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
