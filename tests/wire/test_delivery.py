@@ -245,6 +245,35 @@ def test_a_minimum_of_zero_is_fine_where_it_is_added() -> None:
     assert seconds(only_backoff(minimum_delay=0, maximum_delay=10, backoff_retries=3)) == [0.0, 5.0, 10.0]
 
 
+WORDS = [*CURVES, "none", "full", "equal", "decorrelated", "zaqar", "sns"]
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 400),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=3),
+    st.lists(st.none()),
+    st.sampled_from(WORDS),
+)
+KEYS = [*DeliveryPolicy.__struct_fields__]
+
+
+@given(st.one_of(JUNK, st.dictionaries(st.one_of(st.sampled_from(KEYS), st.text(max_size=3)), JUNK, max_size=6)))
+def test_no_policy_crashes(value: object) -> None:
+    """Refused by key, or a schedule that ends, with waits no clock has trouble with."""
+    try:
+        policy = delivery.parse(value)
+    except ValueError as reason:
+        key = str(reason).partition(":")[0]
+        assert key in (*KEYS, "policy") or (isinstance(value, dict) and key in value)
+        return
+    delays = delivery.schedule(policy)
+    assert len(delays) <= delivery.RETRIES_LIMIT
+    assert all(0 <= item.seconds <= policy.maximum_delay for item in delays)
+    assert policy.total_seconds_max is None or delivery.total_seconds(delays) <= policy.total_seconds_max * (1 + 1e-9)
+
+
 # ── compatibility: zaqar ──
 
 
