@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER_MODE = 0o700
 UP_SECONDS = 120.0
 DEAD_SECONDS = 30.0
-COMMAND_SECONDS = 300.0
+COMMAND_SECONDS = 240.0
 LOGS_ON_FAILURE = ("init", "containerd", "kube-apiserver", "kubelet")
 
 
@@ -105,6 +106,21 @@ class Node:
         self._janitor: subprocess.Popen[bytes] | None = None
 
     @property
+    def node(self) -> str:
+        """Its name in the cluster."""
+        return self.plan.name
+
+    @property
+    def address(self) -> str:
+        """Where the host reaches NodePorts."""
+        return self.plan.address
+
+    @property
+    def storage_class(self) -> str:
+        """None: volumes are made by hand."""
+        return ""
+
+    @property
     def kubeconfig(self) -> Path:
         """For administrators."""
         return self.plan.kubeconfig("admin")
@@ -180,14 +196,38 @@ class Node:
             str(image),
         )
 
+    def provide_volumes(self, names: Sequence[str]) -> None:
+        """One local PersistentVolume each, in the node's folder."""
+        here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [self.node]}
+        for name in names:
+            folder = self.plan.folder / "volumes" / name
+            folder.mkdir(parents=True)
+            volume = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": name},
+                "spec": {
+                    "capacity": {"storage": "10Gi"},
+                    "accessModes": ["ReadWriteOnce"],
+                    "storageClassName": "",
+                    "local": {"path": str(folder)},
+                    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+                },
+            }
+            self.kubectl("apply", "-f", "-", stdin=json.dumps(volume))
+
     def run(self, *command: str, stdin: str = "", check: bool = True) -> str:
         """Run any program with this cluster's environment and return what it printed."""
-        done = subprocess.run(
-            command, env=self.environ, input=stdin, capture_output=True, text=True, timeout=COMMAND_SECONDS
-        )
+        shown = f"{Path(command[0]).name} {' '.join(command[1:])}"
+        try:
+            done = subprocess.run(
+                command, env=self.environ, input=stdin, capture_output=True, text=True, timeout=COMMAND_SECONDS
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CommandError(f"{shown} took more than {error.timeout:g} s") from None
         if check and done.returncode != 0:
             said = f"{done.stdout.strip()[-2000:]}\n{done.stderr.strip()[-2000:]}".strip()
-            raise CommandError(f"{Path(command[0]).name} {' '.join(command[1:])} exited with {done.returncode}: {said}")
+            raise CommandError(f"{shown} exited with {done.returncode}: {said}")
         return done.stdout
 
     def tails(self) -> str:

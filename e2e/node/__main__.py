@@ -1,0 +1,172 @@
+"""A real node and the acceptance story on it.
+
+    python -m e2e.node                  build what is missing, node up, the story, node down; `make e2e`
+    python -m e2e.node up               a node that stays, with the images in it; prints how to use it
+    python -m e2e.node down [NAME …]    take nodes away (all of this machine's, without names)
+    python -m e2e.node status           which nodes there are
+    python -m e2e.node kubectl ARGS     kubectl on the (first) node that is up
+    python -m e2e.node helm ARGS        helm likewise
+
+Where the machine cannot carry a node, `make e2e` says why and exits with 0; FAIRLEAD_E2E=required makes that 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from e2e.controlplane import build as controlplane
+from e2e.images import build as images
+from e2e.images.layers import LayerError
+from e2e.node import machine, node, traces
+from e2e.story.telling import Story
+
+PROGRAMS = (*controlplane.DEFAULT, *controlplane.NODE)
+FIGURES = Path("artifacts/e2e.json")
+_began = time.monotonic()
+
+
+def say(text: str) -> None:
+    """One line of progress with the seconds since the start."""
+    print(f"e2e: {time.monotonic() - _began:6.1f} s  {text}", flush=True)
+
+
+def fit() -> int | None:
+    """None when this machine can carry a node; otherwise the exit code, after a sentence."""
+    reason = machine.prepare(os.environ)
+    if not reason:
+        return None
+    required = machine.required(os.environ)
+    print(f"e2e: {'failed' if required else 'skipped'}: {reason}", flush=True)
+    return 1 if required else 0
+
+
+def load(target: node.Node, archives: dict[str, Path]) -> None:
+    """Import every image; pause first, since no Pod starts without it."""
+    for room in ("pause", *images.ROOMS):
+        target.load(archives[room])
+
+
+def story() -> int:
+    """Everything, once."""
+    began = time.monotonic()
+    assets = controlplane.provide(PROGRAMS, os.environ)
+    archives = images.provide()
+    say("programs and images are there")
+    before = traces.sysctls()
+    built = time.monotonic()
+    with node.up(assets, node.home()) as running, tempfile.TemporaryDirectory(prefix="fairlead-e2e-") as folder:
+        plan = running.plan
+        up_seconds = round(time.monotonic() - built, 1)
+        say(f"{plan.name} is Ready at {plan.api} ({up_seconds} s)")
+        load(running, archives)
+        say("images imported")
+        telling = Story(running, Path(folder), say)
+        telling.tell()
+    left = traces.left(plan)
+    assert not left, f"left on the machine: {'; '.join(left)}"
+    assert traces.sysctls() == before, f"sysctls changed: {before} became {traces.sysctls()}"
+    say("node down; nothing of it is left on this machine")
+    figures = {
+        "seconds": round(time.monotonic() - began, 1),
+        "node_ready_seconds": up_seconds,
+        **telling.figures,
+        **{f"{room}_image_megabytes": round(path.stat().st_size / 1e6, 1) for room, path in archives.items()},
+    }
+    FIGURES.parent.mkdir(exist_ok=True)
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+    print("e2e: ok " + " ".join(f"{name}={value:g}" for name, value in figures.items()), flush=True)
+    return 0
+
+
+def up() -> int:
+    """A node that stays."""
+    assets = controlplane.provide(PROGRAMS, os.environ)
+    archives = images.provide()
+    node.sweep(node.home())
+    running = node.Node(node.claim(node.home()), assets)
+    try:
+        running.start(outlive=True)
+        load(running, archives)
+    except BaseException:
+        running.stop()
+        raise
+    say(f"{running.plan.name} is up; take it down with: python -m e2e.node down {running.plan.name}")
+    print(f"export KUBECONFIG={running.kubeconfig} PATH={assets}:$PATH")
+    return 0
+
+
+def down(names: Sequence[str]) -> int:
+    """Take nodes away: these, or all that no living harness owns."""
+    plans = [plan for plan in node.found(node.home()) if plan.name in names or (not names and not node.owned(plan))]
+    unknown = set(names) - {plan.name for plan in plans}
+    for plan in plans:
+        node.remove(plan.folder)
+        say(f"{plan.name} is gone")
+    if unknown:
+        print(f"e2e: no such node: {', '.join(sorted(unknown))}", file=sys.stderr)
+    return 2 if unknown else 0
+
+
+def status() -> int:
+    """One line a node."""
+    for plan in node.found(node.home()):
+        pid = node.init_pid(plan)
+        state = f"up, pid {pid}" if pid else "dead; the next start or down removes it"
+        print(f"{plan.name}  {state}  owner={'harness' if node.owned(plan) else 'none'}  {plan.kubeconfig('admin')}")
+    return 0
+
+
+def tool(name: str, arguments: Sequence[str]) -> int:
+    """Run kubectl or helm on the first node that is up."""
+    for plan in node.found(node.home()):
+        if node.init_pid(plan):
+            running = node.Node(plan, controlplane.provide(PROGRAMS, os.environ))
+            return subprocess.run([str(running.assets / name), *arguments], env=running.environ).returncode
+    print("e2e: no node is up; python -m e2e.node up starts one", file=sys.stderr)
+    return 1
+
+
+def interrupted(number: int, frame: object) -> None:
+    """SIGTERM ends like Ctrl-C: what was started is taken down."""
+    raise KeyboardInterrupt
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run as a program; see the module's docstring."""
+    if arguments[:1] in (["kubectl"], ["helm"]):
+        return tool(arguments[0], arguments[1:])
+    parser = argparse.ArgumentParser(prog="python -m e2e.node", description="a real node, and the story on it")
+    parser.add_argument("verb", nargs="?", default="story", choices=["story", "up", "down", "status"])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="nodes to take down")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        match options.verb:
+            case "down":
+                return down(options.names)
+            case "status":
+                return status()
+            case verb:
+                unfit = fit()
+                if unfit is not None:
+                    return unfit
+                return up() if verb == "up" else story()
+    except (controlplane.BuildError, LayerError, AssertionError, OSError) as error:
+        print(f"e2e: failed: {error}", flush=True)
+        return 1
+    except KeyboardInterrupt:
+        print("e2e: interrupted; what it started is taken down", flush=True)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

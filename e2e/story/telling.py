@@ -1,0 +1,327 @@
+"""The chapters, in order; each leaves the cluster as the next expects it and says what it saw, with seconds."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from e2e.images.build import TAG
+from e2e.story.cluster import Cluster
+from e2e.story.outside import Outside
+from tests.support.processes import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+CHARTS = ROOT / "charts"
+NAMESPACE = "fairlead"
+SHOP = "shop"
+OUTSIDE = "outside"
+NODE_PORT = 30900
+MESSAGES = 1000
+WHILE_AWAY = 100
+FROM_THE_POD = 50
+INSTALL_SECONDS = 180
+WAIT_SECONDS = 120.0
+CRDS = tuple(
+    f"{plural}.fairlead.dev" for plural in ("objectsyncs", "clusterobjectsyncs", "syncrules", "edgeroutes", "edgenodes")
+)
+
+# Run in the edge's Pod: its own API, its own token; the certificate is for the hub's eyes, not checked on loopback.
+IN_POD = """
+import json, ssl, sys, urllib.request
+def call(method, path, body=None):
+    request = urllib.request.Request("https://127.0.0.1:10550" + path, method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": "Bearer " + open("/data/token").read().strip(), "Content-Type": "application/json"})
+    return json.load(urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=10))
+"""
+READ_IN_POD = (
+    IN_POD
+    + f"""
+print(json.dumps(call("GET", "/api/v1/namespaces/{SHOP}/configmaps/menu")["data"]))
+"""
+)
+PUBLISH_IN_POD = (
+    IN_POD
+    + f"""
+messages = [{{"source": "/messages/modules/pod/outputs/out", "body": {{"pod": n}}}} for n in range({FROM_THE_POD})]
+print(json.dumps([result["id"] for result in call("POST", "/v1/messages", {{"messages": messages}})["results"]]))
+"""
+)
+READ_TABLE = """
+import json
+from deltalake import DeltaTable
+print(json.dumps(DeltaTable("/data/telemetry").to_pyarrow_table(columns=["id"])["id"].to_pylist()))
+"""
+
+
+class Story:
+    """One telling on one cluster; `figures` fills as it goes."""
+
+    def __init__(self, cluster: Cluster, folder: Path, say: Callable[[str], None]) -> None:
+        self.cluster = cluster
+        self.say = say
+        self.figures: dict[str, float] = {}
+        self.published: list[str] = []
+        self.outside = Outside(OUTSIDE, folder / OUTSIDE, f"wss://{cluster.address}:{NODE_PORT}")
+
+    def tell(self) -> None:
+        """All chapters. Raises AssertionError (with what was seen) where one does not come true."""
+        try:
+            self.install()
+            self.edge_as_a_pod()
+            self.upstream()
+            self.at_rest()
+            self.hub_killed()
+            self.upgrade_and_rollback()
+            self.uninstall()
+            self.install_again_and_remove_everything()
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.state()}") from None
+        finally:
+            self.outside.stop()
+
+    # --- chapters
+
+    def install(self) -> None:
+        """helm install --wait, and an object on an edge outside as early as that goes."""
+        self.cluster.provide_volumes(["messaging", "ingest"])
+        self.cluster.kubectl("label", "node", self.cluster.node, "node-role.kubernetes.io/edge=", "--overwrite")
+        self._apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": OUTSIDE, "labels": {"node-role.kubernetes.io/edge": ""}},
+            },
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},
+            self._menu("tomato"),
+        )
+        began = time.monotonic()
+        with ThreadPoolExecutor(1) as pool:
+            installing = pool.submit(self._helm_install)
+            self._until(
+                "the chart made the certificate of the node outside", lambda: self._take_certificate(installing)
+            )
+            self.outside.start()
+            self._until("the definitions are there", lambda: self._apply(*self._rules()))
+            self._until("the edge outside holds its first object", lambda: self._held_outside() == "tomato")
+            self._figure("install_to_first_object_seconds", began)
+            installing.result()
+            self._figure("install_wait_seconds", began)
+        said = self.cluster.helm("test", NAMESPACE, "--namespace", NAMESPACE, "--logs")
+        assert "one message there and back" in said, f"helm test did not say so: {said}"
+        self.say("helm test: one message there and back")
+
+    def edge_as_a_pod(self) -> None:
+        """The second chart: an agent on a node of the cluster."""
+        began = time.monotonic()
+        self.cluster.helm(
+            "install", "fairlead-edge", str(CHARTS / "fairlead-edge"), "--namespace", NAMESPACE, "--wait",
+            "--timeout", f"{INSTALL_SECONDS}s", "--set", f"image.tag={TAG}", "--set", "image.pullPolicy=Never",
+            "--set", f"certificates.nodes[0]={self.cluster.node}",
+        )  # fmt: skip
+        self._until("the edge in its Pod holds the object", lambda: self._held_in_pod() == "tomato")
+        self._figure("edge_pod_install_to_object_seconds", began)
+        records = json.loads(self.cluster.kubectl("get", "objectsync", "-n", SHOP, "-o", "json"))["items"]
+        nodes = {record["spec"]["nodeName"] for record in records if record["spec"]["objectName"] == "menu"}
+        assert nodes == {OUTSIDE, self.cluster.node}, f"records of the object are for {nodes}"
+
+    def upstream(self) -> None:
+        """A thousand messages from outside and some from the Pod, each once in the table."""
+        began = time.monotonic()
+        for start in range(0, MESSAGES, 100):
+            self.published += self.outside.publish([{"n": start + n} for n in range(100)])
+        self.published += json.loads(self._in_edge_pod(PUBLISH_IN_POD))
+        self._until_all_rows()
+        self._figure("messages_to_table_seconds", began)
+
+    def at_rest(self) -> None:
+        """Memory of each Pod, as the kubelet sees it."""
+        answer = self.cluster.kubectl("get", "--raw", f"/api/v1/nodes/{self.cluster.node}/proxy/stats/summary")
+        for pod in json.loads(answer)["pods"]:
+            labels = ("hub", "messaging", "ingest", "edge")
+            room = next((room for room in labels if pod["podRef"]["name"].startswith(f"fairlead-{room}")), None)
+            if room and pod["podRef"]["namespace"] == NAMESPACE and "workingSetBytes" in pod.get("memory", {}):
+                self.figures[f"{room}_pod_megabytes"] = round(pod["memory"]["workingSetBytes"] / 1e6, 1)
+        rooms = ", ".join(
+            f"{key.split('_')[0]} {value:.0f} MB" for key, value in self.figures.items() if "_mega" in key
+        )
+        self.say(f"at rest: {rooms}")
+
+    def hub_killed(self) -> None:
+        """The hub's Pod goes without a word; the next takes over, nothing is lost either way."""
+        began = time.monotonic()
+        label = "app.kubernetes.io/component=hub"
+        before = self._pods(label)
+        self.cluster.kubectl(
+            "delete", "pod", "-n", NAMESPACE, "-l", label, "--force", "--grace-period=0", "--wait=false"
+        )
+        self._apply(self._menu("pumpkin"))
+        self.published += self.outside.publish([{"away": n} for n in range(WHILE_AWAY)])
+        self._until("another hub runs", lambda: bool(self._pods(label) - before))
+        self._until("the edge outside holds the change", lambda: self._held_outside() == "pumpkin")
+        self._until("the edge in its Pod holds the change", lambda: self._held_in_pod() == "pumpkin")
+        self._figure("hub_killed_to_change_on_edges_seconds", began)
+        self._until_all_rows()
+
+    def upgrade_and_rollback(self) -> None:
+        """Changed values reach the hub and nothing else; certificates stay; a rollback takes the change back."""
+        secrets = self._certificates()
+        began = time.monotonic()
+        self._helm_upgrade("--set-json", 'hub.config={"record": {"flush_seconds": 0.5}}')
+        self._figure("upgrade_wait_seconds", began)
+        assert "flush_seconds = 0.5" in self._hub_config(), f"the upgrade did not reach hub.toml:\n{self._hub_config()}"
+        assert self._certificates() == secrets, "an upgrade that changed no name made new certificates"
+        self._apply(self._menu("lentil"))
+        self._until("a change goes down after the upgrade", lambda: self._held_outside() == "lentil")
+        began = time.monotonic()
+        self.cluster.helm(
+            "rollback", NAMESPACE, "1", "--namespace", NAMESPACE, "--wait", "--timeout", f"{INSTALL_SECONDS}s"
+        )
+        self._figure("rollback_wait_seconds", began)
+        assert "flush_seconds" not in self._hub_config(), "the rollback left the change in hub.toml"
+        assert self._certificates() == secrets, "the rollback changed certificates"
+        self._apply(self._menu("leek"))
+        self._until("a change goes down after the rollback", lambda: self._held_outside() == "leek")
+
+    def uninstall(self) -> None:
+        """What Helm made goes; the users' rules, routes and records stay."""
+        self.cluster.helm("uninstall", "fairlead-edge", "--namespace", NAMESPACE, "--wait")
+        self.cluster.helm("uninstall", NAMESPACE, "--namespace", NAMESPACE, "--wait")
+        assert self.cluster.kubectl("get", "syncrule,edgeroutes", "-o", "name").split(), (
+            "uninstall took custom resources"
+        )
+        left = self.cluster.kubectl("get", "all,secret,configmap", "-n", NAMESPACE, "-o", "name").split()
+        ours = [name for name in left if "kube-root-ca.crt" not in name]
+        # Asked to keep: the authorities, without which no edge could come back.
+        assert ours == [f"secret/{NAMESPACE}-authorities"], f"left behind: {ours}"
+        self.say("uninstalled; custom resources and authorities are still there")
+
+    def install_again_and_remove_everything(self) -> None:
+        """The kept authorities make the old edge certificate good again; asked, uninstall takes the definitions too."""
+        self._apply(self._menu("barley"))
+        self._helm_upgrade("--install", "--set", "ingest.enabled=false,uninstall.removeCustomResources=true")
+        self._until("the edge outside is back with its old certificate", lambda: self._held_outside() == "barley")
+        self.outside.stop()
+        self.cluster.helm("uninstall", NAMESPACE, "--namespace", NAMESPACE, "--wait")
+        left = set(self.cluster.kubectl("get", "crd", "-o", "name").split())
+        assert not [crd for crd in CRDS if f"customresourcedefinition.apiextensions.k8s.io/{crd}" in left], left
+        self.say("uninstalled again; as asked, the custom resource definitions are gone too")
+
+    # --- helpers
+
+    def state(self) -> str:
+        """What a reader of a failure wants to see first."""
+        texts = [self.cluster.kubectl("get", "pod", "-A", "-o", "wide", check=False)]
+        for room in ("hub", "messaging", "ingest", "edge"):
+            label = f"app.kubernetes.io/component={room}"
+            log = self.cluster.kubectl("logs", "-n", NAMESPACE, "-l", label, "--tail=8", check=False)
+            texts.append(f"--- {room}\n{log}")
+        return "\n".join([*texts, self.outside.tail()])
+
+    def _figure(self, name: str, began: float) -> None:
+        self.figures[name] = round(time.monotonic() - began, 1)
+        self.say(f"{name.removesuffix('_seconds').replace('_', ' ')}: {self.figures[name]} s")
+
+    def _until(self, what: str, condition: Callable[[], Any]) -> None:
+        wait_until(what, condition, seconds=WAIT_SECONDS, every=0.2)
+
+    def _values(self) -> dict[str, Any]:
+        claim = {"storageClass": self.cluster.storage_class, "size": "2Gi"}
+        return {
+            "image": {"tag": TAG, "pullPolicy": "Never"},
+            "certificates": {"edges": [self.cluster.node, OUTSIDE]},
+            "hub": {"service": {"type": "NodePort", "nodePort": NODE_PORT}, "hosts": [self.cluster.address]},
+            "messaging": {"persistence": claim},
+            "ingest": {"persistence": claim, "trigger": 1},
+        }
+
+    def _helm_install(self) -> None:
+        self._helm("install", "--create-namespace")
+
+    def _helm_upgrade(self, *more: str) -> None:
+        self._helm("upgrade", *more)
+
+    def _helm(self, verb: str, *more: str) -> None:
+        values = self.outside.folder.parent / "values.json"
+        values.parent.mkdir(parents=True, exist_ok=True)
+        values.write_text(json.dumps(self._values()))
+        self.cluster.helm(
+            verb, NAMESPACE, str(CHARTS / "fairlead"), "--namespace", NAMESPACE, "--values", str(values), "--wait",
+            "--timeout", f"{INSTALL_SECONDS}s", *more,
+        )  # fmt: skip
+
+    def _take_certificate(self, installing: Any) -> bool:
+        if installing.done():
+            installing.result()
+        self.outside.take_certificate(self.cluster, NAMESPACE, f"{NAMESPACE}-edge-{OUTSIDE}")
+        return True
+
+    def _apply(self, *objects: dict[str, Any]) -> str:
+        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+        return self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
+
+    def _rules(self) -> Sequence[dict[str, Any]]:
+        api = "fairlead.dev/v1alpha1"
+        shop = {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [SHOP]}
+        routes = {"all": "FROM /messages/* INTO $upstream"}
+        storing = {"timeToLiveSecs": 7200}
+        return [
+            {"apiVersion": api, "kind": "SyncRule", "metadata": {"name": SHOP}, "spec": {"resources": [shop]}},
+            {
+                "apiVersion": api,
+                "kind": "EdgeRoutes",
+                "metadata": {"name": "telemetry"},
+                "spec": {"schemaVersion": "1.1", "routes": routes, "storeAndForwardConfiguration": storing},
+            },
+        ]
+
+    def _menu(self, soup: str) -> dict[str, Any]:
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "menu", "namespace": SHOP},
+            "data": {"soup": soup},
+        }
+
+    def _held_outside(self) -> str | None:
+        return self.outside.config_map(SHOP, "menu").get("soup")
+
+    def _held_in_pod(self) -> str | None:
+        soup: str | None = json.loads(self._in_edge_pod(READ_IN_POD)).get("soup")
+        return soup
+
+    def _in_edge_pod(self, script: str) -> str:
+        pod = f"daemonset/fairlead-edge-{self.cluster.node}"
+        return self.cluster.kubectl("exec", "-n", NAMESPACE, pod, "-c", "edge", "--", "python3", "-c", script)
+
+    def _until_all_rows(self) -> None:
+        pod = "statefulset/fairlead-ingest"
+        seen: list[str] = []
+
+        def all_there() -> bool:
+            nonlocal seen
+            seen = json.loads(self.cluster.kubectl("exec", "-n", NAMESPACE, pod, "--", "python3", "-c", READ_TABLE))
+            return set(self.published) <= set(seen)
+
+        self._until(f"all {len(self.published)} messages are rows", all_there)
+        assert sorted(seen) == sorted(self.published), f"{len(seen)} rows for {len(self.published)} messages"
+        self.say(f"{len(seen)} messages published, {len(seen)} rows, none twice")
+        self.figures["rows"] = len(seen)
+
+    def _pods(self, label: str) -> set[str]:
+        found = json.loads(self.cluster.kubectl("get", "pod", "-n", NAMESPACE, "-l", label, "-o", "json"))["items"]
+        ready = [pod for pod in found if any(s["ready"] for s in pod["status"].get("containerStatuses", []))]
+        return {pod["metadata"]["uid"] for pod in ready}
+
+    def _hub_config(self) -> str:
+        path = "jsonpath={.data.hub\\.toml}"
+        return self.cluster.kubectl("get", "configmap", "-n", NAMESPACE, "fairlead-hub", "-o", path)
+
+    def _certificates(self) -> dict[str, Any]:
+        label = "app.kubernetes.io/component=certificates"
+        found = json.loads(self.cluster.kubectl("get", "secret", "-n", NAMESPACE, "-l", label, "-o", "json"))["items"]
+        return {secret["metadata"]["name"]: secret["data"] for secret in found}
