@@ -1,0 +1,171 @@
+"""Messaging is killed with -9 at random while producers publish, plainly, idempotently and in transactions.
+
+An idempotent producer repeats a request that got no answer; the others do not.  Laws: what was answered 200 is in the
+topic, an idempotent producer's message is there once, a committed transaction is there whole and an aborted one not at
+all, and ids increase in reading order.
+"""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+from tests.faults.collect import Count
+from tests.support.messaging_program import MessagingProgram
+
+from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_wire.errors import FairleadError, Permanent
+
+ROOM = "messaging"
+KILLS = 500
+PRODUCERS = 6
+BATCH_MAX = 30
+PAYLOAD_PAD = 200
+SECONDS_BETWEEN = (0.02, 0.4)
+TOPIC = "default/faults"
+
+
+class Producer:
+    """Publishes numbered messages in one of three ways until told to stop; remembers what was answered."""
+
+    def __init__(self, kind: str, number: int, url: str, seed: int) -> None:
+        self.kind = kind
+        self.name = f"{kind}{number}"
+        self.acknowledged: set[str] = set()
+        self.aborted: set[str] = set()
+        self.error: BaseException | None = None
+        self._random = Random(f"{seed}/{self.name}")
+        self._client = BulkClient(url, timeout_seconds=10)
+        self._stop = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def finish(self) -> None:
+        self._stop.set()
+        self.thread.join()
+        self._client.close()
+
+    def _run(self) -> None:
+        publish = {"plain": self._plain, "once": self._once, "tx": self._transaction}[self.kind]
+        first = 0
+        try:
+            while not self._stop.is_set():
+                count = self._random.randint(1, BATCH_MAX)
+                publish(first, [f"{self.name}/{number}" for number in range(first, first + count)])
+                first += count
+        except BaseException as error:  # noqa: BLE001 - told by the main thread, which would wait for ever
+            self.error = error
+
+    def _post(self, names: list[str], **more: Any) -> Any:
+        messages = [base64.b64encode(name.encode().ljust(PAYLOAD_PAD)).decode() for name in names]
+        return self._client.post(TOPIC, "publish", {"messages": messages, **more})
+
+    def _plain(self, first: int, names: list[str]) -> None:
+        try:
+            self._post(names)
+        except FairleadError:
+            time.sleep(0.01)  # being killed or started
+        else:
+            self.acknowledged.update(names)
+
+    def _once(self, first: int, names: list[str]) -> None:
+        while not self._stop.is_set():
+            try:
+                self._post(names, producer={"id": self.name, "epoch": 1, "sequence": first})
+            except Permanent:
+                raise
+            except FairleadError:
+                time.sleep(0.01)
+            else:
+                self.acknowledged.update(names)
+                return
+
+    def _transaction(self, first: int, names: list[str]) -> None:
+        end = self._random.choice(["commit", "commit", "abort"])
+        try:
+            pointer = self._client.transact("", {"timeout": 30})["transactionWritePointer"]
+            self._post(names, transactionWritePointer=pointer)
+            if end == "abort":
+                # Asked to hide: from now on these must never be seen, unless the answer was lost.
+                self._client.transact(f"/{pointer}/abort")
+                self.aborted.update(names)
+            else:
+                self._client.transact(f"/{pointer}/commit")
+                self.acknowledged.update(names)
+        except FairleadError:
+            time.sleep(0.01)
+
+
+def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
+    """Kill ``kills`` times, then read everything and count."""
+    random = Random(seed)
+    with tempfile.TemporaryDirectory() as folder, MessagingProgram(Path(folder)) as program:
+        with BulkClient(program.url) as client:
+            client._ask("PUT", f"/v1/namespaces/{TOPIC.replace('/', '/topics/')}", None)
+        producers = [
+            Producer(kind, number, program.url, seed)
+            for number in range(PRODUCERS // 3)
+            for kind in ("plain", "once", "tx")
+        ]
+        for producer in producers:
+            producer.thread.start()
+        for kill in range(kills):
+            time.sleep(random.uniform(*SECONDS_BETWEEN))
+            program.kill()
+            program.start()
+            if (kill + 1) % 25 == 0:
+                progress(f"  {kill + 1} kills, {sum(len(each.acknowledged) for each in producers)} acknowledged")
+        for producer in producers:
+            producer.finish()
+            if producer.error is not None:
+                raise producer.error
+        return _count(kills, program, producers)
+
+
+def _count(kills: int, program: MessagingProgram, producers: list[Producer]) -> Count:
+    seen, disorder = _read(program)
+    acknowledged = set().union(*(each.acknowledged for each in producers))
+    aborted = set().union(*(each.aborted for each in producers))
+    return Count(
+        kills=kills,
+        acknowledged=len(acknowledged),
+        lost=len(acknowledged - set(seen)),
+        duplicated=sum(count - 1 for count in seen.values()),
+        untrue=len(aborted & set(seen)) + disorder,
+    )
+
+
+def _read(program: MessagingProgram) -> tuple[Counter[str], int]:
+    """Every committed message by name, and how often an id was not above the one before it.
+
+    Transactions whose producer lost its answer are ended first, as an operator would.
+    """
+    seen: Counter[str] = Counter()
+    last, disorder = b"", 0
+    with BulkClient(program.url) as client:
+        _end_open_transactions(client)
+        position = ""
+        while True:
+            page = client.poll(TOPIC, after=position)
+            for message_id, payload in zip(
+                page.table.column("id").to_pylist(), page.table.column("payload").to_pylist(), strict=True
+            ):
+                disorder += message_id <= last
+                last = message_id
+                seen[payload.decode().rstrip()] += 1
+            if page.table.num_rows == 0 and page.next_position == position:
+                return seen, disorder
+            position = page.next_position
+
+
+def _end_open_transactions(client: BulkClient) -> None:
+    answer, _ = client._ask("GET", "/v1/transactions", None)
+    for each in msgspec.json.decode(answer):
+        client.transact(f"/{each['transactionWritePointer']}/invalidate")

@@ -1,0 +1,63 @@
+"""The program: settings, signals, kill -9."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from tests.faults import fault_messaging
+from tests.support.messaging_program import PROGRAM, MessagingProgram
+
+from fairlead_messaging.app import open_store
+from fairlead_messaging.kv import MemoryKV
+from fairlead_messaging.settings import MessagingSettings
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("surprise = 1", "surprise: unknown key"),
+        ('http_listen = "0.0.0.0:1"\nsecurity = "insecure"', "http_listen: "),
+        ('security = "mtls"', "tls_ca: required"),
+        ('security = "insecure"\n[cleanup]\ninterval_seconds = 0', "cleanup.interval_seconds: "),
+        ("not toml", "not TOML"),
+    ],
+)
+def test_bad_settings_are_exit_2(tmp_path: Path, text: str, reason: str) -> None:
+    """File, key and reason on standard error."""
+    config = tmp_path / "messaging.toml"
+    config.write_text(text)
+    command = [sys.executable, "-c", PROGRAM, "messaging", "run", "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"fairlead messaging: {config}: ")
+    assert reason in done.stderr
+
+
+def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
+    """Health is served on its own address; the data is there for the next start."""
+    program = MessagingProgram(tmp_path, more='system_topics = ["audit"]')
+    with program:
+        for path in ("healthz", "readyz", "metrics"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{program.health_port}/{path}", timeout=10) as answer:
+                assert answer.status == 200
+        assert program.stop() == 0
+
+
+def test_kill_9_loses_nothing_acknowledged() -> None:
+    """A short dose of the long fault test: plain, idempotent and transactional producers."""
+    count = fault_messaging.run(3, 7, lambda text: None)
+    assert count["acknowledged"] > 0
+    assert (count["lost"], count["duplicated"], count["untrue"]) == (0, 0, 0)
+
+
+def test_stores_are_chosen_by_name(tmp_path: Path) -> None:
+    """Each opens where it is told."""
+    for store in ("rocksdb", "sqlite"):
+        kv = open_store(MessagingSettings(store=store, data_dir=str(tmp_path / store), security="insecure"))
+        assert kv.get(b"k") is None
+        kv.close()
+    assert isinstance(open_store(MessagingSettings(store="memory", security="insecure")), MemoryKV)
