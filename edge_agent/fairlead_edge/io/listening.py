@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
@@ -29,8 +31,24 @@ DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
 what lasts longer is somebody waiting for messages."""
 BACKLOG: Final = 128
+REASON_CHARS_MAX: Final = 200
 
 _log = logs.get("edge.listening")
+_http_log = logging.getLogger("fairlead.edge.http")
+
+
+class _WithoutClientsFaults(logging.Filter):
+    """What a client sent that is no HTTP is its fault, not an error of ours with a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, HttpProcessingError):
+            return True
+        _log.info("malformed_request", code=error.code, reason=error.message.splitlines()[0][:REASON_CHARS_MAX])
+        return False
+
+
+_http_log.addFilter(_WithoutClientsFaults())
 
 
 class CannotListen(FairleadError):
@@ -50,7 +68,9 @@ async def listen(
 
     ``context`` None: plain HTTP alone; with a context and ``plain``: both; without ``plain``: TLS alone.
     """
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS_MAX)
+    runner = web.AppRunner(
+        app, access_log=None, logger=_http_log, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS_MAX
+    )
     await runner.setup()
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(runner.cleanup)
