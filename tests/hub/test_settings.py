@@ -1,0 +1,62 @@
+"""The hub's settings: defaults of the contract, refusals that name the key."""
+
+import pytest
+
+from fairlead_hub import settings
+from fairlead_wire import delivery
+from fairlead_wire.io.settings import SettingsError, load
+
+INSECURE = 'security = "insecure"\n'
+
+
+def read(tmp_path, text):
+    file = tmp_path / "hub.toml"
+    file.write_text(text)
+    return load("hub", settings.Settings, file, {})
+
+
+def test_the_contracts_defaults(tmp_path):
+    """Addresses, record times, one send and five retries from 1 to 30 s, exponential."""
+    found = read(tmp_path, INSECURE)
+    assert found.listen == "127.0.0.1:10000"
+    assert (found.record.flush_seconds, found.record.pending_seconds) == (1, 30)
+    delays = [delay.seconds for delay in delivery.schedule(found.delivery)]
+    assert len(delays) == 5
+    assert (delays[0], delays[-1], found.delivery.ack_timeout) == (1, 30, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("", "tls_ca"),
+        ('security = "insecure"\nlisten = "0.0.0.0:10000"\n', "listen"),
+        ('security = "open"\n', "security"),
+        (INSECURE + 'listen = "nowhere"\n', "listen"),
+        (INSECURE + 'listen = "127.0.0.1:99999"\n', "listen"),
+        (INSECURE + 'messaging_url = "ftp://x"\n', "messaging_url"),
+        (INSECURE + "[record]\nflush_seconds = 0\n", "record.flush_seconds"),
+        (INSECURE + "[delivery]\nack_timeout = 0\n", "delivery.ack_timeout"),
+        (INSECURE + "[delivery]\nminimum_delay = 9\nmaximum_delay = 3\n", "delivery.maximum_delay"),
+        (INSECURE + "[window]\nmessages = 0\n", "window.messages"),
+        (INSECURE + "typo = 1\n", "typo"),
+    ],
+)
+def test_refusals_name_the_key(tmp_path, text, key):
+    """Exit status 2 with file, key and reason."""
+    with pytest.raises(SettingsError) as caught:
+        read(tmp_path, text)
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("127.0.0.1:1", ("127.0.0.1", 1)), ("[::1]:80", ("::1", 80)), ("hub:0", ("hub", 0))]
+)
+def test_addresses(text, expected):
+    """Host and port; IPv6 in brackets."""
+    assert settings.address("listen", text) == expected
+
+
+def test_loopback():
+    """Names and both families."""
+    assert settings.is_loopback("localhost") and settings.is_loopback("::1") and settings.is_loopback("127.9.9.9")
+    assert not settings.is_loopback("0.0.0.0") and not settings.is_loopback("example.org")
