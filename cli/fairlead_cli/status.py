@@ -1,0 +1,98 @@
+"""`fairlead status`: nodes, lag, parked objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairlead_cli import hub_account
+
+HEAD = ("NODE", "CONNECTED", "WANTED", "HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT")
+
+
+def register(root: click.Group) -> None:
+    """Add `status` to the root command."""
+    root.add_command(status)
+
+
+@click.command(short_help="Show every node: connected, wanted, held, pending, parked.")
+@click.argument("node", required=False)
+@hub_account.options
+def status(node: str | None, hub: str | None, config: Path | None, kubeconfig: Path | None, output: str) -> None:
+    """Show every node, or one NODE in detail.
+
+    With --hub (or a hub's --config) it shows what is in flight right now; otherwise what the API objects tell.
+    """
+    url = hub_account.hub_url(hub, config)
+    if node is None:
+        found = hub_account.ask(url, "/v1/nodes") if url else _surveyed(kubeconfig)
+    elif url:
+        found = hub_account.ask(url, f"/v1/nodes/{node}")
+    else:
+        found = _one(_surveyed(kubeconfig), node)
+    if output == "json":
+        hub_account.print_json(found)
+    elif node is None:
+        _print_all(found)
+    else:
+        _print_one(found)
+
+
+def _surveyed(kubeconfig: Path | None) -> dict[str, Any]:
+    from fairlead_hub.io import survey
+    from fairlead_hub.io.kube import Kube
+
+    async def asked(kube: Kube) -> dict[str, Any]:
+        return {"nodes": await survey.nodes(kube), "parked": await survey.parked(kube)}
+
+    return hub_account.survey(kubeconfig, asked)
+
+
+def _one(found: dict[str, Any], node: str) -> dict[str, Any]:
+    for row in found["nodes"]:
+        if row["node"] == node:
+            mine = [record for record in found["parked"] if record["node"] == node]
+            return {**row, "parkedObjects": [_parked(record) for record in mine]}
+    raise click.ClickException(f"there is no edge Node {node}")
+
+
+def _parked(record: dict[str, Any]) -> dict[str, Any]:
+    place = "/".join(filter(None, (record["kind"], record["namespace"], record["object_name"])))
+    return {"key": place, "code": record["reason"], "reason": record["reason"], "retries": record["retries"]}
+
+
+def _print_all(found: dict[str, Any]) -> None:
+    rows = found["nodes"]
+    if not rows:
+        click.echo("no edge Nodes: label one with node-role.kubernetes.io/edge=")
+        return
+    hub_account.print_table(HEAD, [_line(row) for row in rows])
+    for record in found.get("parked", []):
+        parked = _parked(record)
+        click.echo(f"parked at {record['node']}: {parked['key']}: {parked['reason']}")
+
+
+def _line(row: dict[str, Any]) -> tuple[Any, ...]:
+    lag = row.get("lagSeconds", 0)
+    return (
+        row["node"],
+        "yes" if row["connected"] else "no",
+        row["wanted"],
+        row["held"],
+        row["pending"],
+        f"{lag:.1f}s" if lag else "-",
+        row["parked"],
+        row["lastContact"] or "never",
+    )
+
+
+def _print_one(row: dict[str, Any]) -> None:
+    hub_account.print_table(HEAD, [_line(row)])
+    for pending in row.get("pendingObjects", []):
+        click.echo(f"pending  {pending['key']}: {pending['step']}")
+    for parked in row.get("parkedObjects", []):
+        click.echo(f"parked   {parked['key']}: {parked['code']}: {parked['reason']} ({parked['retries']} retries)")
+    for kept in row.get("keptObjects", []):
+        click.echo(f"kept     {kept['key']}: {kept['reason']}")

@@ -1,0 +1,164 @@
+"""Where everything stands, from the API objects alone: for the command line when no hub can be asked.
+
+What is in flight at this moment only the hub knows; rules, records and EdgeNodes tell the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairlead_hub import content, objectsync, rules
+from fairlead_hub.catalog import Catalog
+from fairlead_hub.content import LiveObject
+from fairlead_hub.io.kube import Kube, Refused
+from fairlead_hub.io.watches import EDGE_LABEL, OURS, discover
+from fairlead_hub.placement import Placement
+from fairlead_hub.settings import Delivery
+
+POD_KIND = content.Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+
+
+async def nodes(kube: Kube) -> list[dict[str, Any]]:
+    """One row for each edge Node, as its EdgeNode and its records tell.  Raises ``Refused`` or ``Unavailable``."""
+    edges = await _items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL)
+    accounts = {item["metadata"]["name"]: item.get("status", {}) for item in await _items(kube, f"{OURS}/edgenodes")}
+    rows = []
+    for edge in edges:
+        name = edge["metadata"]["name"]
+        said = accounts.get(name, {})
+        rows.append(
+            {
+                "node": name,
+                "connected": bool(said.get("connected")),
+                "lastContact": said.get("lastContactTime") or "",
+                "agent": said.get("agentVersion", ""),
+                "wanted": said.get("objectsWanted", 0),
+                "held": said.get("objectsHeld", 0),
+                "pending": max(0, said.get("objectsWanted", 0) - said.get("objectsHeld", 0)),
+                "parked": said.get("objectsParked", 0),
+            }
+        )
+    return sorted(rows, key=lambda row: str(row["node"]))
+
+
+async def parked(kube: Kube) -> list[dict[str, Any]]:
+    """Every parked record."""
+    found = []
+    for collection in ("objectsyncs", "clusterobjectsyncs"):
+        for item in await _items(kube, f"{OURS}/{collection}"):
+            record = objectsync.parse(item)
+            if record is not None and record.state == "Parked":
+                found.append(msgspec.to_builtins(record))
+    return found
+
+
+async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) -> dict[str, Any]:
+    """Is this object wanted at the node, and what does its record say?"""
+    placement, live, problem = await _placement(kube, node, asked, namespace, name)
+    if problem:
+        return {"node": node, "code": problem[0], "answer": problem[1]}
+    record = await _record(kube, node, asked, namespace, name, live)
+    found: dict[str, Any] = {"node": node}
+    if live is not None:
+        found["key"] = live.key
+        found["wanted"] = {"uid": live.uid, "resourceVersion": live.version, "digest": live.digest}
+    if record is not None:
+        found["record"] = msgspec.to_builtins(record)
+    found["code"], found["answer"] = _verdict(placement, node, live, record)
+    return found
+
+
+def _verdict(
+    placement: Placement, node: str, live: LiveObject | None, record: objectsync.Record | None
+) -> tuple[str, str]:
+    if live is None and record is None:
+        return "no_object", "there is no such object in the cluster, and no record of the node holding one"
+    if live is not None and placement.wish(node, live) is None and record is None:
+        return "not_selected", "no SyncRule selects this object for this node"
+    if record is None:
+        return "no_record", "it is wanted, but the node never acknowledged it: is it connected, does the hub run?"
+    if record.state == "Parked":
+        again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""
+        return "parked", f"parked after {record.retries} retries: {record.reason}{again}"
+    if live is not None and record.digest == live.digest:
+        return "held", f"held since {record.last_ack_time or 'an earlier session'}"
+    return record.state.lower(), record.reason or "the node has not acknowledged the newest content"
+
+
+async def _placement(
+    kube: Kube, node: str, asked: str, namespace: str, name: str
+) -> tuple[Placement, LiveObject | None, tuple[str, str] | None]:
+    catalog = Catalog()
+    placement = Placement(catalog, Delivery())
+    try:
+        found = msgspec.json.decode(await kube.get(f"api/v1/nodes/{node}"))
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return placement, None, ("no_node", f"there is no edge Node {node}")
+    labels = found["metadata"].get("labels", {})
+    if EDGE_LABEL not in labels:
+        return placement, None, ("no_node", f"Node {node} carries no label {EDGE_LABEL}")
+    placement.set_node(node, labels)
+    for item in await _items(kube, f"{OURS}/syncrules"):
+        try:
+            placement.set_rule(rules.rule(item))
+        except ValueError as error:
+            return placement, None, ("rule_broken", f"SyncRule {item['metadata']['name']}: {error}")
+    for pod in await _items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
+        catalog.put(content.build(msgspec.json.encode(pod), POD_KIND))
+    return placement, await _object(kube, placement, catalog, asked, namespace, name), None
+
+
+async def _object(
+    kube: Kube, placement: Placement, catalog: Catalog, asked: str, namespace: str, name: str
+) -> LiveObject | None:
+    for (_, kind_name), api_version in {**placement.kinds(), ("fairlead.dev", "EdgeRoutes"): OURS[5:]}.items():
+        try:
+            kind = await discover(kube, api_version, kind_name)
+        except Refused:
+            continue
+        if asked.lower() not in (kind.kind.lower(), kind.plural, f"{kind.plural}.{kind.group}"):
+            continue
+        base = kind.root.removesuffix(kind.plural)
+        place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
+        try:
+            raw = await kube.get(f"{place}/{name}")
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None
+        live = content.build(raw, kind)
+        if kind.kind == "EdgeRoutes":
+            placement.routes[name] = rules.routes(content.unpacked(live))
+        catalog.put(live)
+        return catalog.get(live.key)
+    return None
+
+
+async def _record(
+    kube: Kube, node: str, asked: str, namespace: str, name: str, live: LiveObject | None
+) -> objectsync.Record | None:
+    collection = f"{OURS}/namespaces/{namespace}/objectsyncs" if namespace else f"{OURS}/clusterobjectsyncs"
+    if live is not None and not live.resource.namespace:
+        collection = f"{OURS}/clusterobjectsyncs"
+    for item in await _items(kube, collection, fieldSelector=f"spec.nodeName={node}"):
+        record = objectsync.parse(item)
+        if record is not None and record.object_name == name and (live is None or record.uid == live.uid):
+            if live is not None or asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s"):
+                return record
+    return None
+
+
+async def _items(kube: Kube, path: str, **params: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    query = {**params, "limit": "500"}
+    while True:
+        page = msgspec.json.decode(await kube.get(path, **query))
+        found.extend(page.get("items") or [])
+        more = page["metadata"].get("continue")
+        if not more:
+            return found
+        query["continue"] = more
