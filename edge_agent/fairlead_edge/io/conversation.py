@@ -53,7 +53,8 @@ class Conversation:
         self._clock = clock
         self._counters = counters
         self._opened = opened
-        self._outgoing: deque[bytes] = deque()
+        self._urgent: deque[bytes] = deque()
+        self._bulk: deque[bytes] = deque()
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._retimed = asyncio.Event()
@@ -111,13 +112,14 @@ class Conversation:
         id, send = self._core.send_upstream(stream, encoding, content, loop.time())
         answer: asyncio.Future[message.Ack | message.Nack] = loop.create_future()
         self._unanswered[id] = answer
-        self._perform(send)
+        self._bulk.append(send.frame)
+        self._to_send.set()
         return await answer
 
     def _perform(self, effect: sync.Effect) -> None:
         match effect:
             case sync.Send():
-                self._outgoing.append(effect.frame)
+                self._urgent.append(effect.frame)
                 self._to_send.set()
             case sync.Apply():
                 self._work(self._apply(effect))
@@ -189,10 +191,11 @@ class Conversation:
 
     async def _write(self) -> None:
         while True:
-            while not self._outgoing:
+            while not self._urgent and not self._bulk:
                 self._to_send.clear()
                 await self._to_send.wait()
-            frame = self._outgoing.popleft()
+            # Acks are waited for with a timer, batches are not: on a slow link an ack must not queue behind megabytes.
+            frame = self._urgent.popleft() if self._urgent else self._bulk.popleft()
             try:
                 await self._connection.send(frame)
             except ConnectionClosed as error:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import sys
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -42,6 +43,11 @@ ATTEMPT_JITTER: Final = 0.5
 """A wait is drawn from this share of its maximum up to all of it, so that nodes do not come back in step."""
 CONTACT_SECONDS: Final = 10.0
 """How often the time of the last contact is written down."""
+
+TCP_NOTSENT_LOWAT: Final = 25
+"""Linux's number; this Python's socket module has no name for it."""
+UNSENT_BYTES_MAX: Final = 128 * 1024
+"""What the kernel may hold unsent: an ack that is urgent waits behind no more than this."""
 
 _log = logs.get("edge.link")
 
@@ -191,6 +197,8 @@ class Link:
             dialled = socket.socket(family, kind, protocol)
             dialled.setblocking(False)
             try:
+                if sys.platform == "linux":
+                    dialled.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
                 async with asyncio.timeout(DIAL_SECONDS_MAX):
                     await loop.sock_connect(dialled, address)
             except OSError as error:

@@ -5,6 +5,7 @@ Writes are refused: the cluster is where objects change.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -20,6 +21,7 @@ from fairlead_edge.kinds import Kind
 from fairlead_edge.metastore import Held, Metastore
 
 READ_METHODS: Final = ("GET", "HEAD")
+OBJECTS_PER_TURN: Final = 500
 _JSON: Final = "application/json"
 
 AgeOf = Callable[[Held], float]
@@ -96,7 +98,11 @@ class ObjectsApi:
 
     async def _list(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.Response:
         page = await self._page(scope, kind)
-        documents = [listing.present(held, age_seconds=self._age_of(held)) for held in page.items]
+        documents = []
+        for number, held in enumerate(page.items):
+            if number % OBJECTS_PER_TURN == 0:
+                await asyncio.sleep(0)  # the link, publishers and watches get their turn during a long list
+            documents.append(listing.present(held, age_seconds=self._age_of(held)))
         if _wants_table(request):
             return respond(_table(request, kind, documents, listing.list_metadata(page)))
         return respond(listing.list_body(kind.kind, kind.api_version, documents, page))

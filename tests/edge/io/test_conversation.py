@@ -147,3 +147,26 @@ async def test_a_failed_disk_ends_the_agent_not_only_the_session() -> None:
         await peer.update(config_map("a"))
         with pytest.raises(StoreFailed):
             await asyncio.wait_for(task, WAIT_SECONDS)
+
+
+async def test_an_ack_overtakes_batches_that_wait() -> None:
+    """On a slow link megabytes of messages wait; the hub's timer for an object must not run out behind them."""
+    async with HubServer() as hub:
+        link = make(hub.url, MemoryMetastore())
+        async with running(link):
+            peer = await hub.open(upstream_window=100)
+            await until(lambda: link.upstream_window > 0)
+            batch = b"x" * 1_000_000
+            waiting = [asyncio.create_task(link.send_upstream("iothub", "", batch)) for _ in range(40)]
+            await asyncio.sleep(0)  # all of them are offered now, and more than the sockets' buffers hold
+            id = await peer.update(config_map("urgent"))
+            order: list[str] = []
+            while len(order) < 41:
+                header, _ = await peer.receive()
+                if isinstance(header, message.Ack):
+                    assert header.parent_id == id
+                if isinstance(header, message.Ack | message.Upstream):
+                    order.append(type(header).__name__)
+            assert order.index("Ack") < 35
+            for task in waiting:
+                task.cancel()
