@@ -48,11 +48,6 @@ class Document:
             return self._line_and_column(offsets[index])
         return self._line_and_column(offsets[-1] + 1 if offsets else min(start + 1, end))
 
-    def line(self, number: int) -> str:
-        """The file's line, from 1, without its end."""
-        lines = self.text.split("\n")
-        return lines[number - 1].rstrip("\r") if number <= len(lines) else ""
-
     def _line_and_column(self, offset: int) -> tuple[int, int]:
         return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
 

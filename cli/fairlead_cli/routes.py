@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from fairlead_cli import batch
-from fairlead_cli.positions import Document, KeyPath, NotReadable, read_documents
 
 if TYPE_CHECKING:
-    from fairlead_edge.manifest import Manifest, RouteError
+    from fairlead_cli.manifest_check import Placed
+    from fairlead_edge.manifest import Manifest
     from fairlead_edge.router import Delivery
-    from fairlead_edge.routes.errors import CompileError
     from fairlead_edge.routes.message import RoutedMessage
 
 DEFAULT_SOURCE = "/messages"
@@ -81,33 +81,42 @@ def dry_run(manifest: Path, node: str) -> None:
     out:  {"deliveries": [...], "routes": [{"name", "result", "reasons": [...]}], "quarantined": [...]}
     """
     batch.reject_terminal('{"source": "/messages", "message": {"properties": {}, "body": {}}}')
-    from fairlead_edge.manifest import merge
+    from fairlead_edge.manifest import ManifestError, merge, parse
 
-    merged = merge([(_object_name(document), _parsed(document, manifest)) for document in _read(manifest)])
+    try:
+        merged = merge([(placed.name, parse(placed.value)) for placed in _placed(str(manifest), _text(str(manifest)))])
+    except ManifestError as refused:
+        raise click.UsageError(f"{manifest}: {refused}") from None
     batch.answer_lines(lambda request: answer_dry_run(merged, node, request))
 
 
 @routes.command()
-@click.argument("manifest", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("manifest", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to answer.")
-def check(manifest: Path, output: str) -> None:
-    """Check MANIFEST: JSON or YAML, bare, in an EdgeRoutes object or in a deployment document.
+def check(manifest: str, output: str) -> None:
+    """Check MANIFEST: JSON or YAML, bare, in EdgeRoutes objects or in a deployment document; - is standard input.
 
     Each mistake is FILE:LINE:COL: MESSAGE, with a caret under its place. Exit 0 good, 1 mistakes, 2 not readable.
+
+    \b
+    kubectl get edgeroutes -o yaml | fairlead routes check -
     """
-    findings: list[dict[str, Any]] = []
+    from fairlead_cli import manifest_check
+
+    text = _text(manifest)
+    findings: list[manifest_check.Finding] = []
     names: list[str] = []
-    for document in _read(manifest):
-        names += _check(document, findings)
-    findings.sort(key=lambda finding: (finding["line"], finding["column"]))
-    mistakes = [finding for finding in findings if finding["severity"] == "error"]
+    for placed in _placed(manifest, text):
+        good, found = manifest_check.check(placed)
+        names += good
+        findings += found
+    mistakes = sum(finding.severity == "error" for finding in findings)
     if output == "json":
-        click.echo(json.dumps({"file": str(manifest), "routes": names, "findings": findings}))
+        click.echo(msgspec.json.encode({"file": manifest, "routes": names, "findings": findings}))
     else:
-        lines = manifest.read_text(encoding="utf-8").split("\n")
         for finding in findings:
-            click.echo(_shown(manifest, lines, finding))
-        click.echo(f"{manifest}: {len(names)} good, {len(mistakes)} mistakes", err=True)
+            click.echo(finding.shown(manifest, text))
+        click.echo(f"{manifest}: {len(names)} good, {mistakes} mistakes", err=True)
     sys.exit(1 if mistakes else 0)
 
 
@@ -226,128 +235,27 @@ def _delivery(delivery: Delivery) -> dict[str, Any]:
 # ── files ──
 
 
-def _read(path: Path) -> list[Document]:
-    """The manifests in a file; a YAML file may hold other objects too."""
-    with path.open("rb") as file:
-        raw = file.read(FILE_BYTES_MAX + 1)
+def _text(path: str) -> str:
+    """The file's text, bounded before it is decoded."""
+    with click.open_file(path, "rb") as file:
+        raw: bytes = file.read(FILE_BYTES_MAX + 1)
     if len(raw) > FILE_BYTES_MAX:
         raise click.UsageError(f"{path}: larger than {FILE_BYTES_MAX} bytes")
     try:
-        documents = read_documents(raw.decode("utf-8-sig"))
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise click.UsageError(f"{path}: not UTF-8") from None
+
+
+def _placed(path: str, text: str) -> list[Placed]:
+    """The manifests in a file, at least one."""
+    from fairlead_cli import manifest_check
+    from fairlead_cli.positions import NotReadable
+
+    try:
+        found = manifest_check.read(text)
     except NotReadable as reason:
         raise click.UsageError(f"{path}:{reason.line}:{reason.column}: {reason}") from None
-    objects = [document for document in documents if isinstance(document.value, dict)]
-    manifests = [document for document in objects if document.value.get("kind", "EdgeRoutes") == "EdgeRoutes"]
-    if not manifests:
+    if not found:
         raise click.UsageError(f"{path}: holds no route manifest")
-    return manifests
-
-
-def _object_name(document: Document) -> str:
-    """The EdgeRoutes object's name; empty for a bare manifest."""
-    metadata = document.value.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def _parsed(document: Document, path: Path) -> Manifest:
-    from fairlead_edge.manifest import ManifestError, parse
-
-    try:
-        return parse(document.value)
-    except ManifestError as refused:
-        raise click.UsageError(f"{path}: {refused}") from None
-
-
-def _check(document: Document, findings: list[dict[str, Any]]) -> list[str]:
-    """Add what is wrong or odd with one document; gives the names of its good routes."""
-    from fairlead_edge.manifest import ManifestError, parse, unknown_keys, unwrap
-    from fairlead_edge.routes.advice import advise
-
-    inner, base = unwrap(document.value)
-    for path in document.repeated:
-        if path[: len(base)] == base:
-            _add(findings, document, path, f"{path[-1]} is given twice; the last one counts", severity="warning")
-    try:
-        manifest = parse(document.value)
-    except ManifestError as refused:
-        for reason in refused.reasons:
-            _add(findings, document, (*base, *reason.partition(":")[0].split(".")), reason)
-        return []
-    for bad in manifest.quarantined:
-        _add_route_error(findings, document, base, inner, bad)
-    for name, value in inner.get("routes", {}).items():
-        for key in unknown_keys(value):
-            path = (*base, "routes", name, key)
-            _add(findings, document, path, f"{key}: unknown key, it has no effect", name=name, severity="warning")
-    for good in manifest.routes:
-        for advice in advise(good.route):
-            _add_inside(findings, document, base, inner, good.name, advice, severity="warning")
-    return [good.name for good in manifest.routes]
-
-
-def _add_route_error(
-    findings: list[dict[str, Any]], document: Document, base: KeyPath, inner: Mapping[str, Any], bad: RouteError
-) -> None:
-    from fairlead_edge.routes.errors import CompileError
-
-    if bad.line is not None and bad.column is not None and bad.end_column is not None:
-        error = CompileError(line=bad.line, column=bad.column, end_column=bad.end_column, message=bad.message)
-        _add_inside(findings, document, base, inner, bad.name, error)
-    else:
-        _add(findings, document, (*base, "routes", bad.name, bad.message.partition(":")[0]), bad.message, name=bad.name)
-
-
-def _add_inside(
-    findings: list[dict[str, Any]],
-    document: Document,
-    base: KeyPath,
-    inner: Mapping[str, Any],
-    name: str,
-    error: CompileError,
-    severity: str = "error",
-) -> None:
-    """A place inside a route's text, told as a place in the file."""
-    value = inner["routes"][name]
-    path = (*base, "routes", name) if isinstance(value, str) else (*base, "routes", name, "route")
-    text = value if isinstance(value, str) else value["route"]
-    line, column = document.place_inside(path, text, error.line, error.column)
-    end_line, end_column = document.place_inside(path, text, error.line, error.end_column - 1)
-    findings.append(
-        {
-            "severity": severity,
-            "line": line,
-            "column": column,
-            "endColumn": max(end_column, column) + 1 if end_line == line else column + 1,
-            "name": name,
-            "message": f"{name}: {error.message}",
-        }
-    )
-
-
-def _add(
-    findings: list[dict[str, Any]],
-    document: Document,
-    path: KeyPath,
-    message: str,
-    *,
-    name: str = "",
-    severity: str = "error",
-) -> None:
-    line, column = document.place(path)
-    text = f"{name}: {message}" if name else message
-    findings.append(
-        {"severity": severity, "line": line, "column": column, "endColumn": column + 1, "name": name, "message": text}
-    )
-
-
-def _shown(path: Path, lines: list[str], finding: dict[str, Any]) -> str:
-    """FILE:LINE:COL: MESSAGE, the line, and carets below the place."""
-    line = lines[finding["line"] - 1].rstrip("\r") if finding["line"] <= len(lines) else ""
-    padding = "".join("\t" if char == "\t" else " " for char in line[: finding["column"] - 1])
-    carets = "^" * (finding["endColumn"] - finding["column"])
-    label = "" if finding["severity"] == "error" else f"{finding['severity']}: "
-    place = f"{path}:{finding['line']}:{finding['column']}"
-    return f"{place}: {label}{finding['message']}\n    {line}\n    {padding}{carets}"
+    return found

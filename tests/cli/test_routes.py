@@ -230,6 +230,16 @@ def test_check_of_an_edge_routes_object_in_yaml(tmp_path: Path) -> None:
     assert places == [f"{file}:11:40", f"{file}:15:20"]
 
 
+def test_check_of_what_kubectl_prints() -> None:
+    """A list of objects on standard input."""
+    item = {"kind": "EdgeRoutes", "metadata": {"name": "a"}, "spec": SAMPLE}
+    done = CliRunner().invoke(
+        main.build(), ["routes", "check", "-"], input=json.dumps({"kind": "List", "items": [item]})
+    )
+    assert done.exit_code == 1
+    assert done.stdout.startswith("-:1:")
+
+
 def test_check_of_a_manifest_that_is_none(tmp_path: Path) -> None:
     """The reasons stand where the keys are, or where they should be."""
     file = tmp_path / "m.json"

@@ -15,7 +15,7 @@ from fairlead_edge.routes.typerules import Type
 def has(compiled: Compiled) -> str:
     """An operand as people see it."""
     if compiled.failed:
-        return "nothing valid (see the error before)"
+        return "nothing valid (see the other mistake)"
     match compiled.node:
         case Property(token=token) | SystemProperty(token=token):
             return f"the property {token.text} (always text)"

@@ -120,7 +120,7 @@ def test_a_failed_chain_is_told_once_for_each_operator() -> None:
     """Three wrong operators are three mistakes; the third says that it follows from the second."""
     found = mistakes("1 + 'a' - 'b'")
     assert len(found) == 2
-    assert "nothing valid (see the error before)" in found[1].message
+    assert "nothing valid (see the other mistake)" in found[1].message
 
 
 def test_compile_node_gives_the_type() -> None:
