@@ -185,12 +185,20 @@ def _wants_watch(request: web.Request) -> bool:
 
 
 def _wants_table(request: web.Request) -> bool:
-    """True when the first thing the client accepts, of what is served, is a Table."""
-    for accepted in request.headers.get("Accept", "").split(","):
+    """True when the first thing the client accepts, of what is served, is a Table.  406 when it accepts nothing."""
+    header = request.headers.get("Accept", "")
+    if not header.strip():
+        return False
+    for accepted in header.split(","):
         kind, *parameters = [part.strip() for part in accepted.split(";")]
-        if kind in (_JSON, "*/*", "application/*"):
-            return "as=Table" in parameters and "v=v1" in parameters
-    return False
+        if kind not in (_JSON, "*/*", "application/*"):
+            continue
+        shape = next((each for each in parameters if each.startswith("as=")), "")
+        if not shape:
+            return False
+        if shape == "as=Table" and "v=v1" in parameters:
+            return True
+    raise ApiError(406, "the edge serves application/json, as objects or as a meta.k8s.io/v1 Table")
 
 
 def _table(

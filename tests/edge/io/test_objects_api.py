@@ -137,6 +137,15 @@ async def test_a_table_is_made_for_those_who_ask_for_one(api: Api) -> None:
         assert (await api.get("/api/v1/configmaps", Accept=accept))["kind"] == "ConfigMapList"
 
 
+@pytest.mark.parametrize(
+    "accept", ["application/vnd.kubernetes.protobuf", "text/html", "application/json;as=Table;v=v1beta1;g=meta.k8s.io"]
+)
+async def test_what_cannot_be_served_is_said(api: Api, accept: str) -> None:
+    """A client that reads only protobuf must not be given JSON to choke on."""
+    status, body = await api.ask("/api/v1/configmaps", Accept=accept)
+    assert (status, body["reason"]) == (406, "NotAcceptable")
+
+
 async def test_a_new_node_answers_with_empty_lists(api: Api) -> None:
     """Core kinds are there before anything was held."""
     assert await api.names("/api/v1/pods") == []
