@@ -30,6 +30,8 @@ from fairlead_edge.queue_id import QueueId
 
 REFERENCE_BYTES: Final = 64
 """What one reference costs on disk beside its body, for the store's limit."""
+SEGMENT_BYTES_MAX: Final = 256 * 1024
+"""Bodies that came in one request for the same queues and time are stored together up to this; one larger is alone."""
 SWEEP_ROWS: Final = 1000
 """References one sweep step takes out, so that producers do not wait for it."""
 RECEIPT_SECONDS: Final = 24 * 3600.0
@@ -53,6 +55,25 @@ class Entry(msgspec.Struct, frozen=True):
     id: str
     content: bytes
     references: tuple[Reference, ...]
+
+
+def segments(entries: Sequence[Entry]) -> list[list[int]]:
+    """Which entries (by index) are stored together: they have the same references, so they go together.
+
+    The room of a segment is given back, and stops counting against ``max_bytes``, with its last reference.
+    """
+    found: list[list[int]] = []
+    open_at: dict[tuple[Reference, ...], int] = {}
+    sizes: list[int] = []
+    for index, entry in enumerate(entries):
+        at = open_at.get(entry.references)
+        if at is None or sizes[at] + len(entry.content) > SEGMENT_BYTES_MAX:
+            at = open_at[entry.references] = len(found)
+            found.append([])
+            sizes.append(0)
+        found[at].append(index)
+        sizes[at] += len(entry.content)
+    return found
 
 
 class Once(msgspec.Struct, frozen=True):
@@ -126,6 +147,11 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes
 
 
+def replayed(letter: DeadLetter) -> Entry:
+    """What comes back when a dead letter is replayed: the same message, with its time to live anew."""
+    return Entry("", letter.content, (Reference(letter.queue, letter.ttl_seconds, letter.topic),))
+
+
 class Outbox(Protocol):
     """The port.  Every answer of a changing call means: durable.
 
@@ -196,7 +222,7 @@ class _Kept(msgspec.Struct):
     enqueued: float
     expires: float | None
     content: bytes
-    body: int
+    segment: int
 
     def gone(self, now: float) -> bool:
         return self.expires is not None and self.expires <= now
@@ -223,10 +249,11 @@ class MemoryOutbox:
         self.max_bytes = max_bytes
         self._logs: dict[QueueId, _Log] = {}
         self._references: Counter[int] = Counter()
+        self._segment_bytes: dict[int, int] = {}
         self._dead: dict[int, DeadLetter] = {}
         self._receipts: dict[str, tuple[bytes, bytes, float]] = {}
         self._bytes = 0
-        self._next_body = 1
+        self._next_segment = 1
         self._next_letter = 1
 
     async def append(self, entries: Sequence[Entry], *, now: float, once: Once | None = None) -> bytes | None:
@@ -239,8 +266,7 @@ class MemoryOutbox:
         if self._bytes + wanted > self.max_bytes:
             raise StoreFull(f"the store holds {self._bytes} of {self.max_bytes} bytes, {wanted} more do not fit")
         self._bytes += wanted
-        for entry in entries:
-            self._append(entry, now)
+        self._append(entries, now)
         if once is not None:
             self._receipts[once.key] = (once.digest, once.answer, now)
         return None
@@ -333,30 +359,38 @@ class MemoryOutbox:
         letters = [letter for letter in self._dead.values() if letter.number in wanted][:limit]
         for letter in letters:
             del self._dead[letter.number]
-            self._append(Entry("", letter.content, (Reference(letter.queue, letter.ttl_seconds, letter.topic),)), now)
             self._logs[letter.queue].accepted -= 1
+        self._append([replayed(letter) for letter in letters], now)
         return len(letters)
 
-    def _append(self, entry: Entry, now: float) -> None:
-        body = self._next_body
-        self._next_body += 1
-        self._references[body] = len(entry.references)
-        for reference in entry.references:
-            ttl = reference.ttl_seconds
-            expires = None if ttl is None else now + ttl
-            log = self._logs.setdefault(reference.queue, _Log())
-            log.kept[log.next_offset] = _Kept(self.epoch, reference.topic, now, expires, entry.content, body)
-            log.next_offset += 1
-            log.accepted += 1
+    def _append(self, entries: Sequence[Entry], now: float) -> None:
+        segment_of: dict[int, int] = {}
+        for indexes in segments(entries):
+            segment = self._next_segment
+            self._next_segment += 1
+            segment_of.update(dict.fromkeys(indexes, segment))
+            self._references[segment] = sum(len(entries[index].references) for index in indexes)
+            self._segment_bytes[segment] = sum(len(entries[index].content) for index in indexes)
+        for index, entry in enumerate(entries):
+            for reference in entry.references:
+                self._refer(entry, reference, segment_of[index], now)
+
+    def _refer(self, entry: Entry, reference: Reference, segment: int, now: float) -> None:
+        ttl = reference.ttl_seconds
+        expires = None if ttl is None else now + ttl
+        log = self._logs.setdefault(reference.queue, _Log())
+        log.kept[log.next_offset] = _Kept(self.epoch, reference.topic, now, expires, entry.content, segment)
+        log.next_offset += 1
+        log.accepted += 1
 
     def _remove(self, log: _Log, offset: int) -> _Kept | None:
         kept = log.kept.pop(offset, None)
         if kept is not None:
-            self._references[kept.body] -= 1
+            self._references[kept.segment] -= 1
             self._bytes -= REFERENCE_BYTES
-            if not self._references[kept.body]:
-                del self._references[kept.body]
-                self._bytes -= len(kept.content)
+            if not self._references[kept.segment]:
+                del self._references[kept.segment]
+                self._bytes -= self._segment_bytes.pop(kept.segment)
         return kept
 
     def _bury(self, queue: QueueId, refusal: Refusal, kept: _Kept, at: str) -> None:

@@ -187,6 +187,27 @@ async def test_body_shared_by_queues_expires_for_each(box: Outbox) -> None:
     assert [each.expired for each in status.queues] == [1, 1]
 
 
+async def test_bodies_of_one_request_with_other_fates_lie_apart(box: Outbox) -> None:
+    """What goes to other queues or lives longer holds no room of what is gone."""
+    await box.append(
+        [entry("a", ALARMS, size=500), entry("b", REST, size=500), entry("c", ALARMS, ttl=9, size=500)], now=0
+    )
+    await box.settle(ALARMS, sent=[0], checkpoint=0, at=AT)
+    assert (await box.status(now=0)).bytes == 1000 + 2 * outbox.REFERENCE_BYTES
+    items = await box.fetch(ALARMS, after=0, now=0, messages_max=9, bytes_max=9999)
+    assert [item.content[:1] for item in items] == [b"c"]
+
+
+async def test_segments_are_bounded(box: Outbox) -> None:
+    """A large request is stored in parts, in its order."""
+    entries = [entry(str(number), REST, size=20_000) for number in range(4)]
+    assert outbox.segments(entries) == [[0, 1, 2, 3]]
+    assert outbox.segments([entry("x", REST, size=outbox.SEGMENT_BYTES_MAX), *entries]) == [[0], [1, 2, 3, 4]]
+    await box.append(entries, now=0)
+    items = await box.fetch(REST, after=NOTHING_DONE, now=0, messages_max=9, bytes_max=10**9)
+    assert [item.content for item in items] == [each.content for each in entries]
+
+
 async def test_full_store_refuses_all_or_nothing(box: Outbox) -> None:
     """Over the limit nothing of the request is stored; what is there stays."""
     await box.append([entry("a", REST, size=50_000)], now=0)
@@ -207,7 +228,8 @@ async def test_sweep_from_the_heads_stops_at_the_first_live_one(box: Outbox) -> 
     assert await box.sweep(now=2, entire=False) == 0
     status = await queue_status(box, REST, now=2)
     assert (status.length, status.expired) == (1, 2)
-    assert (await box.status(now=2)).bytes == 2 * (1 + outbox.REFERENCE_BYTES)
+    # a and c came together and will go together: the room of their bodies is given back with the last of them.
+    assert (await box.status(now=2)).bytes == 3 + 2 * outbox.REFERENCE_BYTES
 
 
 async def test_sweep_of_the_entire_queue_finds_all(box: Outbox) -> None:

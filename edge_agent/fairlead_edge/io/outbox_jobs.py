@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import apsw
 
@@ -12,14 +13,20 @@ from fairlead_edge import outbox
 from fairlead_edge.age import Stamp
 from fairlead_edge.errors import KeyReused, StoreFull
 from fairlead_edge.io import outbox_queries
-from fairlead_edge.io.outbox_queries import rows
+from fairlead_edge.io import segment as segment_io
+from fairlead_edge.io.outbox_queries import WITH_RUNS, rows
 from fairlead_edge.queue_id import QueueId
 
-Removed = tuple[int, int, int]
-"""(queue, body, size) of a reference that was taken out."""
-
-
 # ---- append --------------------------------------------------------------------------------------------------------
+
+
+class _Placed(NamedTuple):
+    """One reference: where its body lies, and what its route said."""
+
+    segment: int
+    start: int
+    size: int
+    reference: outbox.Reference
 
 
 def append(
@@ -47,22 +54,28 @@ def append(
         sum(len(entry.content) + outbox.REFERENCE_BYTES * len(entry.references) for entry in entries),
         max_bytes,
     )
-    last_body: int = rows(connection, "SELECT coalesce(max(id), 0) FROM bodies")[0][0]
-    bodies: list[tuple[int, bytes]] = []
-    shares: list[tuple[int, int]] = []
-    logs: dict[QueueId, list[tuple[int, int, float | None, str]]] = defaultdict(list)
-    for body, entry in enumerate(entries, last_body + 1):
-        bodies.append((body, entry.content))
-        if len(entry.references) > 1:
-            shares.append((body, len(entry.references)))
+    logs: dict[QueueId, list[_Placed]] = defaultdict(list)
+    for entry, (segment, start) in zip(entries, _store_bodies(connection, entries), strict=True):
         for reference in entry.references:
-            logs[reference.queue].append((body, len(entry.content), reference.ttl_seconds, reference.topic))
-    connection.executemany("INSERT INTO bodies VALUES(?, ?)", bodies)
-    if shares:
-        connection.executemany("INSERT INTO shares VALUES(?, ?)", shares)
+            logs[reference.queue].append(_Placed(segment, start, len(entry.content), reference))
     for queue, log in logs.items():
-        _append_references(connection, queue, log, epoch, now)
+        _append_log(connection, queue, log, epoch, now)
     return None
+
+
+def _store_bodies(connection: apsw.Connection, entries: Sequence[outbox.Entry]) -> list[tuple[int, int]]:
+    """Where each body lies: (segment, start)."""
+    places = [(0, 0)] * len(entries)
+    packed: list[tuple[int, int, str, bytes]] = []
+    first: int = rows(connection, "SELECT coalesce(max(id), 0) + 1 FROM segments")[0][0]
+    for segment, indexes in enumerate(outbox.segments(entries), first):
+        start = 0
+        for index in indexes:
+            places[index] = (segment, start)
+            start += len(entries[index].content)
+        packed.append((segment, start, *segment_io.pack(b"".join([entries[index].content for index in indexes]))))
+    connection.executemany("INSERT INTO segments VALUES(?, ?, ?, ?)", packed)
+    return places
 
 
 def _take_room(connection: apsw.Connection, wanted: int, max_bytes: int) -> None:
@@ -71,29 +84,34 @@ def _take_room(connection: apsw.Connection, wanted: int, max_bytes: int) -> None
         raise StoreFull(f"the store holds {used - wanted} of {max_bytes} bytes, {wanted} more do not fit")
 
 
-def _append_references(
-    connection: apsw.Connection,
-    queue: QueueId,
-    log: list[tuple[int, int, float | None, str]],
-    epoch: int,
-    now: float,
-) -> None:
-    # In every column the size counts, but bytes of a queue are bodies: what the link will have to carry.
-    found = rows(
+def _append_log(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epoch: int, now: float) -> None:
+    """Offsets, counters, references and runs of one queue."""
+    [(number, first)] = rows(
         connection,
         "INSERT INTO queues(endpoint, priority, next_offset, stored, bytes, accepted) VALUES(?1, ?2, ?3, ?3, ?4, ?3)"
         " ON CONFLICT(endpoint, priority) DO UPDATE SET next_offset = next_offset + ?3, stored = stored + ?3,"
         " bytes = bytes + ?4, accepted = accepted + ?3 RETURNING id, next_offset - ?3",
-        (queue.endpoint, queue.priority, len(log), sum(size for _, size, _, _ in log)),
+        (queue.endpoint, queue.priority, len(log), sum(placed.size for placed in log)),
     )
-    queue_number, offset = found[0]
     connection.executemany(
-        "INSERT INTO references_ VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (queue_number, offset, body, size, epoch, now, None if ttl is None else now + ttl, topic)
-            for offset, (body, size, ttl, topic) in enumerate(log, offset)
-        ],
+        "INSERT INTO references_ VALUES(?, ?, ?, ?, ?)",
+        [(number, offset, placed.segment, placed.start, placed.size) for offset, placed in enumerate(log, first)],
     )
+    runs: dict[int, list[tuple[int, _Placed]]] = defaultdict(list)
+    for offset, placed in enumerate(log, first):
+        runs[placed.segment].append((offset, placed))
+    connection.executemany(
+        "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [_run(number, segment, run, epoch, now) for segment, run in runs.items()],
+    )
+
+
+def _run(queue: int, segment: int, run: list[tuple[int, _Placed]], epoch: int, now: float) -> tuple[object, ...]:
+    first, placed = run[0]
+    ttl = placed.reference.ttl_seconds
+    expires = None if ttl is None else now + ttl
+    size = sum(each.size for _, each in run)
+    return (segment, queue, first, run[-1][0], len(run), size, epoch, now, expires, placed.reference.topic)
 
 
 # ---- settle and sweep ----------------------------------------------------------------------------------------------
@@ -119,73 +137,82 @@ def settle(
     removed = _remove(connection, number, sent)
     connection.execute(
         "UPDATE queues SET sent = sent + ?, checkpoint = max(checkpoint, ?) WHERE id = ?",
-        (len(removed), checkpoint, number),
+        (removed, checkpoint, number),
     )
 
 
 def _bury(connection: apsw.Connection, queue: int, refused: Sequence[outbox.Refusal], at: str) -> None:
+    read = outbox_queries.Bodies(connection)
     for refusal in refused:
-        buried = rows(
+        # Otherwise it is not there any more, and ended elsewhere.
+        for segment, start, size, epoch, ttl, topic in rows(
             connection,
-            "INSERT INTO dead_letters(queue, offset, epoch, ttl, topic, at, code, reason, content)"
-            " SELECT r.queue, r.offset, r.epoch, r.expires - r.enqueued, r.topic, ?, ?, ?, b.content"
-            " FROM references_ r JOIN bodies b ON b.id = r.body WHERE r.queue = ? AND r.offset = ?"
-            " RETURNING length(content)",
-            (at, refusal.code, refusal.reason, queue, refusal.offset),
-        )
-        if buried:  # otherwise it is not there any more, and ended elsewhere
-            connection.execute("UPDATE usage SET bytes = bytes + ?", (buried[0][0] + outbox.REFERENCE_BYTES,))
+            "SELECT r.segment, r.start, r.size, u.epoch, u.expires - u.enqueued, u.topic"
+            f" FROM {WITH_RUNS} WHERE r.queue = ? AND r.offset = ?",
+            (queue, refusal.offset),
+        ):
+            letter = (queue, refusal.offset, epoch, ttl, topic, at, refusal.code, refusal.reason)
+            connection.execute(
+                "INSERT INTO dead_letters(queue, offset, epoch, ttl, topic, at, code, reason, content)"
+                " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*letter, read.body(segment, start, size)),
+            )
+            connection.execute("UPDATE usage SET bytes = bytes + ?", (size + outbox.REFERENCE_BYTES,))
     _remove(connection, queue, [refusal.offset for refusal in refused])
 
 
-def _remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> list[Removed]:
-    """Take references out of one queue, and bodies nobody refers to any more."""
+def _remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> int:
+    """Take references out of one queue, with the runs and segments that end by it; returns how many were there."""
     if not offsets:
-        return []
-    removed: list[Removed] = rows(
+        return 0
+    removed = rows(
         connection,
         "DELETE FROM references_ WHERE queue = ? AND offset IN (SELECT value FROM json_each(?))"
-        " RETURNING queue, body, size",
+        " RETURNING segment, size",
         (queue, json.dumps(list(offsets))),
     )
-    _release(connection, removed)
-    return removed
-
-
-def _release(connection: apsw.Connection, removed: Sequence[Removed]) -> None:
-    """Account for references that are gone: their queues' sizes, their bodies, the store's usage."""
     if not removed:
-        return
-    per_queue: dict[int, list[int]] = defaultdict(list)
-    for queue, _, size in removed:
-        per_queue[queue].append(size)
-    for queue, sizes in per_queue.items():
-        connection.execute(
-            "UPDATE queues SET stored = stored - ?, bytes = bytes - ? WHERE id = ?", (len(sizes), sum(sizes), queue)
-        )
-    sizes_of = {body: size for _, body, size in removed}
-    free = _unshared(connection, Counter(body for _, body, _ in removed))
-    connection.execute("DELETE FROM bodies WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(free),))
-    freed = len(removed) * outbox.REFERENCE_BYTES + sum(sizes_of[body] for body in free)
-    connection.execute("UPDATE usage SET bytes = bytes - ?", (freed,))
-
-
-def _unshared(connection: apsw.Connection, references_gone: Counter[int]) -> list[int]:
-    """Lower the counts of shared bodies; returns the bodies without a reference."""
-    shared = rows(
-        connection,
-        "SELECT body, count FROM shares WHERE body IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(references_gone)),),
+        return 0
+    sizes: dict[int, list[int]] = defaultdict(list)
+    for segment, size in removed:
+        sizes[segment].append(size)
+    connection.execute(
+        "UPDATE queues SET stored = stored - ?, bytes = bytes - ? WHERE id = ?",
+        (len(removed), sum(size for _, size in removed), queue),
     )
-    kept: set[int] = set()
-    for body, count in shared:
-        left = count - references_gone[body]
-        if left > 0:
-            kept.add(body)
-            connection.execute("UPDATE shares SET count = ? WHERE body = ?", (left, body))
+    freed = len(removed) * outbox.REFERENCE_BYTES + _end_runs(connection, queue, sizes)
+    connection.execute("UPDATE usage SET bytes = bytes - ?", (freed,))
+    return len(removed)
+
+
+def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int]]) -> int:
+    """Lower the counts of the runs these references belonged to; returns the bytes of segments that end with them."""
+    ended: list[int] = []
+    for segment, count in rows(
+        connection,
+        "SELECT segment, count FROM runs WHERE queue = ? AND segment IN (SELECT value FROM json_each(?))",
+        (queue, json.dumps(list(sizes))),
+    ):
+        gone = sizes[segment]
+        if count == len(gone):
+            ended.append(segment)
         else:
-            connection.execute("DELETE FROM shares WHERE body = ?", (body,))
-    return [body for body in references_gone if body not in kept]
+            connection.execute(
+                "UPDATE runs SET count = count - ?, bytes = bytes - ? WHERE segment = ? AND queue = ?",
+                (len(gone), sum(gone), segment, queue),
+            )
+    if not ended:
+        return 0
+    connection.execute(
+        "DELETE FROM runs WHERE queue = ? AND segment IN (SELECT value FROM json_each(?))", (queue, json.dumps(ended))
+    )
+    released = rows(
+        connection,
+        "DELETE FROM segments WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM runs WHERE segment = id) RETURNING size",
+        (json.dumps(ended),),
+    )
+    return sum(size for (size,) in released)
 
 
 def sweep(connection: apsw.Connection, *, now: float, entire: bool) -> int:
@@ -196,38 +223,51 @@ def sweep(connection: apsw.Connection, *, now: float, entire: bool) -> int:
         (outbox.RECEIPTS_MAX,),
     )
     expired = _expired_anywhere(connection, now) if entire else _expired_at_heads(connection, now)
-    removed: list[Removed] = []
-    for queue, offset in expired:
-        removed += rows(
+    swept = 0
+    for queue, offsets in expired.items():
+        removed = _remove(connection, queue, offsets)
+        connection.execute("UPDATE queues SET expired = expired + ? WHERE id = ?", (removed, queue))
+        swept += removed
+    return swept
+
+
+def _expired_anywhere(connection: apsw.Connection, now: float) -> dict[int, list[int]]:
+    """By the expiry index, run by run."""
+    found: dict[int, list[int]] = defaultdict(list)
+    left = outbox.SWEEP_ROWS
+    for queue, segment, first, last in rows(
+        connection,
+        "SELECT queue, segment, first, last FROM runs INDEXED BY runs_by_expiry WHERE expires <= ? LIMIT ?",
+        (now, outbox.SWEEP_ROWS),
+    ):
+        offsets = rows(
             connection,
-            "DELETE FROM references_ WHERE queue = ? AND offset = ? RETURNING queue, body, size",
-            (queue, offset),
+            "SELECT offset FROM references_ WHERE queue = ? AND offset BETWEEN ? AND ? AND segment = ? LIMIT ?",
+            (queue, first, last, segment, left),
         )
-    for queue, count in Counter(queue for queue, _, _ in removed).items():
-        connection.execute("UPDATE queues SET expired = expired + ? WHERE id = ?", (count, queue))
-    _release(connection, removed)
-    return len(removed)
-
-
-def _expired_anywhere(connection: apsw.Connection, now: float) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = rows(
-        connection, "SELECT queue, offset FROM references_ INDEXED BY references_by_expiry WHERE expires <= ? LIMIT ?", (now, outbox.SWEEP_ROWS)
-    )
+        found[queue] += [offset for (offset,) in offsets]
+        left -= len(offsets)
+        if not left:
+            break
     return found or _expired_at_heads(connection, now)
 
 
-def _expired_at_heads(connection: apsw.Connection, now: float) -> list[tuple[int, int]]:
+def _expired_at_heads(connection: apsw.Connection, now: float) -> dict[int, list[int]]:
     """From the oldest on until the first live one; what the checkpoint has passed was expired when it passed."""
-    found: list[tuple[int, int]] = []
+    found: dict[int, list[int]] = {}
+    left = outbox.SWEEP_ROWS
     for queue, checkpoint in rows(connection, "SELECT id, checkpoint FROM queues WHERE stored > 0"):
+        offsets: list[int] = []
         for offset, expires in rows(
             connection,
-            "SELECT offset, expires FROM references_ WHERE queue = ? ORDER BY offset LIMIT ?",
-            (queue, outbox.SWEEP_ROWS - len(found)),
+            f"SELECT r.offset, u.expires FROM {WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset LIMIT ?",
+            (queue, left),
         ):
             if offset > checkpoint and (expires is None or expires > now):
                 break
-            found.append((queue, offset))
+            offsets.append(offset)
+        found[queue] = offsets
+        left -= len(offsets)
     return found
 
 
@@ -260,10 +300,7 @@ def replay(
     )
     freed = sum(len(letter.content) + outbox.REFERENCE_BYTES for letter in letters)
     connection.execute("UPDATE usage SET bytes = bytes - ?", (freed,))
-    entries = [
-        outbox.Entry("", letter.content, (outbox.Reference(letter.queue, letter.ttl_seconds, letter.topic),))
-        for letter in letters
-    ]
+    entries = [outbox.replayed(letter) for letter in letters]
     append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, once=None)
     for queue, count in Counter(letter.queue for letter in letters).items():
         connection.execute(

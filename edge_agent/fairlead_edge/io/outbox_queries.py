@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
 from fairlead_edge import outbox
 from fairlead_edge.age import Stamp
+from fairlead_edge.io import segment as segment_io
 from fairlead_edge.queue_id import QueueId
+
+SEGMENTS_KEPT: Final = 4
+"""Unpacked segments one reader keeps: references of one queue mostly walk through one segment after the other."""
+
+
+WITH_RUNS: Final = "references_ r CROSS JOIN runs u ON u.segment = r.segment AND u.queue = r.queue"
+"""References in their order, each with what its run says; CROSS keeps SQLite from starting at the runs."""
 
 
 def rows(connection: apsw.Connection, statement: str, bindings: Sequence[Any] = ()) -> list[Any]:
@@ -36,20 +44,48 @@ def fetch(
 ) -> list[outbox.Item]:
     """See ``outbox.Outbox.fetch``; a run of expired references is passed over without reading their bodies."""
     items: list[outbox.Item] = []
+    known = rows(
+        connection,
+        "SELECT id, checkpoint FROM queues WHERE endpoint = ? AND priority = ?",
+        (queue.endpoint, queue.priority),
+    )
+    if not known:
+        return items
+    number, checkpoint = known[0]
+    read = Bodies(connection)
     room = bytes_max
     row: Any
     for row in connection.execute(  # lazily: rows beyond bytes_max are never read
-        "SELECT r.offset, r.epoch, r.topic, r.enqueued, r.expires, b.content"
-        " FROM queues q JOIN references_ r ON r.queue = q.id JOIN bodies b ON b.id = r.body"
-        " WHERE q.endpoint = ? AND q.priority = ? AND r.offset > max(?, q.checkpoint)"
-        " AND (r.expires IS NULL OR r.expires > ?) ORDER BY r.offset LIMIT ?",
-        (queue.endpoint, queue.priority, after, now, messages_max),
+        f"SELECT r.offset, u.epoch, u.topic, u.enqueued, u.expires, r.segment, r.start, r.size FROM {WITH_RUNS}"
+        " WHERE r.queue = ? AND r.offset > ? AND (u.expires IS NULL OR u.expires > ?) ORDER BY r.offset LIMIT ?",
+        (number, max(after, checkpoint), now, messages_max),
     ):
-        items.append(outbox.Item(*row))
-        room -= len(items[-1].content)
+        offset, epoch, topic, enqueued, expires, segment, start, size = row
+        items.append(outbox.Item(offset, epoch, topic, enqueued, expires, read.body(segment, start, size)))
+        room -= size
         if room <= 0:
             break
     return items
+
+
+class Bodies:
+    """Reads bodies out of their segments; unpacks each segment once in its life, and keeps the latest few."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._unpacked: dict[int, bytes] = {}
+
+    def body(self, segment: int, start: int, size: int) -> bytes:
+        content = self._unpacked.get(segment)
+        if content is None:
+            [(encoding, packed)] = rows(
+                self._connection, "SELECT encoding, content FROM segments WHERE id = ?", (segment,)
+            )
+            content = segment_io.unpack(encoding, packed)
+            while len(self._unpacked) >= SEGMENTS_KEPT:
+                del self._unpacked[next(iter(self._unpacked))]
+            self._unpacked[segment] = content
+        return content[start : start + size]
 
 
 def status(connection: apsw.Connection, *, now: float, max_bytes: int) -> outbox.OutboxStatus:
@@ -57,8 +93,10 @@ def status(connection: apsw.Connection, *, now: float, max_bytes: int) -> outbox
     gone = {
         queue: (count, size)
         for queue, count, size in rows(
-            connection, "SELECT queue, count(*), sum(size) FROM references_ INDEXED BY references_by_expiry"
-            " WHERE expires <= ? GROUP BY queue", (now,)
+            connection,
+            "SELECT queue, sum(count), sum(bytes) FROM runs INDEXED BY runs_by_expiry"
+            " WHERE expires <= ? GROUP BY queue",
+            (now,),
         )
     }
     dead = dict(rows(connection, "SELECT queue, count(*) FROM dead_letters GROUP BY queue"))
@@ -72,14 +110,14 @@ def status(connection: apsw.Connection, *, now: float, max_bytes: int) -> outbox
         gone_count, gone_size = gone.get(number, (0, 0))
         passed_count, passed_size = rows(
             connection,
-            "SELECT count(*), coalesce(sum(size), 0) FROM references_"
-            " WHERE queue = ? AND offset <= ? AND (expires IS NULL OR expires > ?)",
+            f"SELECT count(*), coalesce(sum(r.size), 0) FROM {WITH_RUNS}"
+            " WHERE r.queue = ? AND r.offset <= ? AND (u.expires IS NULL OR u.expires > ?)",
             (number, at, now),
         )[0]
         oldest = rows(
             connection,
-            "SELECT enqueued FROM references_ WHERE queue = ? AND offset > ? AND (expires IS NULL OR expires > ?)"
-            " ORDER BY offset LIMIT 1",
+            f"SELECT u.enqueued FROM {WITH_RUNS}"
+            " WHERE r.queue = ? AND r.offset > ? AND (u.expires IS NULL OR u.expires > ?) ORDER BY r.offset LIMIT 1",
             (number, at, now),
         )
         found.append(

@@ -1,9 +1,9 @@
 """The tables of the outbox, and how an older file becomes a present one.
 
     queues       one row per (endpoint, priority): next offset, checkpoint, counters, so that starting reads no backlog
-    references_  one row per (queue, offset): narrow, clustered by offset; the log itself
-    bodies       one row per message, however many references
-    shares       how many references a body has, only where it is more than one (no rewrite of a body to count)
+    references_  one row per (queue, offset), clustered by offset and very narrow: the log itself
+    runs         what the references of one request to one queue share: epoch, age, time to live, topic
+    segments     their bodies, end to end, compressed: flash wears by bytes written
     dead_letters what was refused for good, with its reason
     receipts     Idempotency-Keys and the answers they got
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit
@@ -39,17 +39,26 @@ MIGRATIONS: Final = (
     CREATE TABLE references_(
         queue INTEGER NOT NULL,
         offset INTEGER NOT NULL,
-        body INTEGER NOT NULL,
+        segment INTEGER NOT NULL,
+        start INTEGER NOT NULL,
         size INTEGER NOT NULL,
+        PRIMARY KEY(queue, offset)
+    ) WITHOUT ROWID;
+    CREATE TABLE runs(
+        segment INTEGER NOT NULL,
+        queue INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
         epoch INTEGER NOT NULL,
         enqueued REAL NOT NULL,
         expires REAL,
         topic TEXT NOT NULL,
-        PRIMARY KEY(queue, offset)
+        PRIMARY KEY(segment, queue)
     ) WITHOUT ROWID;
-    CREATE INDEX references_by_expiry ON references_(expires) WHERE expires IS NOT NULL;
-    CREATE TABLE bodies(id INTEGER PRIMARY KEY, content BLOB NOT NULL);
-    CREATE TABLE shares(body INTEGER PRIMARY KEY, count INTEGER NOT NULL);
+    CREATE INDEX runs_by_expiry ON runs(expires) WHERE expires IS NOT NULL;
+    CREATE TABLE segments(id INTEGER PRIMARY KEY, size INTEGER NOT NULL, encoding TEXT NOT NULL, content BLOB NOT NULL);
     CREATE TABLE dead_letters(
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         queue INTEGER NOT NULL,

@@ -36,16 +36,35 @@ def count(connection: apsw.Connection, table: str) -> int:
     return found
 
 
-def test_body_lies_once_and_goes_with_its_last_reference(connection: apsw.Connection) -> None:
-    """Only shared bodies have a count, and that is not beside the body."""
+def sizes(connection: apsw.Connection) -> tuple[int, ...]:
+    return tuple(count(connection, table) for table in ("segments", "runs", "references_"))
+
+
+def test_bodies_lie_once_and_go_with_their_last_reference(connection: apsw.Connection) -> None:
+    """However many queues refer to them; what goes to the same queues lies together."""
     append(
-        connection, Entry("a", b"shared", (Reference(ALARMS), Reference(REST))), Entry("b", b"own", (Reference(REST),))
+        connection,
+        Entry("a", b"shared", (Reference(ALARMS), Reference(REST))),
+        Entry("b", b"own", (Reference(REST),)),
+        Entry("c", b"own", (Reference(REST),)),
     )
-    assert (count(connection, "bodies"), count(connection, "shares"), count(connection, "references_")) == (2, 1, 3)
+    assert sizes(connection) == (2, 3, 4)
     settle(connection, ALARMS, 0)
-    assert count(connection, "bodies") == 2
+    assert sizes(connection) == (2, 2, 3)
     settle(connection, REST, 0, 1)
-    assert (count(connection, "bodies"), count(connection, "shares"), count(connection, "references_")) == (0, 0, 0)
+    assert sizes(connection) == (1, 1, 1)
+    settle(connection, REST, 2)
+    assert sizes(connection) == (0, 0, 0)
+    assert rows(connection, "SELECT bytes FROM usage") == [(0,)]
+
+
+def test_counting_references_rewrites_no_body(connection: apsw.Connection) -> None:
+    """Flash wears by bytes written: the count lies apart."""
+    append(connection, *[Entry("", b"x" * 1000, (Reference(REST),))] * 10)
+    seen: list[str] = []
+    connection.exec_trace = lambda cursor, statement, bindings: seen.append(statement) is None
+    settle(connection, REST, 0, 1, 2)
+    assert not [statement for statement in seen if "segments" in statement]
 
 
 def test_dead_letter_keeps_its_body_when_the_queue_lets_go(connection: apsw.Connection) -> None:
@@ -53,7 +72,7 @@ def test_dead_letter_keeps_its_body_when_the_queue_lets_go(connection: apsw.Conn
     append(connection, Entry("a", b"shared", (Reference(ALARMS), Reference(REST))))
     settle(connection, ALARMS, refused=(Refusal(0, "no", "why"),))
     settle(connection, REST, 0)
-    assert count(connection, "bodies") == 0
+    assert sizes(connection) == (0, 0, 0)
     assert rows(connection, "SELECT content FROM dead_letters") == [(b"shared",)]
 
 

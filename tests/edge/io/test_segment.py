@@ -1,0 +1,32 @@
+"""Packing of segments: there and back, and from several threads at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fairlead_edge.io import segment
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b'{"temperature": 21.5}' * 1000, bytes(range(256)) * 10])
+def test_what_is_packed_is_unpacked(content: bytes) -> None:
+    """And never longer than it was."""
+    encoding, packed = segment.pack(content)
+    assert len(packed) <= len(content)
+    assert segment.unpack(encoding, packed) == content
+
+
+def test_alike_bodies_take_a_fraction() -> None:
+    """What the wear of flash is saved by."""
+    encoding, packed = segment.pack(
+        b"".join(b'{"sensor": "boiler-%d", "celsius": %d}' % (n % 7, n) for n in range(500))
+    )
+    assert encoding == segment.ZSTD and len(packed) < 5000
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    """The writer packs while the reader unpacks."""
+    contents = [bytes([n]) * 50_000 + b"end" for n in range(64)]
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda content: segment.unpack(*segment.pack(content)), contents)) == contents
