@@ -34,6 +34,8 @@ class Page:
     size: int = 0
     held_by: int = 0
     complete: bool = False
+    plain: bool = True
+    """Whether every row passed was a message without transaction and without a ttl of its own."""
 
 
 def oldest_live(topic: Topic, now_ms: int) -> bytes:
@@ -73,6 +75,7 @@ def read(
             page.size += len(payload)
             page.next_position = message_id
         else:
+            page.plain = False
             row = rows.decode(value)
             if row.pointer and decide is not None:
                 decision = decide(row.pointer)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+import msgspec
 from aiohttp.test_utils import TestServer
 
 from fairlead_messaging.io import rest
@@ -148,7 +149,9 @@ async def serving(kv: OrderedKV | None = None, clock: Clock | None = None, **key
     """The service on a free port over ``kv`` (a fresh memory store), which the caller keeps when it gave one."""
     clock = clock or Clock()
     store = kv or MemoryKV()
-    broker = Broker(_Kept(store), MessagingSettings(security="insecure", **keys), clock, "test-service")
+    broker = Broker(
+        _Kept(store), msgspec.convert({"security": "insecure", **keys}, MessagingSettings), clock, "test-service"
+    )
     await broker.create_system_topics()
     app = rest.application(broker, Metrics())
     rest.add_health(app)

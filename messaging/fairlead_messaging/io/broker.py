@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-from fairlead_messaging import keys, retention, topics
+from fairlead_messaging import keys, reader, retention, topics
+from fairlead_messaging.cache import Kept, PageCache, Question
 from fairlead_messaging.commands import Command, CreateTopic, Expire, Prune, Remove, Settle, TransactionCommand
 from fairlead_messaging.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.io.bell import Bell
@@ -39,12 +41,15 @@ class Broker:
         self._kv = kv
         self._bell = Bell()
         self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
+        self._cache = PageCache(settings.cache.max_bytes)
+        self._cache_lock = threading.Lock()
         self._cleaner = ThreadPoolExecutor(1, "cleaner")
         self._service = Service(kv)
         self._committer = Committer(kv, self._service, now_ms, self._bell.ring)
         self._chores = asyncio.Event()
         self._tasks = [asyncio.create_task(self._tend()), asyncio.create_task(self._clean())]
         self.removed_rows = 0
+        self.cleanups = 0
         self.service_id = self._mint_service_id(new_id)
         self.closing = False
 
@@ -124,6 +129,7 @@ class Broker:
                 self.removed_rows += len(found.batch)
                 for low, high in found.emptied:
                     await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.compact, low, high)
+        self.cleanups += 1
 
     async def read(self, look: Callable[[Snapshot], Result]) -> Result:
         """Run ``look`` on a fresh snapshot in a reader thread."""
@@ -142,6 +148,21 @@ class Broker:
             return topics.lookup(self._kv, namespace, name)
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
+
+    def cached(self, topic: Topic, asked: Question) -> Kept | None:
+        """A page that another reader got before, if the store would still answer the same."""
+        high = self._kv.get(keys.high(topic))
+        with self._cache_lock:
+            return self._cache.get(asked, reader.oldest_live(topic, self.now_ms()), high)
+
+    def keep(self, asked: Question, page: Kept) -> None:
+        """Called by reader threads."""
+        with self._cache_lock:
+            self._cache.put(asked, page)
+
+    @property
+    def cache(self) -> PageCache:
+        return self._cache
 
     async def read_until(
         self,

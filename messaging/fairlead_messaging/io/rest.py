@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from fairlead_messaging import bodies, topics
+from fairlead_messaging import bodies, topics, vitals
 from fairlead_messaging.commands import CreateTopic, DeleteTopic, UpdateTopic
 from fairlead_messaging.io import rest_bulk, rest_messages, rest_transactions
 from fairlead_messaging.io.broker import SYSTEM_NAMESPACE, Broker
@@ -114,4 +114,12 @@ async def metrics_text(request: web.Request) -> web.Response:
     metrics.failures.set(broker.failures)
     metrics.waiting.set(broker.waiting)
     metrics.listeners.set(broker.listeners)
+    metrics.removed.set(broker.removed_rows)
+    metrics.cleanups.set(broker.cleanups)
+    metrics.cache_bytes.set(broker.cache.size)
+    metrics.cache_hits.set(broker.cache.hits)
+    metrics.cache_misses.set(broker.cache.misses)
+    metrics.transactions.set(broker.in_progress)
+    now_ms = broker.now_ms()
+    metrics.note_vitals(await broker.read(lambda snapshot: vitals.take(snapshot, now_ms)))
     return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

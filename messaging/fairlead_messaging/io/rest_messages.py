@@ -6,14 +6,16 @@ import time
 
 from aiohttp import web
 
-from fairlead_messaging import arrow, avro, bodies, reader, topics, visibility
+from fairlead_messaging import arrow, avro, bodies, cache, keys, reader, topics, visibility
+from fairlead_messaging.cache import Kept, Question
 from fairlead_messaging.commands import Publish, Published, Rollback, Store
 from fairlead_messaging.errors import Refused
 from fairlead_messaging.io import rest_bulk
+from fairlead_messaging.io.broker import Broker
 from fairlead_messaging.io.http import BROKER, JSON, METRICS, NEXT_POSITION, body, check_content_type, json_response
 from fairlead_messaging.kv import Snapshot
-from fairlead_messaging.reader import Page
 from fairlead_messaging.transaction import View
+from fairlead_messaging.visibility import TransactionSnapshot
 
 
 async def publish(request: web.Request) -> web.Response:
@@ -80,12 +82,12 @@ async def rollback(request: web.Request) -> web.Response:
 
 
 async def poll(request: web.Request) -> web.Response:
+    if arrow.CONTENT_TYPE in request.headers.get("Accept", ""):
+        return await rest_bulk.poll(request)
     started = time.perf_counter()
     broker, metrics = request.app[BROKER], request.app[METRICS]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
-    broker.topic(namespace, name)
-    if arrow.CONTENT_TYPE in request.headers.get("Accept", ""):
-        return await rest_bulk.poll(request)
+    topic = broker.topic(namespace, name)
     content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
     is_avro = content_type == avro.CONTENT_TYPE
     raw = await body(request)
@@ -93,27 +95,50 @@ async def poll(request: web.Request) -> web.Response:
     after = bodies.start(asked)
     limit = bodies.limit(asked.limit, broker.settings.poll_limit_max)
     within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
-    read_committed = asked.isolation == "read_committed"
+    question = cache.question(topic, after, limit, content_type)
+    kept = broker.cached(topic, question)
+    if kept is None:
+        ask = _Ask(broker, question, within, asked.isolation == "read_committed")
+        kept = await broker.read_until(
+            (namespace, name), ask.look, lambda found: found.count > 0, bodies.wait_ms(asked.wait_ms)
+        )
+    metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
+    metrics.poll_seconds.observe(time.perf_counter() - started)
+    return web.Response(body=kept.body, content_type=content_type, headers={NEXT_POSITION: kept.next_position.hex()})
 
-    def look(snapshot: Snapshot) -> Page:
-        nonlocal after
+
+class _Ask:
+    """One poll, looked at again each time the topic changes while it waits."""
+
+    def __init__(
+        self, broker: Broker, question: Question, within: TransactionSnapshot | None, read_committed: bool
+    ) -> None:
+        self._broker = broker
+        self._question = question
+        self._within = within
+        self._read_committed = read_committed
+        self._after = question.after
+
+    def look(self, snapshot: Snapshot) -> Kept:
+        topic = topics.lookup(snapshot, self._question.namespace, self._question.name)
         page = reader.read(
             snapshot,
-            topics.lookup(snapshot, namespace, name),
-            after=after,
-            limit=limit,
-            bytes_max=broker.settings.poll_bytes_max,
-            now_ms=broker.now_ms(),
-            decide=visibility.decide(View(snapshot), within, read_committed=read_committed),
+            topic,
+            after=self._after,
+            limit=self._question.limit,
+            bytes_max=self._broker.settings.poll_bytes_max,
+            now_ms=self._broker.now_ms(),
+            decide=visibility.decide(View(snapshot), self._within, read_committed=self._read_committed),
         )
-        after = page.next_position
-        return page
-
-    page = await broker.read_until((namespace, name), look, lambda page: bool(page.ids), bodies.wait_ms(asked.wait_ms))
-    metrics.polled.labels(f"{namespace}/{name}").inc(len(page.ids))
-    metrics.poll_seconds.observe(time.perf_counter() - started)
-    return web.Response(
-        body=avro.encode_page(page) if is_avro else bodies.encode_page(page),
-        content_type=content_type,
-        headers={NEXT_POSITION: page.next_position.hex()},
-    )
+        self._after = page.next_position
+        is_avro = self._question.content_type == avro.CONTENT_TYPE
+        kept = Kept(
+            body=avro.encode_page(page) if is_avro else bodies.encode_page(page),
+            next_position=page.next_position,
+            count=len(page.ids),
+            first=page.ids[0] if page.ids else b"",
+            end=snapshot.get(keys.high(topic)) if page.complete else None,
+        )
+        if page.ids and page.plain and topic.generation == self._question.generation:
+            self._broker.keep(self._question, kept)
+        return kept

@@ -1,0 +1,44 @@
+"""How each topic is doing, for metrics: how much it holds, who lags, and what holds its readers up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_messaging import bulk, readers, tally, topics
+from fairlead_messaging.kv import Snapshot
+from fairlead_messaging.readers import Reader
+from fairlead_messaging.transaction import View
+
+TOPICS_MAX = 1000
+"""Topics told of in one scrape; the alphabetically first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """``messages`` and ``size`` (bytes) live in it; ``blocked_seconds``: age of its first undecided row."""
+
+    topic: str
+    messages: int
+    size: int
+    blocked_seconds: float
+    readers: list[Reader]
+
+
+def take(snapshot: Snapshot, now_ms: int) -> list[Vitals]:
+    """Of every living topic."""
+    view = View(snapshot)
+    found = []
+    for topic in [each for each in topics.every(snapshot) if each.exists][:TOPICS_MAX]:
+        gone = tally.upto(snapshot, topic, bulk.last_expired(snapshot, topic, now_ms))
+        held = tally.everything(snapshot, topic).minus(gone)
+        blocked = view.first_undecided(topic)
+        found.append(
+            Vitals(
+                topic=f"{topic.namespace}/{topic.name}",
+                messages=held.rows,
+                size=held.size,
+                blocked_seconds=max(0.0, (now_ms - blocked[0].timestamp) / 1000) if blocked is not None else 0.0,
+                readers=readers.every(snapshot, topic, now_ms),
+            )
+        )
+    return found

@@ -1,0 +1,80 @@
+"""The cache never changes an answer."""
+
+from __future__ import annotations
+
+from tests.support.messaging import Topics, b64, serving
+
+from fairlead_messaging.cache import Kept, PageCache, question
+from fairlead_messaging.topic import Topic
+
+TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=10)
+
+
+def page(size: int, *, first: bytes = b"\x05", end: bytes | None = None) -> Kept:
+    return Kept(body=bytes(size), next_position=b"", count=1, first=first, end=end)
+
+
+def test_the_budget_holds_and_the_least_used_goes_first() -> None:
+    """Bytes kept never exceed what was allowed."""
+    cache = PageCache(5000)
+    for number in range(5):
+        cache.put(question(TOPIC, bytes([number]), 10, "x"), page(500))
+        cache.get(question(TOPIC, bytes([0]), 10, "x"), b"", None)
+        assert cache.size <= 5000
+    cache.put(question(TOPIC, b"big", 10, "x"), page(3000))
+    assert cache.get(question(TOPIC, bytes([0]), 10, "x"), b"", None) is not None
+    assert cache.get(question(TOPIC, bytes([1]), 10, "x"), b"", None) is None
+    cache.put(question(TOPIC, b"huge", 10, "x"), page(6000))
+    assert (cache.size, len(cache)) == (0, 0)
+
+
+def test_expired_and_outgrown_pages_are_not_served() -> None:
+    """A page whose first message expired, or behind whose end something came, is asked anew."""
+    cache = PageCache(5000)
+    key = question(TOPIC, b"", 10, "x")
+    cache.put(key, page(1, first=b"\x05", end=b"high"))
+    assert cache.get(key, b"\x04", b"high") is not None
+    assert cache.get(key, b"\x04", b"higher") is None
+    assert cache.get(key, b"\x05", b"high") is None
+
+
+async def test_cached_answers_follow_every_change(topics: Topics) -> None:
+    """Asked twice each time, so that the second answer comes from memory where it may."""
+    await topics.create("t", ttl=10)
+
+    async def twice(**body: object) -> list[str]:
+        first = await topics.poll("t", **body)
+        second = await topics.poll("t", **body)
+        assert (first.ids, first.payloads, first.next_position) == (second.ids, second.payloads, second.next_position)
+        return first.payloads
+
+    await topics.publish("t", "a", "b")
+    assert await twice() == ["a", "b"]
+    hits = topics.broker.cache.hits
+    assert await twice(limit=1) == ["a"]
+    assert topics.broker.cache.hits == hits + 1
+    await topics.publish("t", "c")
+    assert await twice() == ["a", "b", "c"]
+    pointer, _ = await topics.start()
+    detail = await topics.publish("t", "tx", tx=pointer)
+    assert await twice(isolation="read_committed") == ["a", "b", "c"]
+    assert await twice() == ["a", "b", "c", "tx"]
+    await topics.ok("POST", "topics/t/rollback", detail)
+    await topics.publish("t", {"payload": b64("d"), "ttl": 1})
+    assert await twice(isolation="read_committed") == ["a", "b", "c", "d"]
+    topics.clock.forward(1001)
+    assert await twice(isolation="read_committed") == ["a", "b", "c"]
+    await topics.ok("PUT", "topics/t/properties", {"ttl": 1})
+    assert await twice() == []
+    await topics.ok("DELETE", "topics/t")
+    await topics.create("t")
+    assert await twice() == []
+
+
+async def test_no_cache_at_all() -> None:
+    """A budget of 0 keeps nothing and changes nothing."""
+    async with serving(cache={"max_bytes": 0}) as topics:
+        await topics.create("t")
+        await topics.publish("t", "a")
+        assert await topics.payloads("t") == await topics.payloads("t") == ["a"]
+        assert topics.broker.cache.hits == 0
