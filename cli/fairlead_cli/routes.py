@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Mapping
@@ -77,7 +78,8 @@ def dry_run(manifest: Path, node: str) -> None:
     """Try MANIFEST on messages without applying it: per route the result and, where undefined, why.
 
     \b
-    in:   {"source": "...", "message": {...}}, one a line
+    in:   {"source": "...", "message": {...}}, one a line; or messages as they were published or stored:
+          {"source": "...", "properties": {}, "systemProperties": {}, "body": ... | "bodyBase64": "..."}
     out:  {"deliveries": [...], "routes": [{"name", "result", "reasons": [...]}], "quarantined": [...]}
     """
     batch.reject_terminal('{"source": "/messages", "message": {"properties": {}, "body": {}}}')
@@ -169,7 +171,7 @@ def answer_dry_run(manifest: Manifest, node: str, request: dict[str, Any]) -> di
     from fairlead_edge.routes.compiler import evaluate_condition
 
     source = _source(request)
-    message = message_of(request.get("message"))
+    message = message_of(request.get("message", request))
     asked = []
     for each in manifest.routes:
         condition = each.route.condition
@@ -205,6 +207,8 @@ def _texts(message: dict[str, Any], key: str) -> dict[str, str | None]:
 
 
 def _body(message: dict[str, Any], system_properties: Mapping[str, str | None]) -> bytes | str:
+    if "bodyBase64" in message:
+        return _bytes(message["bodyBase64"])
     if "body" not in message:
         return b""
     if isinstance(message["body"], str):
@@ -213,6 +217,13 @@ def _body(message: dict[str, Any], system_properties: Mapping[str, str | None]) 
     encoding = (named or "").lower()
     text = json.dumps(message["body"], ensure_ascii=False)
     return text.encode(encoding if encoding in ("utf-16", "utf-32") else "utf-8")
+
+
+def _bytes(text: object) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        raise batch.BadLine("message.bodyBase64: not base64") from None
 
 
 def _source(request: dict[str, Any]) -> str:

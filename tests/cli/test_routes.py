@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,22 @@ def test_dry_run_tells_why(tmp_path: Path) -> None:
         },
     ]
     assert [(each["name"], each["column"]) for each in answer["quarantined"]] == [("bad", 6)]
+
+
+def test_dry_run_of_stored_messages(tmp_path: Path) -> None:
+    """As they were published, or as they stand in a topic; a body that is no JSON text comes in base64."""
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps(manifest(a="FROM /messages/* WHERE $body.t > 5 INTO $upstream")))
+    system = {"contentType": "application/json", "contentEncoding": "utf-16"}
+    raw = base64.b64encode(b'{"t": 7}'.decode().encode("utf-16")).decode()
+    stored = {"id": "1", "source": "/messages", "properties": {}, "systemProperties": system, "body": {"t": 7}}
+    found = answers(
+        "dry-run",
+        str(file),
+        lines=[stored, {**stored, "body": None, "bodyBase64": raw}, {**stored, "bodyBase64": "?"}],
+    )
+    assert [each.get("routes", [{}])[0].get("result") for each in found] == [True, True, None]
+    assert found[2]["error"][0]["message"] == "message.bodyBase64: not base64"
 
 
 def test_dry_run_of_a_manifest_that_is_none(tmp_path: Path) -> None:
