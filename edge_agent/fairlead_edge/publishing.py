@@ -29,7 +29,7 @@ MESSAGE_BYTES_MAX: Final = 256 * 1024
 SOURCE_CHARS_MAX: Final = 1024
 KEY_CHARS_MAX: Final = 255
 NESTING_MAX: Final = 200
-"""Levels of arrays and objects in a request; everyone downstream has to be able to read it too."""
+"""Levels of arrays and objects in a message; everyone downstream has to be able to read it too."""
 
 _SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE)
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
@@ -135,8 +135,6 @@ def parse(content: bytes) -> list[Submission | Reason]:
         raise RequestRefused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
     try:
         content.decode()  # the decoder below leaves bodies unread, and they are to be text everywhere
-        if _nesting(content) > NESTING_MAX:
-            raise RequestRefused(f"the request is nested deeper than {NESTING_MAX} levels", code="bad_request")
         raws = _request.decode(content).messages
     except UnicodeDecodeError as error:
         raise RequestRefused(
@@ -144,6 +142,8 @@ def parse(content: bytes) -> list[Submission | Reason]:
         ) from None
     except msgspec.DecodeError as error:
         raise RequestRefused(f"the request cannot be read: {error}", code="bad_request") from None
+    except RecursionError:
+        raise RequestRefused(f"a message is nested deeper than {NESTING_MAX} levels", code="bad_request") from None
     if not raws:
         raise RequestRefused("messages: must not be empty", code="bad_request")
     if len(raws) > REQUEST_MESSAGES_MAX:
@@ -202,6 +202,8 @@ def plan(
 
 
 def _read(raw: msgspec.Raw) -> Submission | Reason:
+    if _nesting(raw) > NESTING_MAX:
+        return Reason("bad_message", f"the message is nested deeper than {NESTING_MAX} levels")
     try:
         submission = _submission.decode(raw)
     except msgspec.DecodeError as error:
@@ -263,8 +265,9 @@ def _routable_body(submission: Submission, system_properties: dict[str, str | No
     return content if encoding == ENCODINGS[0] else content.decode()
 
 
-def _nesting(content: bytes) -> int:
+def _nesting(source: bytes | msgspec.Raw) -> int:
     """Levels of brackets outside text; exact only where there are enough brackets to matter."""
+    content = bytes(source)
     if content.count(b"[") + content.count(b"{") <= NESTING_MAX:
         return 0
     deepest = depth = 0
