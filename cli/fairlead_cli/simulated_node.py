@@ -14,18 +14,16 @@ import ssl
 import time
 from collections.abc import Callable
 from random import Random
-from typing import Literal, get_args
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
+from fairlead_cli.behaviour import Behaviour
 from fairlead_wire import codec, digest, message, resource
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.session import KEEPALIVE_SECONDS
 
-Behaviour = Literal["well", "slow", "never-ack", "nack", "lose-acks", "flapping"]
-BEHAVIOURS: tuple[str, ...] = get_args(Behaviour)
 LOST_SHARE = 0.3
 """Of ack frames, with ``lose-acks``."""
 SLOW_SECONDS = 0.5
