@@ -18,7 +18,7 @@ from aiohttp import web
 
 from fairlead_hub import settings as hub_settings
 from fairlead_hub.hub import Hub
-from fairlead_hub.io import http, kube, operator
+from fairlead_hub.io import events_desk, http, kube, operator
 from fairlead_hub.io.lease_kube import LeaseKeeper
 from fairlead_hub.io.ledger_kube import KubeLedger, Writer
 from fairlead_hub.io.metrics import HubMetrics
@@ -160,9 +160,9 @@ class _App:
             hub.counts,
             flush_seconds=settings.record.flush_seconds,
             in_flight=settings.record.writes_in_flight,
-            fence=lambda: hub.fence,
+            fence=lambda: keeper.fence,
             may_write=lambda: keeper.valid,
-            on_fenced=lambda: self._lost("a newer hub has written a record"),
+            on_fenced=stale,
         )
         watches = Watches(client, hub, clock=loop.time, poke=server.poke)
         async with asyncio.TaskGroup() as group:
@@ -171,7 +171,7 @@ class _App:
                 group.create_task(watches.run(), name="watches"),
                 group.create_task(writer.run(), name="writer"),
                 group.create_task(operator.run(self._access, verdicts), name="operator"),
-                group.create_task(self._tend(hub, desk, server, verdicts), name="tend"),
+                group.create_task(self._tend(hub, client, keeper, desk, server, verdicts), name="tend"),
             ]
             if self._files is not None and self._context is not None:
                 tasks.append(group.create_task(tls.keep_loaded(self._context, self._files), name="tls"))
@@ -202,7 +202,15 @@ class _App:
             context = tls.client_context(self._files)
         return MessagingClient(self._settings.messaging_url, ssl_context=context)
 
-    async def _tend(self, hub: Hub, desk: UpstreamDesk, server: LinkServer, verdicts: VerdictDesk) -> None:
+    async def _tend(
+        self,
+        hub: Hub,
+        client: kube.Kube,
+        keeper: LeaseKeeper,
+        desk: UpstreamDesk,
+        server: LinkServer,
+        verdicts: VerdictDesk,
+    ) -> None:
         """The slow heartbeat: who lags, what EdgeNodes say, which topics are missing, and the SyncController's pass."""
         loop = asyncio.get_running_loop()
         reconciled = loop.time()
@@ -210,9 +218,11 @@ class _App:
             await asyncio.sleep(SWEEP_SECONDS)
             now = loop.time()
             hub.records.wall_offset = time.time() - now
+            hub.fence = keeper.fence
             hub.sweep(now)
             hub.report(now)
             verdicts.refresh()
+            await events_desk.write(client, hub.happenings, hub.name)
             await desk.ensure_topics()
             if now - reconciled >= self._settings.reconcile.interval_seconds:
                 reconciled = now

@@ -33,6 +33,13 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     plural: str
     namespaced: bool
+    short_names: frozenset[str] = frozenset()
+    """What people may call it besides kind and plural."""
+
+    def is_called(self, asked: str) -> bool:
+        """As kubectl takes it: kind, plural, short name, each with or without the group, in any case."""
+        name, _, group = asked.lower().partition(".")
+        return name in {self.kind.lower(), self.plural, *self.short_names} and group in ("", self.group)
 
     @property
     def api_version(self) -> str:

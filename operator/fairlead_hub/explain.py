@@ -102,9 +102,7 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
 
 
 def _key(hub: Hub, type: str, namespace: str, name: str) -> str | None:
-    """Kind, plural, or plural.group, in any case."""
-    asked = type.lower()
     for known, kind in hub.records.kinds.items():
-        if asked in (known, kind.plural, kind.kind.lower(), f"{kind.kind.lower()}.{kind.group}"):
+        if kind.is_called(type):
             return f"{known}/{namespace if kind.namespaced else ''}/{name}"
     return None

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from fairlead_hub import content, edge_node, ledger, rules
+from fairlead_hub import content, edge_node, happenings, ledger, rules
 from fairlead_hub.catalog import Catalog, Change
 from fairlead_hub.content import EDGE_ROUTES, GroupKind, Kind, LiveObject
 from fairlead_hub.counts import Counts
@@ -49,6 +49,7 @@ class Hub:
         self.records = Records(self.book, fence=fence)
         self.records.wall_offset = wall_offset
         self.counts = Counts()
+        self.happenings = happenings.Happenings()
         self.sessions: dict[str, NodeSession] = {}
         self.node_uids: dict[str, str] = {}
         self.edges: dict[str, message.EdgeStatus] = {}
@@ -408,9 +409,12 @@ class Hub:
                 case Parked():
                     self.counts.parked(outcome.code)
                     self.records.parked(session, outcome, self._wanted_live(session.node, outcome.key))
+                    self._happened(session.node, outcome, "Warning", "Parked", f"{outcome.code}: {outcome.reason}")
                     self._unreported.add(session.node)
                 case Unparked():
                     self.records.unparked(session, outcome, self._wanted_live(session.node, outcome.key))
+                    if outcome.why != "unwanted":
+                        self._happened(session.node, outcome, "Normal", "Unparked", f"tried again: {outcome.why}")
                     self._unreported.add(session.node)
                 case Retried():
                     self.counts.retried(outcome.code)
@@ -423,6 +427,10 @@ class Hub:
                     assert_never(outcome)
         if outcomes and not session.pending_since:
             self._unreported.add(session.node)
+
+    def _happened(self, node: str, outcome: Parked | Unparked, type: happenings.Type, reason: str, text: str) -> None:
+        regarding = self.records.regarding(node, outcome.path, outcome.uid)
+        self.happenings.note(regarding, type, reason, text, self.records.now, self.records.text())
 
     def _wanted_live(self, node: str, key: str) -> LiveObject | None:
         wish = self.wish(node, key)
@@ -470,6 +478,16 @@ class Hub:
         elif session is not None and session.live:
             self.records.compared(session, self.wanted(node))
 
+    def record_observed(self, name: ledger.Name, node: str, observed: ledger.Observed, now: float) -> None:
+        """A record as it stands; one that somebody else changed is set right at once."""
+        if self.book.observe(name, node, observed) and name[0] in self.book.synced:
+            self.records.now = now
+            session = self.sessions.get(node)
+            if session is not None and session.live:
+                self.records.compared(session, self.wanted(node))
+            elif "nodes" in self.placement.inputs_synced and node not in self.placement.nodes:
+                self.book.want(ledger.Removal(name=name, node=node))
+
     def collection_synced(self, name: str, now: float) -> None:
         """The first list of our own documents is in: what was decided without them is decided again."""
         self.book.synced.add(name)
@@ -508,6 +526,10 @@ class Hub:
             return
         self._reported[node] = now
         self.book.want(document)
+        if observed is None or observed.status.get("connected") != account.connected:
+            regarding = happenings.Regarding(kind="EdgeNode", namespace="", name=node)
+            reason = "Connected" if account.connected else "Away"
+            self.happenings.note(regarding, "Normal", reason, f"node is {reason.lower()}", now, self.records.text())
 
     def account(self, node: str) -> edge_node.Account:
         """What is known of one node now."""

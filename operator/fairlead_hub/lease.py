@@ -54,6 +54,16 @@ def renewed(current: dict[str, Any], *, identity: str, wall: float, fence: int) 
     return _body(current, identity, current["metadata"].get("namespace", ""), wall, fence)
 
 
+def went_back(current: dict[str, Any], *, identity: str, fence: int) -> bool:
+    """It is still ours, but under a lower number: the API server was restored from an older copy."""
+    return (current.get("spec") or {}).get("holderIdentity") == identity and fence_of(current) < fence
+
+
+def is_ours(current: dict[str, Any], *, identity: str, fence: int) -> bool:
+    """Nobody took it over since."""
+    return (current.get("spec") or {}).get("holderIdentity") == identity and fence_of(current) <= fence
+
+
 def released(current: dict[str, Any]) -> dict[str, Any]:
     """The Lease without a holder: the next hub need not wait."""
     return {**current, "spec": {**current["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}}

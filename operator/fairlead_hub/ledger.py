@@ -138,10 +138,13 @@ class Book:
 
     # ---- what the watch says -----------------------------------------------------------------------
 
-    def observe(self, name: Name, node: str, observed: Observed) -> None:
-        """Echoes of our own writes come here too, maybe late: while a write runs they say nothing new."""
-        if name not in self._writing:
-            self._observe(name, node, observed)
+    def observe(self, name: Name, node: str, observed: Observed) -> bool:
+        """False for an echo of our own writes; while a write runs, whatever comes says nothing certain."""
+        if name in self._writing:
+            return False
+        known = self.observed.get(name)
+        self._observe(name, node, observed)
+        return known is None or known.version != observed.version
 
     def vanished(self, name: Name, node: str) -> bool:
         """It was deleted.  True when that was not our doing: it may have to be written again."""

@@ -80,6 +80,8 @@ class Unparked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """It is tried again; ``why`` is one of newer, schedule, unwanted."""
 
     key: str
+    uid: str
+    path: str
     why: str
 
 
@@ -505,10 +507,10 @@ class NodeSession:
         self.outcomes.append(parked)
 
     def _unpark(self, key: str, why: str) -> None:
-        del self.parked[key]
+        parked = self.parked.pop(key)
         if why != "schedule":
             self._parkings.pop(key, None)
-        self.outcomes.append(Unparked(key=key, why=why))
+        self.outcomes.append(Unparked(key=key, uid=parked.uid, path=parked.path, why=why))
 
     def _forget(self, key: str) -> None:
         """Nothing is to be done for this key."""

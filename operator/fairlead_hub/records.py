@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairlead_hub import ledger, objectsync, reconcile
+from fairlead_hub import happenings, ledger, objectsync, reconcile
 from fairlead_hub.content import Held, Kind, LiveObject
 from fairlead_hub.node_session import Acked, NodeSession, Parked, Removed, Unparked
 from fairlead_hub.objectsync import Record, State
@@ -142,6 +142,13 @@ class Records:
         name = _name(node, namespace, uid)
         if name in self.book.observed or self.book.pending(name) is not None:
             self.book.want(ledger.Removal(name=name, node=node))
+
+    def regarding(self, node: str, path: str, uid: str) -> happenings.Regarding:
+        """The record an event is about."""
+        _, _, namespace, _ = objectsync.identity(path, self.kinds)
+        collection, _, name = _name(node, namespace, uid)
+        kind = "ObjectSync" if collection == COLLECTIONS[0] else "ClusterObjectSync"
+        return happenings.Regarding(kind=kind, namespace=namespace, name=name)
 
     def recorded(self, node: str, held: Held) -> Record | None:
         _, _, namespace, _ = objectsync.identity(held.path, self.kinds)

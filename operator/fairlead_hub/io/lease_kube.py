@@ -54,7 +54,14 @@ class LeaseKeeper:
             await asyncio.sleep(wait)
 
     async def raise_to(self, fence: int) -> int:
-        """An edge has obeyed a higher number (the Lease was lost or restored): hold it under a number above that."""
+        """An edge has obeyed, or a record carries, a higher number: hold the Lease under one above that.
+
+        It is either newer than us, then the Lease says so and we stop; or the Lease was lost or restored.
+        """
+        current = await self._get()
+        if current is not None and not lease.is_ours(current, identity=self._identity, fence=self.fence):
+            self._on_lost("another hub holds the Lease")
+            return self.fence
         outcome = await self._try(fence)
         if isinstance(outcome, lease.Taken):
             _log.warning("fence_raised", fence=outcome.fence)
@@ -76,10 +83,13 @@ class LeaseKeeper:
             await asyncio.sleep(lease.RENEW_SECONDS)
             try:
                 body = lease.renewed(self._current, identity=self._identity, wall=time.time(), fence=self.fence)
-                if body is None:
+                if body is not None:
+                    await self._put(body, create=False)
+                elif lease.went_back(self._current, identity=self._identity, fence=self.fence):
+                    await self._try(self.fence + 1)
+                else:
                     self._on_lost("another hub holds the Lease")
                     return
-                await self._put(body, create=False)
             except Refused as error:
                 if error.status == 404:
                     await self._recreate()

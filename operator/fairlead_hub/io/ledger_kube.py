@@ -104,7 +104,7 @@ class Writer:
         in_flight: int,
         fence: Callable[[], int],
         may_write: Callable[[], bool],
-        on_fenced: Callable[[], None],
+        on_fenced: Callable[[int], None],
     ) -> None:
         self._book, self._target, self._counts = book, target, counts
         self._flush_seconds, self._in_flight = flush_seconds, in_flight
@@ -163,8 +163,10 @@ class Writer:
                 self._away = True
                 self._book.failed(wanted, again=True)
             case Answer.FENCED:
-                self._book.failed(wanted, again=False)
-                self._on_fenced()
+                self._book.failed(wanted, again=True)
+                self._away = True
+                there = after or observed
+                self._on_fenced(_fence(there) if there is not None else 0)
 
 
 def _fence(observed: Observed) -> int:

@@ -5,7 +5,9 @@
          └────────────────────────────────────────┘
     403, 404, 405: on_unlistable (frozen), tried again at a slower pace
 
-A watch that ends is taken up where it was; only a lost version makes a new list.
+A watch that ended because its time was over is taken up where it was.  One that broke is not: behind a break the API
+server may have been restored from an older copy, and a watch from a version it has not reached yet would stay silent.
+Until the new list is whole the cache counts as it was.
 """
 
 from __future__ import annotations
@@ -81,6 +83,10 @@ class _Gone(Exception):
     """The version we know is too old to watch from."""
 
 
+class _Broken(Exception):
+    """The watch ended before its time."""
+
+
 class Reflector:
     """``run`` never returns by itself; cancel it."""
 
@@ -99,6 +105,7 @@ class Reflector:
         self._sink = sink
         self._params = params or {}
         self._retry_seconds = retry_seconds
+        self._clock = asyncio.get_running_loop().time
         self._restarted = restarted
         self._version = ""
 
@@ -111,6 +118,10 @@ class Reflector:
                     wait = self._retry_seconds
                 await self._watch()
                 wait = self._retry_seconds
+            except _Broken as error:
+                self._restarted("broken")
+                _log.info("watch_broken", collection=self.root, reason=str(error))
+                self._version = ""
             except _Gone:
                 self._restarted("version_lost")
                 self._lose()
@@ -126,8 +137,8 @@ class Reflector:
                     self._lose()
                     await asyncio.sleep(wait)
             except Unavailable as error:
-                # The cache stays true as of its version: a watch resumed from there misses nothing.
                 self._restarted("unavailable")
+                self._version = ""
                 _log.warning("watch_unavailable", collection=self.root, reason=str(error), retry_seconds=wait)
                 await asyncio.sleep(wait if error.retry_after_seconds is None else error.retry_after_seconds)
                 wait = min(wait * 2, RETRY_SECONDS_MAX)
@@ -170,6 +181,7 @@ class Reflector:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_SECONDS),
         }
+        started = self._clock()
         try:
             async for line in self._kube.lines(self.root, params, SILENCE_SECONDS):
                 event = _event.decode(line)
@@ -187,6 +199,8 @@ class Reflector:
             if error.status == 410:
                 raise _Gone from None
             raise
+        if self._clock() - started < WATCH_SECONDS - 1:
+            raise _Broken("the API server ended it early")
 
     def _trouble(self, raw: msgspec.Raw) -> None:
         problem = _problem.decode(raw)

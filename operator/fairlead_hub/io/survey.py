@@ -120,7 +120,7 @@ async def _object(
             kind = await discover(kube, api_version, kind_name)
         except Refused:
             continue
-        if asked.lower() not in (kind.kind.lower(), kind.plural, f"{kind.plural}.{kind.group}"):
+        if not kind.is_called(asked):
             continue
         base = kind.root.removesuffix(kind.plural)
         place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
@@ -146,9 +146,11 @@ async def _record(
         collection = f"{OURS}/clusterobjectsyncs"
     for item in await _items(kube, collection, fieldSelector=f"spec.nodeName={node}"):
         record = objectsync.parse(item)
-        if record is not None and record.object_name == name and (live is None or record.uid == live.uid):
-            if live is not None or asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s"):
-                return record
+        if record is None or record.object_name != name:
+            continue
+        called = asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
+        if called if live is None else record.uid == live.uid:
+            return record
     return None
 
 

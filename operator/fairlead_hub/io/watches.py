@@ -194,7 +194,7 @@ class _OwnSink:
         if self._collection == EDGE_NODES:
             self._hub.edge_node_observed(found.metadata.name, observed)
         else:
-            self._hub.book.observe(name, str(found.spec.get("nodeName", "")), observed)
+            self._hub.record_observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
         return f"{name[1]}/{name[2]}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
@@ -300,8 +300,14 @@ async def discover(kube: Kube, api_version: str, kind: str) -> Kind:
     listed: dict[str, Any] = msgspec.json.decode(await kube.get(root))
     for item in listed.get("resources", ()):
         if item.get("kind") == kind and "/" not in item["name"] and "list" in item.get("verbs", ()):
+            short = frozenset((item.get("singularName") or kind.lower(), *(item.get("shortNames") or ())))
             return Kind(
-                group=group, version=version, kind=kind, plural=item["name"], namespaced=bool(item["namespaced"])
+                short_names=short,
+                group=group,
+                version=version,
+                kind=kind,
+                plural=item["name"],
+                namespaced=bool(item["namespaced"]),
             )
     raise Refused(404, f"the API server serves no {kind} in {api_version} that can be listed", "NotFound")
 
