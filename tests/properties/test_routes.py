@@ -77,6 +77,21 @@ TEXT_LEAVES = st.sampled_from(
 BOOL_LEAVES = st.sampled_from([leaf("true", True), leaf("false", False), leaf("is_defined(absent)", False)])
 
 
+JSON_NULL = ("null out of a body",)
+DYNAMIC_LEAVES = st.sampled_from(
+    [
+        leaf("$body.n", 5.0),
+        leaf("{$BODY.n}", 5.0),
+        leaf("$body.s", "motor7"),
+        leaf("$body.t", True),
+        leaf("$body.nil", JSON_NULL),
+        leaf("$body.nowhere.x", JSON_NULL),
+        leaf("$body.list", UNDEF),
+        leaf("$body.list[1]", 2.0),
+    ]
+)
+
+
 def number(value: float) -> Any:
     return UNDEF if math.isnan(value) else value
 
@@ -148,12 +163,71 @@ def texts(draw: st.DrawFn, depth: int = 2) -> Tree:
     return infix("||", SUM, left, right, joined(left.value, right.value))
 
 
+def compare_body(operator: str, left: Any, right: Any) -> Any:
+    """At least one side is a body value: two types are unequal and have no order."""
+    if UNDEF in (left, right) or left is None or right is None:
+        return UNDEF
+    if type(left) is not type(right):
+        return {"=": False, "<>": True, "!=": True}.get(operator, UNDEF)
+    return compare(operator, 0 if left == JSON_NULL else left, 0 if right == JSON_NULL else right)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, depth: int = 2) -> Tree:
+    if depth == 0 or draw(st.booleans()):
+        return draw(DYNAMIC_LEAVES)
+    left, right = draw(bodies(depth - 1)), draw(st.one_of(bodies(depth - 1), numbers(depth - 1)))
+    if draw(st.booleans()):
+        return Tree(f"({left.text} ?? {right.text})", PRIMARY, right.value if left.value == UNDEF else left.value)
+    if draw(st.booleans()):
+        left, right = right, left
+    operator = draw(st.sampled_from(["+", "-", "*", "%"]))
+    known = type(left.value) is float and type(right.value) is float
+    value = arithmetic(operator, left.value, right.value) if known else UNDEF
+    return infix(operator, SUM if operator in "+-" else PRODUCT, left, right, value)
+
+
+@st.composite
+def comparisons_with_bodies(draw: st.DrawFn) -> Tree:
+    sides = [
+        draw(bodies()),
+        draw(st.one_of(bodies(), numbers(1), texts(1), BOOL_LEAVES, st.just(leaf("null", JSON_NULL)))),
+    ]
+    left, right = draw(st.permutations(sides))
+    operator = draw(st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">="]))
+    rank = EQUALITY if operator in ("=", "<>", "!=") else ORDER
+    return infix(operator, rank, left, right, compare_body(operator, left.value, right.value))
+
+
+@st.composite
+def looks_at_bodies(draw: st.DrawFn) -> Tree:
+    tree = draw(bodies())
+    name, answer = draw(
+        st.sampled_from(
+            [
+                ("is_defined", tree.value != UNDEF),
+                ("is_null", tree.value == JSON_NULL),
+                ("is_bool", tree.value is True),
+                ("is_string", tree.value == "motor7"),
+                ("is_number", type(tree.value) is float and math.isfinite(tree.value)),
+            ]
+        )
+    )
+    return leaf(f"{name}({tree.text})", answer)
+
+
 @st.composite
 def bools(draw: st.DrawFn, depth: int = 3) -> Tree:
     if depth == 0:
         return draw(BOOL_LEAVES)
-    kind = draw(st.sampled_from(["leaf", "not", "and", "or", "numbers", "texts", "defined", "contains"]))
+    kind = draw(
+        st.sampled_from(["leaf", "not", "and", "or", "numbers", "texts", "defined", "contains", "body", "test"])
+    )
     match kind:
+        case "body":
+            return draw(comparisons_with_bodies())
+        case "test":
+            return draw(looks_at_bodies())
         case "leaf":
             return draw(BOOL_LEAVES)
         case "not":

@@ -252,7 +252,7 @@ def apply(function: Callable[..., Any], runs: list[Run]) -> Run:
 
 def combine(symbol: str, left: Type, right: Type, result: Type) -> Combine:
     if symbol == "??":
-        return _coalesce(left)
+        return _coalesce(left, right, result)
     if symbol == "||":
         return _concat(left, right)
     if symbol in _ARITHMETIC:
@@ -260,9 +260,11 @@ def combine(symbol: str, left: Type, right: Type, result: Type) -> Combine:
     return _compare(symbol, left, right)
 
 
-def _coalesce(left: Type) -> Combine:
+def _coalesce(left: Type, right: Type, result: Type) -> Combine:
     if left is Type.NUMBER:
         return lambda value, otherwise: value if value == value else otherwise
+    if result is Type.DYNAMIC and right is Type.NUMBER:
+        return lambda value, otherwise: _defined(otherwise) if value is UNDEFINED else value
     return lambda value, otherwise: otherwise if value is UNDEFINED else value
 
 

@@ -156,6 +156,10 @@ def test_arithmetic_and_concatenation(condition: str, expected: bool | str) -> N
         ("absent = 'x' ?? true", True),
         ("(undefined ?? undefined) = undefined", "undefined"),
         ("null ?? null", False),
+        ("is_defined($body.object ?? as_number(a))", False),
+        ("is_defined(as_number(a) ?? $body.object)", False),
+        ("(as_number(a) ?? {$body.number}) = 5", True),
+        ("($body.object ?? as_number('4')) = 4", True),
     ],
 )
 def test_coalesce(condition: str, expected: bool | str) -> None:
