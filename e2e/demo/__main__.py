@@ -21,6 +21,8 @@ from tests.support.kubernetes import KubectlError
 from tests.support.processes import Unmet
 
 FOLDER = ROOT / ".run" / "demo"
+MARKER = ".fairlead-demo"
+"""Only a folder with this file in it is emptied."""
 INTERRUPTED = 130
 
 
@@ -37,14 +39,9 @@ def look_around(stack: Stack, screen: Screen) -> None:
     screen.say("try        kubectl get osync -A; kubectl get enode; kubectl -n harbour patch configmap tide-table …")
 
 
-def end_previous() -> list[str]:
-    """End what an earlier KEEP=1 or `up` left, by its record; returns the names."""
-    return Record(FOLDER / "running.json").end()
-
-
-def run(word: str, kubeconfig: Path | None, keep: bool) -> int:
+def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
     """Play the story, or only raise the house and apply the harbour; returns the exit code."""
-    if Record(FOLDER / "running.json").alive():
+    if Record.of(folder).alive():
         print("demo: failed: an earlier one is still running; make down ends it", file=sys.stderr)
         return 1
     screen = Screen()
@@ -53,9 +50,13 @@ def run(word: str, kubeconfig: Path | None, keep: bool) -> int:
     except Missing as error:
         screen.last(f"demo: failed: {error}")
         return 1
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
-    stack = Stack(FOLDER, kubeconfig, outlive=keep, screen=screen)
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARKER).exists():
+        screen.last(f"demo: failed: {folder} holds something else than a demo's state; name another --folder")
+        return 1
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARKER).touch()
+    stack = Stack(folder, kubeconfig, outlive=keep, screen=screen)
     kept = False
     try:
         if word == "up":
@@ -96,17 +97,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("word", nargs="?", choices=["play", "up", "down"], default="play")
     parser.add_argument("--keep", action="store_true", help="leave everything up at the end (KEEP=1)")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="state, logs, table and picture; emptied at start")
     parser.add_argument("--kubeconfig", type=Path, help="use this cluster (KUBECONFIG=…)")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, terminated)
     if options.word == "down":
-        ended = end_previous()
+        ended = Record.of(options.folder).end()
         print(f"down: ended {', '.join(ended)}" if ended else "down: nothing was running")
         return 0
     if options.kubeconfig is not None and not options.kubeconfig.is_file():
         parser.error(f"--kubeconfig {options.kubeconfig} is not a file")
     kubeconfig = options.kubeconfig.absolute() if options.kubeconfig else None
-    return run(options.word, kubeconfig, options.keep or options.word == "up")
+    return run(options.word, options.folder.absolute(), kubeconfig, options.keep or options.word == "up")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,11 @@ class Record:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @classmethod
+    def of(cls, folder: Path) -> Record:
+        """The record of the run whose state is in `folder`."""
+        return cls(folder / "running.json")
+
     def write(self, pids: Mapping[str, int]) -> None:
         """Replace the record atomically; processes already gone are left out."""
         found = {name: {"pid": pid, "started": started_at(pid)} for name, pid in pids.items()}

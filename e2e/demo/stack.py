@@ -75,7 +75,7 @@ class Stack:
         self.logs = folder / "logs"
         self.table = folder / "table"
         self.running: dict[str, Running] = {}
-        self.record = Record(folder / "running.json")
+        self.record = Record.of(folder)
         self.brought_definitions = False
         """True when the cluster had none of our definitions before; then they go again at the end."""
         self._outlive = outlive

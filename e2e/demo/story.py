@@ -21,7 +21,6 @@ from e2e.demo.witness import KINDS, Witness, waiting_text
 
 APP = ROOT / "e2e" / "demo" / "app"
 CRDS = ROOT / "crds"
-PICTURE = ROOT / "artifacts" / "demo.png"
 
 AWAY = "edge-2"
 SHARES = (500, 800, 200)
@@ -218,7 +217,8 @@ class Story:
         self.note_hub_figures()
         records = self._witness.records()
         retries = sum((record.get("status") or {}).get("retries", 0) for record in records)
-        picture.draw(PICTURE, list(self._ledger.accepted.values()), rows, self._marks, self._begin)
+        path = self._stack.folder / "demo.png"
+        picture.draw(path, list(self._ledger.accepted.values()), rows, self._marks, self._begin)
         self._screen.table(
             "Messages",
             ["node, priority", "accepted", "rows", "to topic p50", "to topic p99"],
@@ -246,7 +246,7 @@ class Story:
                 ["seconds", f"{self._screen.seconds:.0f}"],
             ],
         )
-        self._screen.say(f"picture: {PICTURE}")
+        self._screen.say(f"picture: {path}")
         return (
             f"demo: ok objects={len(records)} messages={len(self._ledger.accepted)} rows={len(rows)} "
             f"lost={len(verdict.lost)} duplicated={len(verdict.duplicated)} seconds={self._screen.seconds:.0f}"

@@ -64,6 +64,16 @@ def test_the_demo_without_java_fails_in_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_folder_with_something_else_is_never_emptied(tmp_path: Path) -> None:
+    """A misspelt --folder must not cost anybody their files."""
+    (tmp_path / "thesis.txt").write_text("years of work")
+    command = [sys.executable, "-m", "e2e.demo", "--folder", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "holds something else than a demo's state" in done.stdout
+    assert (tmp_path / "thesis.txt").exists()
+
+
 def test_a_record_ends_exactly_what_it_names(tmp_path: Path) -> None:
     """Another process outlives it, and so does one that was given the same id later."""
     ours, other = (start(name, ["sleep", "600"], tmp_path / f"{name}.log") for name in ("ours", "other"))
