@@ -31,8 +31,9 @@ DRAIN_SECONDS = 60.0
 class Producer:
     """Publishes numbered messages until told to stop; knows which were answered."""
 
-    def __init__(self, edge: EdgeProgram, random: Random) -> None:
+    def __init__(self, edge: EdgeProgram, random: Random, *, short: bool = True) -> None:
         self._edge = edge
+        self._priorities: list[int | str] = [0, 1, 5, 9, "none", *(["short"] if short else [])]
         self._random = random
         self._stop = threading.Event()
         self.answered: set[int] = set()
@@ -48,7 +49,7 @@ class Producer:
         while not self._stop.is_set():
             numbers = range(number, number + self._random.randint(1, BATCH_MAX))
             number = numbers.stop
-            priorities = {each: self._random.choice([0, 1, 5, 9, "none", "short"]) for each in numbers}
+            priorities = {each: self._random.choice(self._priorities) for each in numbers}
             self._publish([telemetry(priorities[each], {"n": each}) for each in numbers], f"batch-{numbers.start}")
             self.answered.update(numbers)
             self.short.update(each for each in numbers if priorities[each] == "short")
@@ -70,7 +71,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
     with (
         tempfile.TemporaryDirectory() as folder,
         CountingHub() as hub,
-        EdgeProgram(Path(folder), hub) as edge,
+        EdgeProgram(Path(folder), hub.port) as edge,
     ):
         edge.await_routes()
         producer = Producer(edge, Random(seed))
@@ -89,10 +90,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
 
 
 def _count(kills: int, edge: EdgeProgram, hub: CountingHub, producer: Producer) -> Count:
-    def drained() -> bool:
-        return not any(queue["length"] for queue in edge.status()["queues"])
-
-    wait_until("the outbox drains", drained, seconds=DRAIN_SECONDS)
+    wait_until("the outbox drains", edge.drained, seconds=DRAIN_SECONDS)
     arrived = Counter(
         msgspec.json.decode(each.body).get("n") for each in list(hub.stored.values()) if each.body != b"0"
     )

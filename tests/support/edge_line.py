@@ -1,6 +1,6 @@
 """The real edge program with a hub of ours at the other end of its link, for fault tests and benchmarks.
 
-    with CountingHub() as hub, EdgeProgram(folder, hub) as edge:
+    with CountingHub() as hub, EdgeProgram(folder, hub.port) as edge:
         edge.publish([...]);  hub.wait_for(n);  edge.kill();  edge.start()
 
 The hub runs in a thread of the calling process.  It gives every new session the EdgeRoutes object, and keeps what it
@@ -194,14 +194,14 @@ async def _abort(peer: ServerConnection) -> None:
 class EdgeProgram:
     """``fairlead edge run`` as a user starts it; stop it by ``with``, ``kill`` it as often as you like."""
 
-    def __init__(self, folder: Path, hub: CountingHub, *, max_bytes: int = 8 << 30, settings: str = "") -> None:
+    def __init__(self, folder: Path, hub_port: int, *, max_bytes: int = 8 << 30, settings: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.port = free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self._config = folder / "edge.toml"
         self._config.write_text(
-            f'node = "edge-1"\nhub_url = "ws://127.0.0.1:{hub.port}"\ndata_dir = "{folder}/data"\n'
+            f'node = "edge-1"\nhub_url = "ws://127.0.0.1:{hub_port}"\ndata_dir = "{folder}/data"\n'
             f'http_listen = "127.0.0.1:{self.port}"\nsecurity = "insecure"\n{settings}\n'
             f"[store]\nmax_bytes = {max_bytes}\n"
         )
@@ -212,6 +212,10 @@ class EdgeProgram:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """SIGTERM, wait."""
         if self.running is not None:
             self.running.stop()
 
@@ -236,8 +240,13 @@ class EdgeProgram:
         return time.monotonic() - began
 
     def kill(self) -> None:
+        """kill -9."""
         assert self.running is not None
         self.running.kill()
+
+    def drained(self) -> bool:
+        """Nothing waits in any queue."""
+        return not any(queue["length"] for queue in self.status()["queues"])
 
     def get(self, path: str) -> bytes:
         with urllib.request.urlopen(self.url + path, timeout=10) as response:
