@@ -63,6 +63,8 @@ def _start(room: str, config: Path | None) -> int:
     try:
         app = importlib.import_module(f"fairlead_{room}.app")
     except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("fairlead_"):
+            raise  # a fault of ours; installing something would not help
         click.echo(
             f"fairlead {room}: the package {missing.name} is not installed; install it with: "
             f"pip install 'fairlead[{room}]'",

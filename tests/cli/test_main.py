@@ -96,6 +96,18 @@ def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
+def test_a_fault_of_ours_is_not_blamed_on_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of Fairlead that is missing is a bug and looks like one."""
+
+    def no_module(name: str) -> ModuleType:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    main.build()
+    monkeypatch.setattr(main.importlib, "import_module", no_module)
+    done = CliRunner().invoke(main.root, ["hub", "run"])
+    assert isinstance(done.exception, ModuleNotFoundError)
+
+
 def test_an_unknown_command_is_a_usage_error() -> None:
     """Exit 2, as for everything we are asked and cannot do."""
     assert CliRunner().invoke(main.build(), ["sail"]).exit_code == 2
