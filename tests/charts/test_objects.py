@@ -1,0 +1,111 @@
+"""Properties of what is rendered: settings the programs accept, Pods that may do nothing they need not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.charts import COMBINATIONS, objects, pods
+
+from fairlead_edge.settings import Settings as EdgeSettings
+from fairlead_hub.settings import Settings as HubSettings
+from fairlead_ingest.settings import Settings as IngestSettings
+from fairlead_messaging.settings import MessagingSettings
+from fairlead_wire.io.settings import load
+
+MODELS: dict[str, type[msgspec.Struct]] = {
+    "hub": HubSettings,
+    "messaging": MessagingSettings,
+    "ingest": IngestSettings,
+    "edge": EdgeSettings,
+}
+pytestmark = pytest.mark.usefixtures("helm")
+every_combination = pytest.mark.parametrize("name", COMBINATIONS)
+
+
+def settings(name: str, folder: Path) -> dict[str, Any]:
+    """The settings of each room of a combination, read the way its program reads them."""
+    read = {}
+    for found in objects(name):
+        for file, text in (found.get("data") or {}).items() if found["kind"] == "ConfigMap" else ():
+            room = file.removesuffix(".toml")
+            if room != file:
+                path = folder / file
+                path.write_text(text)
+                environ = {"FAIRLEAD_EDGE_NODE": "edge-1"} if room == "edge" else {}
+                read[room] = load(room, MODELS[room], path, environ)
+    return read
+
+
+@every_combination
+def test_programs_accept_their_settings(name: str, tmp_path: Path) -> None:
+    """What a ConfigMap holds is what a program takes: no unknown key, no bad value."""
+    assert settings(name, tmp_path)
+
+
+def test_free_settings_arrive_with_their_types(tmp_path: Path) -> None:
+    """`config` values keep being whole numbers, fractions, lists and tables."""
+    read = settings("everything", tmp_path)
+    assert read["hub"].record.flush_seconds == 0.5
+    assert read["hub"].delivery.backoff_retries == 3
+    assert read["messaging"].default_ttl_seconds == 604800
+    assert read["messaging"].system_topics == ["audit", "shard:4"]
+    assert read["ingest"].spark.conf == {"spark.sql.shuffle.partitions": "4"}
+    assert settings("pipelines", tmp_path)["ingest"].pipelines[0].table == "/data/alarms"
+
+
+@every_combination
+def test_containers_may_do_nothing_they_need_not(name: str) -> None:
+    """Not root, read-only root, no capability, no escalation, seccomp, bounded memory; one named exception."""
+    for pod, spec in pods(name).items():
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, pod
+        assert spec["enableServiceLinks"] is False, pod
+        assert not any(spec.get(key) for key in ("hostNetwork", "hostPID", "hostIPC")), pod
+        for container in [*spec["containers"], *spec.get("initContainers", [])]:
+            context = {**spec["securityContext"], **container["securityContext"]}
+            if container["name"] == "prepare":
+                # It gives a folder of the node to the agent's user; without these two it could not.
+                assert context["capabilities"]["add"] == ["CHOWN", "FOWNER"]
+            else:
+                assert context["runAsNonRoot"] is True, pod
+                assert context["runAsUser"] == 10001, pod
+                assert "add" not in context["capabilities"], pod
+            assert context["readOnlyRootFilesystem"] is True, pod
+            assert context["allowPrivilegeEscalation"] is False, pod
+            assert context["capabilities"]["drop"] == ["ALL"], pod
+            assert container["resources"]["limits"]["memory"], pod
+            assert container["resources"]["requests"]["memory"], pod
+
+
+@every_combination
+def test_only_those_who_ask_the_api_have_a_token(name: str) -> None:
+    """The hub and the uninstaller speak to the API server; no other Pod is given a token."""
+    tokens = {pod for pod, spec in pods(name).items() if spec["automountServiceAccountToken"]}
+    assert {pod.rpartition("-")[2] for pod in tokens} <= {"hub", "uninstall"}
+
+
+def test_hub_reads_only_what_the_values_name() -> None:
+    """No wildcard, no secrets by default, and writing only to Fairlead's own kinds, events and Leases."""
+    for name, (chart, _) in COMBINATIONS.items():
+        if chart == "fairlead":
+            rules = [rule for found in objects(name) if "Role" in found["kind"] for rule in found.get("rules", [])]
+            assert not any("*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]] for rule in rules), name
+    rules = [rule for found in objects("defaults") if "Role" in found["kind"] for rule in found.get("rules", [])]
+    assert not any("secrets" in rule["resources"] for rule in rules)
+    written = {
+        resource
+        for rule in rules
+        if set(rule["verbs"]) - {"get", "list", "watch"}
+        for resource in rule["resources"]
+        if rule["apiGroups"] != ["fairlead.dev"]
+    }
+    assert written == {"events", "leases"}
+
+
+def test_unit_file_says_what_the_howto_says() -> None:
+    """The agent's unit runs the documented command and does not try again when the settings are wrong."""
+    unit = (Path(__file__).parents[2] / "charts/fairlead-edge/systemd/fairlead-edge.service").read_text()
+    assert "fairlead edge run --config /etc/fairlead/edge.toml" in unit
+    assert "RestartPreventExitStatus=2" in unit

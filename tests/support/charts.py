@@ -1,0 +1,179 @@
+"""Charts for tests: the values combinations that count, rendered by the real helm, certificates blanked for snapshots.
+
+COMBINATIONS ──helm template──► Rendered ──► objects | snapshot text
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from e2e.controlplane import build
+from tests.support.assets import assets
+
+ROOT = Path(__file__).resolve().parents[2]
+CHARTS = ROOT / "charts"
+HELM_SECONDS = 60
+RELEASE = "fl"
+NAMESPACE = "fairlead"
+
+COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "defaults": ("fairlead", {}),
+    "node-port": (
+        "fairlead",
+        {
+            "hub": {"service": {"type": "NodePort", "nodePort": 30900}, "hosts": ["192.0.2.7", "hub.example.com"]},
+            "certificates": {"edges": ["edge-1", "edge-2.site.example"]},
+        },
+    ),
+    "load-balancer": (
+        "fairlead",
+        {
+            "hub": {
+                "service": {
+                    "type": "LoadBalancer",
+                    "annotations": {"example.com/pool": "edge"},
+                    "loadBalancerClass": "example.com/internal",
+                    "loadBalancerSourceRanges": ["192.0.2.0/24"],
+                    "externalTrafficPolicy": "Local",
+                }
+            },
+            "messaging": {"service": {"type": "LoadBalancer"}, "hosts": ["messaging.example.com"]},
+        },
+    ),
+    "downstream-only": ("fairlead", {"messaging": {"enabled": False}, "ingest": {"enabled": False}}),
+    "everything": (
+        "fairlead",
+        {
+            "fullnameOverride": "fairlead",
+            "image": {"registry": "registry.example/fairlead", "tag": "1.2.3", "pullSecrets": ["pull"]},
+            "certificates": {"keepAuthorities": False, "days": 90},
+            "hub": {
+                "resources": [
+                    {"apiGroups": [""], "resources": ["configmaps", "pods", "secrets"]},
+                    {"apiGroups": ["apps"], "resources": ["deployments"]},
+                ],
+                "reportedStatus": [{"apiGroups": [""], "resources": ["pods"]}],
+                "config": {"record": {"flush_seconds": 0.5}, "delivery": {"backoff_retries": 3}},
+                "nodeSelector": {"disk": "fast"},
+                "tolerations": [{"key": "edge", "operator": "Exists"}],
+                "podAnnotations": {"prometheus.io/scrape": "true"},
+            },
+            "messaging": {
+                "config": {"default_ttl_seconds": 604800, "system_topics": ["audit", "shard:4"]},
+                "persistence": {"type": "claim", "size": "1Gi", "storageClass": "", "accessModes": ["ReadWriteOnce"]},
+            },
+            "ingest": {
+                "topics": ["default/telemetry", "plant/alarms"],
+                "config": {"spark": {"conf": {"spark.sql.shuffle.partitions": "4"}}},
+                "persistence": {"type": "emptyDir", "size": "1Gi"},
+            },
+            "networkPolicy": {"enabled": True},
+            "uninstall": {"removeCustomResources": True},
+        },
+    ),
+    "existing-certificates": ("fairlead", {"certificates": {"source": "existing"}}),
+    "pipelines": (
+        "fairlead",
+        {
+            "ingest": {
+                "config": {
+                    "pipelines": [
+                        {"topics": ["plant/alarms"], "table": "/data/alarms", "checkpoint": "/data/alarms-checkpoint"}
+                    ]
+                }
+            }
+        },
+    ),
+    "edge-secrets": (
+        "fairlead-edge",
+        {
+            "certificates": {
+                "nodes": ["edge-1", "a-very-long-node-name-in-a.datacenter-of-someone.example.com"],
+                "source": "secrets",
+            },
+            "api": {"hostPort": 10550},
+            "config": {"store": {"max_bytes": 268435456}},
+        },
+    ),
+    "edge-host": (
+        "fairlead-edge",
+        {"certificates": {"source": "host"}, "data": {"hostPath": "/srv/fairlead", "prepare": False}},
+    ),
+}
+"""Every values combination the tests use: name to chart and values."""
+
+
+@functools.cache
+def helm_program() -> Path | None:
+    """helm, from the cache or the PATH; built (about a minute) where FAIRLEAD_E2E=required; else None."""
+    if os.environ.get("FAIRLEAD_E2E") == "required":
+        return assets("helm") / "helm"
+    folders = [build.assets_of(os.environ), build.cache_root(os.environ) / build.fingerprint()]
+    here = next((folder / "helm" for folder in folders if folder and build.is_program(folder / "helm")), None)
+    found = shutil.which("helm")
+    return here or (Path(found) if found else None)
+
+
+def helm(*arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run helm; its own settings and caches stay out of the home folder."""
+    program = helm_program()
+    assert program is not None, "helm is not here"
+    with tempfile.TemporaryDirectory() as folder:
+        places = {f"HELM_{name}_HOME": folder for name in ("CACHE", "CONFIG", "DATA")}
+        return subprocess.run(
+            [str(program), *arguments],
+            env={**os.environ, **places, "KUBECONFIG": str(kubeconfig or "/dev/null")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=HELM_SECONDS,
+        )
+
+
+def helm_with(values: Mapping[str, Any], *arguments: str, kubeconfig: Path | None = None) -> str:
+    """Run helm with these values; raises AssertionError with what it said."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(values, file)
+        file.flush()
+        done = helm(*arguments, "--values", file.name, kubeconfig=kubeconfig)
+    assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return done.stdout
+
+
+@functools.cache
+def rendered(name: str) -> str:
+    """The manifests of a combination, as helm prints them."""
+    chart, values = COMBINATIONS[name]
+    return helm_with(values, "template", RELEASE, str(CHARTS / chart), "--namespace", NAMESPACE)
+
+
+def objects(name: str) -> list[dict[str, Any]]:
+    """The manifests of a combination, parsed."""
+    return [found for found in yaml.safe_load_all(rendered(name)) if found]
+
+
+def pods(name: str) -> dict[str, dict[str, Any]]:
+    """Every Pod spec of a combination by the name of what makes it."""
+    specs = {}
+    for found in objects(name):
+        if found["kind"] == "Pod":
+            specs[found["metadata"]["name"]] = found["spec"]
+        elif "template" in found.get("spec", {}):
+            specs[found["metadata"]["name"]] = found["spec"]["template"]["spec"]
+    return specs
+
+
+def snapshot(name: str) -> str:
+    """The manifests without what every rendering makes anew: keys, certificates and their times."""
+    text = re.sub(r"^(  (?:\w+\.)?(?:crt|key)): \S+$", r"\1: (made)", rendered(name), flags=re.MULTILINE)
+    return re.sub(r"(fairlead.dev/(?:renew-after|fits)): \S+", r"\1: (made)", text)
