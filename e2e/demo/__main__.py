@@ -22,7 +22,7 @@ from tests.support.processes import Unmet
 
 FOLDER = ROOT / ".run" / "demo"
 MARKER = ".fairlead-demo"
-"""Only a folder with this file in it is emptied."""
+"""Of folders that the user names, only one with this file in it is emptied."""
 INTERRUPTED = 130
 
 
@@ -50,7 +50,8 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
     except Missing as error:
         screen.last(f"demo: failed: {error}")
         return 1
-    if folder.exists() and any(folder.iterdir()) and not (folder / MARKER).exists():
+    ours = folder == FOLDER or (folder / MARKER).exists()
+    if not ours and folder.exists() and any(folder.iterdir()):
         screen.last(f"demo: failed: {folder} holds something else than a demo's state; name another --folder")
         return 1
     shutil.rmtree(folder, ignore_errors=True)
