@@ -244,6 +244,11 @@ class EdgeProgram:
         assert self.running is not None
         self.running.kill()
 
+    def start_again(self) -> float:
+        """kill -9 and start; returns the seconds until it answered."""
+        self.kill()
+        return self.start()
+
     def drained(self) -> bool:
         """Nothing waits in any queue."""
         return not any(queue["length"] for queue in self.status()["queues"])
