@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER_MODE = 0o700
 UP_SECONDS = 120.0
 DEAD_SECONDS = 30.0
-COMMAND_SECONDS = 240.0
+COMMAND_SECONDS = 420.0
 LOGS_ON_FAILURE = ("init", "containerd", "kube-apiserver", "kubelet")
 
 

@@ -23,8 +23,8 @@ NODE_PORT = 30900
 MESSAGES = 1000
 WHILE_AWAY = 100
 FROM_THE_POD = 50
-INSTALL_SECONDS = 180
-WAIT_SECONDS = 120.0
+INSTALL_SECONDS = 360
+WAIT_SECONDS = 240.0
 CRDS = tuple(
     f"{plural}.fairlead.dev" for plural in ("objectsyncs", "clusterobjectsyncs", "syncrules", "edgeroutes", "edgenodes")
 )
