@@ -28,6 +28,8 @@ CUTS = 0.3
 """Share of the rounds in which only the link is cut."""
 BURST_MAX = 400
 DELETES = 0.15
+AFTER_FIRST_ACK = 0.7
+"""Share of the rounds that wait for the first answer before they draw the moment, so that a slow machine has some."""
 
 
 class History:
@@ -55,11 +57,14 @@ class Fleet:
         self._histories = {f"n-{number}": History(f"n-{number}") for number in range(OBJECTS)}
         self._flying: dict[int, tuple[History, int]] = {}
         self._serial = 0
+        self.heard = asyncio.Event()
+        """Something was acknowledged in this session."""
         self.count = Count(kills=0, acknowledged=0, lost=0, duplicated=0, untrue=0)
 
     async def check(self, peer: Peer) -> None:
         """Ask for everything that is held and judge it."""
         self._flying.clear()
+        self.heard.clear()
         await peer.send(message.ListBuckets(id=peer.take_id(), bits=0, buckets=[0]))
         found: dict[str, str] = {}
         while True:
@@ -98,6 +103,7 @@ class Fleet:
             if isinstance(header, message.Nack):
                 self.count["untrue"] += 1
             elif isinstance(header, message.Ack):
+                self.heard.set()
                 covered = (
                     [id for id in self._flying if id <= header.parent_id] if header.cumulative else [header.parent_id]
                 )
@@ -112,6 +118,8 @@ async def _round(hub: HubServer, agent: EdgeAgent, fleet: Fleet, random: Random)
     await fleet.check(peer)
     listening = asyncio.create_task(fleet.listen(peer))
     sending = asyncio.create_task(fleet.send(peer, random.randrange(1, BURST_MAX)))
+    if random.random() < AFTER_FIRST_ACK:
+        await fleet.heard.wait()
     # Anywhere from before the first write to after the last: a moment of the real clock is the only honest choice.
     await asyncio.sleep(random.random() * 0.06)
     if random.random() < CUTS:
