@@ -76,7 +76,8 @@ def last_expired(snapshot: Snapshot, topic: Topic, now_ms: int) -> bytes:
 
 def check_start(snapshot: Snapshot, topic: Topic, after: bytes, now_ms: int) -> None:
     """Raises: Gone when messages after this start have expired unread; from the very beginning nothing is missed."""
-    if after == FIRST or after >= last_expired(snapshot, topic, now_ms):
+    expired = last_expired(snapshot, topic, now_ms)
+    if after == FIRST or after[:POSITION_BYTES] >= expired[:POSITION_BYTES]:
         return
     first = oldest(snapshot, topic, now_ms)
     lost = tally.upto(snapshot, topic, first).minus(tally.upto(snapshot, topic, after))

@@ -17,6 +17,7 @@ from fairlead_messaging.errors import Refused
 NAME_CHARS_MAX = 200
 TTL_SECONDS_MAX = 2**31 - 1
 PROPERTIES_MAX = 64
+SYSTEM_TOPICS_MAX = 10_000
 PROPERTY_CHARS_MAX = 4096
 TRANSACTIONAL = ("allowed", "required", "refused")
 
@@ -138,8 +139,8 @@ def expand_system_topics(names: list[str]) -> list[str]:
     topics: list[str] = []
     for entry in (name.strip() for name in names):
         prefix, colon, count = entry.partition(":")
-        if colon and not (count.isdecimal() and 1 <= int(count) <= 10_000):
-            raise ValueError(f"{entry!r}: the count after the colon must be 1 to 10000")
+        if colon and not (prefix and count.isdecimal() and 1 <= int(count) <= SYSTEM_TOPICS_MAX):
+            raise ValueError(f"{entry!r}: must be a prefix, a colon and a count of 1 to {SYSTEM_TOPICS_MAX}")
         for name in [f"{prefix}{i}" for i in range(int(count))] if colon else [entry]:
             if _NAME.fullmatch(name) is None or len(name) > NAME_CHARS_MAX:
                 raise ValueError(f"{entry!r}: not a topic name")

@@ -1,0 +1,62 @@
+"""JSON bodies: what is accepted, and that refusals name the place."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead_messaging import bodies
+from fairlead_messaging.commands import Message, Published
+from fairlead_messaging.errors import Refused, TooLarge
+from fairlead_messaging.message_id import FIRST, Position
+
+
+def test_messages_are_texts_or_objects() -> None:
+    """Base64 text, or an object with its own ttl as number or text."""
+    body = bodies.decode(
+        b'{"messages": ["YQ==", {"payload": "Yg=="}, {"payload": "Yw==", "ttl": "5"}]}', bodies.PublishBody
+    )
+    assert bodies.messages(body) == [Message(b"a"), Message(b"b"), Message(b"c", 5)]
+
+
+def test_refusals_name_the_place() -> None:
+    """A person can find the mistake."""
+    with pytest.raises(Refused, match=r"messages\[1\]"):
+        bodies.decode(b'{"messages": ["YQ==", 5]}', bodies.PublishBody)
+
+
+def test_too_many_messages_are_refused() -> None:
+    """A named limit."""
+    body = bodies.PublishBody(messages=[b""] * (bodies.PUBLISH_MESSAGES_MAX + 1))
+    with pytest.raises(TooLarge):
+        bodies.messages(body)
+
+
+def test_starts() -> None:
+    """Nothing, ids and times become one exclusive id."""
+    message_id = Position(5, 1).encode() + bytes(10)
+    assert bodies.start(bodies.PollBody()) == FIRST
+    assert bodies.start(bodies.PollBody(inclusive=False)) == FIRST
+    assert bodies.start(bodies.PollBody(startFrom=message_id.hex(), inclusive=False)) == message_id
+    assert bodies.start(bodies.PollBody(startFrom=message_id.hex())) < message_id
+    assert bodies.start(bodies.PollBody(startFrom=5)) < Position(5, 0).encode()
+    assert bodies.start(bodies.PollBody(startFrom=5, inclusive=False)) > Position(5, 65535).encode()
+    assert bodies.start(bodies.PollBody(startFrom=2**63 - 1, inclusive=False)) > FIRST
+
+
+def test_limits_are_cut_to_the_services_own() -> None:
+    """None means the maximum; what is not positive is refused."""
+    assert [bodies.limit(asked, 100) for asked in (None, 1, 100, 1000)] == [100, 1, 100, 100]
+    assert [bodies.wait_ms(asked) for asked in (0, 10, 10**9)] == [0, 10, bodies.WAIT_MS_MAX]
+    for asked in (0, -1, 2**31):
+        with pytest.raises(Refused):
+            bodies.limit(asked, 100)
+    with pytest.raises(Refused):
+        bodies.splits(0)
+
+
+def test_the_rollback_detail_is_flat_and_goes_back() -> None:
+    """What is answered is what is accepted."""
+    detail = bodies.rollback_of(9, Published(first=Position(1, 2), last=Position(3, 4)))
+    again = bodies.decode(bodies.encode(detail), bodies.RollbackBody)
+    assert bodies.rollback_range(again) == (Position(1, 2), Position(3, 4))
+    assert again.transactionWritePointer == 9

@@ -1,0 +1,29 @@
+"""The memory twin's own housekeeping; what all stores promise is in tests/conformance."""
+
+from __future__ import annotations
+
+from fairlead_messaging import kv
+from fairlead_messaging.kv import Batch, MemoryKV
+
+
+def test_deleted_keys_do_not_pile_up() -> None:
+    """They are forgotten once nobody can see them."""
+    store = MemoryKV()
+    for number in range(kv.DEAD_KEYS_MAX + 10):
+        batch = Batch()
+        batch.put(str(number).encode(), b"")
+        store.apply(batch)
+        batch = Batch()
+        batch.delete(str(number).encode())
+        store.apply(batch)
+    assert len(store._keys) <= kv.DEAD_KEYS_MAX + 1
+
+
+def test_batches_know_their_size_and_join() -> None:
+    """Keys and values, so that a group write can be bounded."""
+    batch, other = Batch(), Batch()
+    batch.put(b"key", b"value")
+    other.delete(b"k")
+    other.delete_range(b"a", b"b")
+    batch.extend(other)
+    assert (len(batch), batch.size) == (3, 11)

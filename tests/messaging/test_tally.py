@@ -1,0 +1,56 @@
+"""Running totals against counting one by one."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.messaging_core import NAMESPACE, Core, publish
+
+from fairlead_messaging import tally
+from fairlead_messaging.commands import Commit, Message, Start, Store
+from fairlead_messaging.message_id import FIRST, LAST, Position
+from fairlead_messaging.tally import High, Tally
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=6), st.data())
+def test_a_total_is_what_was_stored_up_to_there(batches: list[int], data: st.DataObject) -> None:
+    """At any position, also between marks and after a restart."""
+    core = Core()
+    core.create("t")
+    for count in batches:
+        core.do(publish("t", *["abc"] * count))
+        core.now_ms += 1
+        core.restart()
+    ids = core.page("t", limit=10**6).ids
+    index = data.draw(st.integers(0, len(ids) - 1))
+    with core.kv.snapshot() as snapshot:
+        topic = core.topic("t")
+        assert tally.upto(snapshot, topic, ids[index]) == (index + 1, 3 * (index + 1))
+        assert tally.upto(snapshot, topic, FIRST) == (0, 0)
+        assert tally.upto(snapshot, topic, LAST) == tally.everything(snapshot, topic) == (len(ids), 3 * len(ids))
+
+
+def test_a_reference_weighs_its_payloads() -> None:
+    """Stored messages count where they are published."""
+    core = Core()
+    core.create("t")
+    pointer = core.do(Start(timeout_seconds=5)).transaction.pointer
+    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"12"), Message(b"345")], pointer=pointer))
+    core.do(publish("t", pointer=pointer))
+    core.do(Commit(pointer=pointer, changes=[]))
+    with core.kv.snapshot() as snapshot:
+        topic = core.topic("t")
+        assert tally.everything(snapshot, topic) == tally.upto(snapshot, topic, LAST) == (2, 5)
+
+
+def test_encodings() -> None:
+    """To disk and back."""
+    high = High(Position(5, 6), 7, Tally(8, 9))
+    assert tally.decode_high(high.encode()) == high
+    assert tally.decode(Tally(1, 2).encode()) == (1, 2)
+
+
+def test_differences_are_never_negative() -> None:
+    """Removed rows may make a later count smaller than an earlier one."""
+    assert Tally(1, 1).minus(Tally(2, 2)) == (0, 0)

@@ -1,0 +1,45 @@
+"""The durable record of a transaction, and what readers learn from the open ones."""
+
+from __future__ import annotations
+
+from tests.support.messaging_core import Core, publish
+
+from fairlead_messaging import transaction
+from fairlead_messaging.commands import Abort, Settle, Start
+from fairlead_messaging.message_id import Position
+from fairlead_messaging.transaction import State, Touched, Transaction, View
+
+
+def test_a_record_comes_back() -> None:
+    """With everything it touched."""
+    touched = Touched(namespace="n", name="t", generation=2, first=Position(1, 2), last=Position(3, 4), pending_rows=5)
+    made = Transaction(pointer=2**62, state=State.ABORTED, started_ms=1, expires_ms=2, touched=[touched], changes=["k"])
+    assert transaction.decode(transaction.encode(made)) == made
+
+
+def test_what_is_open() -> None:
+    """In progress, or ended without commit and not yet marked."""
+    for state, settled, is_open in (
+        (State.IN_PROGRESS, False, True), (State.COMMITTED, False, False), (State.ABORTED, False, True),
+        (State.INVALID, True, False),
+    ):  # fmt: skip
+        made = Transaction(pointer=1, state=state, started_ms=0, expires_ms=0, settled=settled)
+        assert made.is_open is is_open
+
+
+def test_a_view_is_of_one_snapshot() -> None:
+    """Later ends change neither the rows nor what decides them."""
+    core = Core()
+    core.create("t")
+    pointer = core.do(Start(timeout_seconds=5)).transaction.pointer
+    published = core.do(publish("t", "a", pointer=pointer))
+    with core.kv.snapshot() as before:
+        core.do(Abort(pointer=pointer))
+        with core.kv.snapshot() as aborted:
+            assert View(aborted).hidden == {pointer}
+        assert core.do(Settle()) is False
+        view = View(before)
+        assert set(view.in_progress) == {pointer}
+        assert view.first_undecided(core.topic("t"))[0] == published.first
+    with core.kv.snapshot() as after:
+        assert not View(after).in_progress and not View(after).hidden

@@ -1,0 +1,102 @@
+"""The messaging core without HTTP, threads or time: commands in, answers out, one batch at a time.
+
+core = Core();  core.create("t");  core.do(publish("t", "a"));  core.read("t")
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_messaging import reader, topics, visibility
+from fairlead_messaging.commands import Command, CreateTopic, Message, Publish
+from fairlead_messaging.errors import MessagingError
+from fairlead_messaging.kv import Batch, MemoryKV, OrderedKV
+from fairlead_messaging.message_id import FIRST, LAST
+from fairlead_messaging.producers import Producer
+from fairlead_messaging.reader import Page
+from fairlead_messaging.service import Service
+from fairlead_messaging.topic import Topic
+from fairlead_messaging.transaction import View
+
+NAMESPACE = "n"
+START_MS = 1_000_000_000
+
+
+def publish(name: str, *payloads: str, pointer: int | None = None, producer: Producer | None = None) -> Publish:
+    messages = [Message(payload.encode()) for payload in payloads]
+    return Publish(namespace=NAMESPACE, name=name, messages=messages, pointer=pointer, producer=producer)
+
+
+def producer(*sequences: int, epoch: int = 1, fence: bool = False) -> Producer:
+    return Producer(id="p", epoch=epoch, sequences=sequences, fence=fence)
+
+
+class Core:
+    """A service over a store, and a clock that moves only when told."""
+
+    def __init__(self, kv: OrderedKV | None = None) -> None:
+        self.kv = kv or MemoryKV()
+        self.now_ms = START_MS
+        self.service = Service(self.kv)
+
+    def restart(self) -> None:
+        """Everything in memory is gone, as after kill -9."""
+        self.service = Service(self.kv)
+
+    def batch(self, *commands: Command, lost: bool = False) -> list[Any]:
+        """One group write; answers, or the error a command met.  ``lost``: the write never happens."""
+        batch = Batch()
+        answers: list[Any] = []
+        for command in commands:
+            try:
+                answers.append(self.service.propose(command, batch, self.now_ms))
+            except MessagingError as error:
+                answers.append(error)
+        self.service.close_batch(batch)
+        if lost:
+            self.service.forget()
+            return []
+        self.kv.apply(batch)
+        self.service.settled()
+        return answers
+
+    def do(self, command: Command) -> Any:
+        """One command in a batch of its own; raises what it met."""
+        [answer] = self.batch(command)
+        if isinstance(answer, MessagingError):
+            raise answer
+        return answer
+
+    def create(self, name: str, ttl_seconds: int = 1000, **properties: str) -> Topic:
+        created: Topic = self.do(
+            CreateTopic(namespace=NAMESPACE, name=name, ttl_seconds=ttl_seconds, properties=properties)
+        )
+        return created
+
+    def topic(self, name: str) -> Topic:
+        return topics.lookup(self.kv, NAMESPACE, name)
+
+    def page(
+        self,
+        name: str,
+        *,
+        after: bytes = FIRST,
+        upto: bytes = LAST,
+        limit: int = 1000,
+        bytes_max: int = 10**9,
+        committed: bool = False,
+    ) -> Page:
+        with self.kv.snapshot() as snapshot:
+            return reader.read(
+                snapshot,
+                self.topic(name),
+                after=after,
+                upto=upto,
+                limit=limit,
+                bytes_max=bytes_max,
+                now_ms=self.now_ms,
+                decide=visibility.decide(View(snapshot), None, read_committed=committed),
+            )
+
+    def read(self, name: str, **how: Any) -> list[str]:
+        return [payload.decode() for payload in self.page(name, **how).payloads]
