@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from tests.support.edge_agent import PROGRAM, EdgeAgent
 from tests.support.hub_server import HubServer, config_map
 from tests.support.pki import Authority
 from tests.support.processes import wait_until
+from websockets.exceptions import ConnectionClosed
 
 from fairlead_wire import codec, message
 from fairlead_wire.io import tls
@@ -169,6 +172,34 @@ async def test_a_hub_of_another_authority_is_not_spoken_to(tmp_path: Path, agent
 
         await off_loop(lambda: wait_until("the reason is known", refused, seconds=15))
         assert hub.connections == 0
+
+
+async def test_a_disk_that_fails_ends_the_agent_and_loses_nothing(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """Exit 1; the next start reads what is really there, which is at least all that was acknowledged.
+
+    A limit on the size of files makes the kernel refuse writes in the middle of a transaction (EFBIG).
+    """
+    async with HubServer() as hub:
+        agent = EdgeAgent(tmp_path, hub.url)
+        agents.append(agent)
+        await off_loop(agent.start)
+        assert agent.running is not None
+        peer = await hub.open()
+        await peer.hold(config_map("before"))
+        resource.prlimit(agent.running.pid, resource.RLIMIT_FSIZE, (1024 * 1024, resource.RLIM_INFINITY))
+        acknowledged = 0
+        ids = [await peer.update(config_map(f"n-{number}", data="x" * 50_000)) for number in range(60)]
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                header, _ = await peer.receive()
+                if isinstance(header, message.Ack):
+                    acknowledged = sum(id <= header.parent_id for id in ids)
+        assert await off_loop(agent.running.process.wait, 20) == 1
+        assert 0 < acknowledged < 60
+        assert "the disk failed" in agent.log.read_text()
+        await off_loop(agent.start)
+        _, found = await off_loop(agent.get, "/api/v1/configmaps")
+        assert len(found["items"]) >= 1 + acknowledged
 
 
 def test_two_agents_on_one_folder(tmp_path: Path, agents: list[EdgeAgent]) -> None:
