@@ -29,7 +29,7 @@ UPDATES = 20
 
 NOTICE_SECONDS = 60.0
 REPLAY_SECONDS = 120.0
-TABLE_SECONDS = 180.0
+TABLE_SECONDS = 300.0
 BESIDE_SECONDS = 0.1
 """Alarms leave the edge first, but topics are written beside each other: one write may end that much before another."""
 

@@ -17,7 +17,7 @@ LINE = re.compile(r"demo: ok objects=(\d+) messages=(\d+) rows=(\d+) lost=0 dupl
 @pytest.mark.kube
 @pytest.mark.spark
 @pytest.mark.faults
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_the_demo_tells_its_story_to_the_end(tmp_path: Path) -> None:
     """Objects down, a cut, two kills, a return, messages up, one row each; a picture, and nothing left running."""
     folder = tmp_path / "demo"
