@@ -1,7 +1,8 @@
 """The routes of this node: every EdgeRoutes object it holds, merged, and what to say of each.
 
 EdgeRoutes come down like any other object; whichever change arrives, the node's router is built anew from all of
-them and replaces the old one whole, so that no message is ever routed by half a change.
+them and replaces the old one whole, so that no message is ever routed by half a change.  A version that is refused
+as a whole (no manifest at all) leaves the object's last good one in force, and its status says why.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class NodeRoutes:
     def __init__(self, node: str, held: list[Held], *, ever: bool) -> None:
         self._node = node
         self._held = {each.resource.name: each for each in held}
+        self._good: dict[str, tuple[str, manifest.Manifest]] = {}
+        """By object name: UID and the newest manifest of it that was one."""
         self.router: Router | None = None
         self.statuses: dict[str, message.RoutesStatus] = {}
         if held or ever:
@@ -39,6 +42,7 @@ class NodeRoutes:
             return False
         if change.current is None:
             self._held.pop(at.name, None)
+            self._good.pop(at.name, None)
         else:
             self._held[at.name] = change.current
         self._build()
@@ -49,9 +53,12 @@ class NodeRoutes:
         refused: dict[str, tuple[str, ...]] = {}
         for name, held in self._held.items():
             try:
-                manifests.append((name, manifest.parse(held.content)))
+                self._good[name] = (held.uid, manifest.parse(held.content))
             except manifest.ManifestError as error:
                 refused[name] = error.reasons
+            uid, good = self._good.get(name, ("", None))
+            if good is not None and uid == held.uid:
+                manifests.append((name, good))
         merged = manifest.merge(manifests)
         self.router = Router(merged, self._node)
         self.statuses = {name: _status(held, merged, refused.get(name, ())) for name, held in self._held.items()}

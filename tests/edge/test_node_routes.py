@@ -107,3 +107,15 @@ def test_routes_that_go_take_their_status_along() -> None:
     routes = NodeRoutes("edge-1", [first], ever=True)
     routes.follow(Change(version=1, previous=first, current=None))
     assert routes.statuses == {} and taken(routes) == []
+
+
+def test_a_new_version_that_is_no_manifest_leaves_the_last_good_one_in_force() -> None:
+    """A typing error in a change must not send a node's messages nowhere; a new object starts anew."""
+    good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
+    routes = NodeRoutes("edge-1", [good], ever=False)
+    routes.follow(Change(version=2, previous=good, current=bad))
+    assert taken(routes) == ["all"]
+    assert routes.statuses["a"].errors
+    routes.follow(Change(version=3, previous=bad, current=None))
+    routes.follow(Change(version=4, previous=None, current=bad))
+    assert taken(routes) == []
