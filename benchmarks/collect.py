@@ -72,7 +72,10 @@ def collect(
             progress(f"{name} …")
             produced: Iterable[Row] = module.rows()
             for row in produced:
-                rows.append(checked(row, name))
+                if checked(row, name)["name"] in {each["name"] for each in rows}:
+                    progress(f"  {row['name']} was measured before; the first figure stands")
+                    continue
+                rows.append(row)
                 progress(f"  {sentence(row)}")
         except Exception:  # noqa: BLE001 - one broken benchmark must not hide what the others measured
             progress(f"{name} failed, its goals count as not met:\n{traceback.format_exc()}")

@@ -37,6 +37,13 @@ def test_a_measured_goal_is_listed_once() -> None:
     assert len(rows) == len(GOALS["ingest"])
 
 
+def test_a_name_is_listed_once_whoever_measures_it() -> None:
+    """Readers of bench.json look figures up by name."""
+    twice = module("ingest", row("in.million"), row("in.million", met=False))
+    rows = collect("ingest", ["a"], print, load=lambda _: twice)  # type: ignore[arg-type, return-value]
+    assert [each["met"] for each in rows if each["name"] == "in.million"] == [True]
+
+
 def test_only_leaves_other_rooms_alone() -> None:
     """With ONLY= neither the modules nor the goals of other rooms appear."""
     rows = collect("messaging", ["a"], print, load=lambda _: module("ingest", row("in.million")))  # type: ignore[arg-type, return-value]
