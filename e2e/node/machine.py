@@ -101,10 +101,13 @@ def install(lacks: list[Lack]) -> None:
     packages = sorted({lack.package for lack in lacks if lack.package})
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *packages]):
-        done = subprocess.run(
-            ["apt-get", *command], env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=APT_SECONDS,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                ["apt-get", *command], env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                timeout=APT_SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise OSError(f"apt-get {command[0]} took more than {error.timeout:g} s") from None
         if done.returncode != 0:
             raise OSError(f"apt-get {' '.join(command)}: {done.stderr.strip()[-500:]}")
 
