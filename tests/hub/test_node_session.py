@@ -161,12 +161,16 @@ def test_a_change_back_to_what_is_held_sends_nothing(cluster):
 
 
 def test_recreated_under_the_same_name(cluster):
-    """The new UID replaces the old atomically: one update, no delete."""
+    """The new UID replaces the old atomically: one update, no delete, and the old one's record may go."""
     made = opened(cluster, [cluster.put(uid="old")])
     cluster.put(uid="new", version="9")
     made.offer(KEY, 0.0)
     [update] = sent(made)
     assert isinstance(update, message.Update) and update.uid == "new"
+    ack(made, update)
+    removed, acked = outcomes(made)
+    assert isinstance(removed, Removed) and removed.uid == "old"
+    assert isinstance(acked, Acked) and acked.held.uid == "new"
 
 
 def test_deleted_before_it_was_sent(cluster):

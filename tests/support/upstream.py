@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_edge.io.link import LinkDown
+from fairlead_edge.io.conversation import LinkDown
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.upstream import Upstream
 from fairlead_edge.pump import UPSTREAM_POLICY
