@@ -18,7 +18,7 @@ from aiohttp import web
 
 from fairlead_hub import settings as hub_settings
 from fairlead_hub.hub import Hub
-from fairlead_hub.io import events_desk, http, kube, operator
+from fairlead_hub.io import events_desk, http, kube, memory, operator
 from fairlead_hub.io.lease_kube import LeaseKeeper
 from fairlead_hub.io.ledger_kube import KubeLedger, Writer
 from fairlead_hub.io.metrics import HubMetrics
@@ -46,9 +46,12 @@ def run(config: Path | None) -> int:
         access = kube.access(settings.kubeconfig)
         files = _files(settings)
         context = tls.server_context(files) if files is not None else None
+        if context is not None:
+            context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept
     except (wire_settings.SettingsError, kube.ConfigError, tls.TlsFilesError) as error:
         print(f"fairlead hub: {error}", file=sys.stderr)
         return wire_settings.EXIT_STATUS
+    memory.keep_small()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_App(settings, access, files, context).main())
 
@@ -213,12 +216,16 @@ class _App:
     ) -> None:
         """The slow heartbeat: who lags, what EdgeNodes say, which topics are missing, and the SyncController's pass."""
         loop = asyncio.get_running_loop()
-        reconciled = loop.time()
+        reconciled, trimmed, before = loop.time(), 0, 0
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             now = loop.time()
             hub.records.wall_offset = time.time() - now
             hub.fence = keeper.fence
+            if hub.counts.handshakes == before != trimmed:
+                memory.give_back()
+                trimmed = before
+            before = hub.counts.handshakes
             hub.sweep(now)
             hub.report(now)
             verdicts.refresh()

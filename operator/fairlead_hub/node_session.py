@@ -124,6 +124,43 @@ class _Try(msgspec.Struct):
 class NodeSession:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
 
+    __slots__ = (
+        "_answered_at",
+        "_answered_id",
+        "_chunked",
+        "_comparison",
+        "_control",
+        "_failed_as",
+        "_flying",
+        "_held_max",
+        "_lapsed_keys",
+        "_limits",
+        "_parkings",
+        "_policy",
+        "_queue",
+        "_reconcile",
+        "_sent_id",
+        "_tries",
+        "_view",
+        "_waiting_to_compare",
+        "_window",
+        "closing",
+        "frozen",
+        "held",
+        "hello",
+        "link",
+        "live",
+        "node",
+        "noted",
+        "number",
+        "opened_at",
+        "outcomes",
+        "parked",
+        "pending_since",
+        "sent_bytes",
+        "sent_messages",
+    )
+
     def __init__(
         self,
         *,

@@ -158,7 +158,9 @@ class Records:
         observed = self.book.observed.get(name)
         if observed is None:
             return None
-        return objectsync.parse({**observed.head, "status": observed.status})
+        head = observed.head
+        metadata = {"namespace": name[1]}
+        return objectsync.parse({"metadata": metadata, "spec": head.get("spec"), "status": observed.status})
 
     def _record(self, node: str, path: str, uid: str, held: Held | None, wanted: str, state: State) -> Record:
         api_version, kind, namespace, name = objectsync.identity(path, self.kinds)

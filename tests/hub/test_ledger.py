@@ -108,7 +108,7 @@ async def test_the_twin_refuses_what_the_api_server_refuses():
     assert answer is Answer.CONFLICT
     answer, second = await ledger.put(document("b"), first, 1)
     assert answer is Answer.WRITTEN and second.status == {"state": "b"}
-    ledger.documents[NAME].status["fence"] = 5
+    ledger.documents[NAME] = observed(second.version, fence=5)
     assert (await ledger.put(document("c"), second, 1))[0] is Answer.FENCED
     assert await ledger.remove(Removal(name=NAME, node="edge-1"), second, 1) is Answer.FENCED
     assert await ledger.remove(Removal(name=NAME, node="edge-1"), second, 5) is Answer.WRITTEN

@@ -189,5 +189,5 @@ def _observed(raw: bytes) -> Observed:
         version=found.metadata.resource_version,
         generation=found.metadata.generation,
         status=found.status,
-        head={"metadata": {"name": found.metadata.name, "namespace": found.metadata.namespace}, "spec": found.spec},
+        head={"spec": found.spec},
     )

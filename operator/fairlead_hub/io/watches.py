@@ -189,7 +189,7 @@ class _OwnSink:
             version=found.metadata.resource_version,
             generation=found.metadata.generation,
             status=found.status,
-            head={"metadata": {"name": name[2], "namespace": name[1]}, "spec": found.spec},
+            head={"spec": found.spec},
         )
         if self._collection == EDGE_NODES:
             self._hub.edge_node_observed(found.metadata.name, observed)

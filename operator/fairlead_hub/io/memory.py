@@ -1,0 +1,29 @@
+"""Keeps thousands of TLS connections small: glibc must not let their read buffers grow onto used pages.
+
+uvloop gives every TLS connection a read buffer of 256 KiB, of which a quiet node touches a few pages.  glibc maps such
+buffers apart, but stops doing so once one of them was freed; from then on they lie on the heap, on pages that are
+used already, and count in full.  Fixing the threshold keeps them apart.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+_libc = ctypes.CDLL(None)
+_M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
+_THRESHOLD_BYTES = 128 * 1024
+
+
+def keep_small() -> bool:
+    """Call before the first connection.  False where there is no glibc; nothing is changed then."""
+    mallopt = getattr(_libc, "mallopt", None)
+    if mallopt is None:
+        return False
+    return bool(mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)) and bool(mallopt(_M_ARENA_MAX, 1))
+
+
+def give_back() -> bool:
+    """Return unused pages to the system, for after a storm of openings.  A few milliseconds; False without glibc."""
+    trim = getattr(_libc, "malloc_trim", None)
+    return trim is not None and bool(trim(0))
