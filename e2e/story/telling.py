@@ -25,6 +25,7 @@ WHILE_AWAY = 100
 FROM_THE_POD = 50
 INSTALL_SECONDS = 360
 WAIT_SECONDS = 240.0
+ROOMS = ("hub", "messaging", "ingest", "edge")
 CRDS = tuple(
     f"{plural}.fairlead.dev" for plural in ("objectsyncs", "clusterobjectsyncs", "syncrules", "edgeroutes", "edgenodes")
 )
@@ -141,20 +142,25 @@ class Story:
         self._figure("messages_to_table_seconds", began)
 
     def at_rest(self) -> None:
-        """Memory of each Pod, as the kubelet sees it."""
-        answer = self.cluster.kubectl("get", "--raw", f"/api/v1/nodes/{self.cluster.node}/proxy/stats/summary")
-        for pod in json.loads(answer)["pods"]:
-            labels = ("hub", "messaging", "ingest", "edge")
-            room = next((room for room in labels if pod["podRef"]["name"].startswith(f"fairlead-{room}")), None)
-            if room and pod["podRef"]["namespace"] == NAMESPACE and "workingSetBytes" in pod.get("memory", {}):
-                self.figures[f"{room}_pod_megabytes"] = round(pod["memory"]["workingSetBytes"] / 1e6, 1)
-        rooms = ", ".join(
-            f"{key.split('_')[0]} {value:.0f} MB" for key, value in self.figures.items() if "_mega" in key
-        )
-        self.say(f"at rest: {rooms}")
+        """Memory of each Pod, as the kubelet sees it (working set)."""
+        seen: dict[str, float] = {}
+
+        def all_measured() -> bool:
+            answer = self.cluster.kubectl("get", "--raw", f"/api/v1/nodes/{self.cluster.node}/proxy/stats/summary")
+            for pod in json.loads(answer)["pods"]:
+                name, used = pod["podRef"]["name"], pod.get("memory", {}).get("workingSetBytes", 0)
+                room = next((room for room in ROOMS if name.startswith(f"fairlead-{room}-")), None)
+                if room and used and pod["podRef"]["namespace"] == NAMESPACE:
+                    seen[room] = used / 1e6
+            return len(seen) == len(ROOMS)
+
+        self._until("kubelet has measured every Pod", all_measured)
+        self.figures |= {f"{room}_pod_megabytes": round(seen[room], 1) for room in ROOMS}
+        self.say("at rest: " + ", ".join(f"{room} {seen[room]:.0f} MB" for room in ROOMS))
 
     def hub_killed(self) -> None:
         """The hub's Pod goes without a word; the next takes over, nothing is lost either way."""
+        self._nothing_forbidden()
         began = time.monotonic()
         label = "app.kubernetes.io/component=hub"
         before = self._pods(label)
@@ -188,6 +194,7 @@ class Story:
         assert self._certificates() == secrets, "the rollback changed certificates"
         self._apply(self._menu("leek"))
         self._until("a change goes down after the rollback", lambda: self._held_outside() == "leek")
+        self._nothing_forbidden()
 
     def uninstall(self) -> None:
         """What Helm made goes; the users' rules, routes and records stay."""
@@ -216,7 +223,7 @@ class Story:
     def state(self) -> str:
         """What a reader of a failure wants to see first."""
         texts = [self.cluster.kubectl("get", "pod", "-A", "-o", "wide", check=False)]
-        for room in ("hub", "messaging", "ingest", "edge"):
+        for room in ROOMS:
             label = f"app.kubernetes.io/component={room}"
             log = self.cluster.kubectl("logs", "-n", NAMESPACE, "-l", label, "--tail=8", check=False)
             texts.append(f"--- {room}\n{log}")
@@ -316,6 +323,11 @@ class Story:
         found = json.loads(self.cluster.kubectl("get", "pod", "-n", NAMESPACE, "-l", label, "-o", "json"))["items"]
         ready = [pod for pod in found if any(s["ready"] for s in pod["status"].get("containerStatuses", []))]
         return {pod["metadata"]["uid"] for pod in ready}
+
+    def _nothing_forbidden(self) -> None:
+        log = self.cluster.kubectl("logs", "-n", NAMESPACE, "deployment/fairlead-hub")
+        refused = [line for line in log.splitlines() if " is forbidden: " in line]
+        assert not refused, f"the chart's roles are too narrow for the hub: {refused[0]}"
 
     def _left(self) -> list[str]:
         left = self.cluster.kubectl("get", "all,secret,configmap,role,rolebinding", "-n", NAMESPACE, "-o", "name")

@@ -62,7 +62,6 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
                     {"apiGroups": [""], "resources": ["configmaps", "pods", "secrets"]},
                     {"apiGroups": ["apps"], "resources": ["deployments"]},
                 ],
-                "reportedStatus": [{"apiGroups": [""], "resources": ["pods"]}],
                 "config": {"record": {"flush_seconds": 0.5}, "delivery": {"backoff_retries": 3}},
                 "nodeSelector": {"disk": "fast"},
                 "tolerations": [{"key": "edge", "operator": "Exists"}],
