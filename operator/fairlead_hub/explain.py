@@ -9,6 +9,8 @@ from fairlead_hub.hub import Hub
 
 LIST_MAX = 100
 """Pending and parked keys listed for one node."""
+_CODES = (("in flight", "in_flight"), ("the node's store", "comparing"), ("not wanted", "not_wanted"))
+"""For programs, where the first word of a step's sentence would say nothing."""
 
 
 def nodes(hub: Hub, now: float) -> list[dict[str, Any]]:
@@ -98,7 +100,7 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
     if not wanted and key not in session.held:
         return "not_selected", "no SyncRule selects this object for this node"
     step = session.where(key, now)
-    return step.split(",")[0].split(":")[0].split(" ")[0], step
+    return next((code for begins, code in _CODES if step.startswith(begins)), step.split(" ")[0].rstrip(",:")), step
 
 
 def _key(hub: Hub, type: str, namespace: str, name: str) -> str | None:

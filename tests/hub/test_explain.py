@@ -1,0 +1,157 @@
+"""Where a node stands and why an object is there or not, in words for people and codes for programs."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import CONFIG_MAP, live
+
+from fairlead_hub import explain
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def asked(core, node="edge-1", kind="configmap", name="a", namespace="shop"):
+    return explain.explain(core.hub, node, kind, namespace, name, core.now)
+
+
+def test_every_node_is_one_row(core):
+    """Also one that never connected; in the order of their names."""
+    core.node("edge-0")
+    core.connect()
+    assert [(row["node"], row["connected"]) for row in explain.nodes(core.hub, 0.0)] == [
+        ("edge-0", False),
+        ("edge-1", True),
+    ]
+
+
+def test_a_row_counts_what_is_wanted_held_and_on_its_way(core):
+    """And how long the oldest has been waiting."""
+    core.put("a")
+    core.put("b")
+    edge = core.connect()
+    first, _ = edge.sent()
+    core.now = 4.0
+    edge.ack(first)
+    [row] = explain.nodes(core.hub, core.now)
+    assert (row["wanted"], row["held"], row["pending"], row["inFlight"], row["lagSeconds"]) == (2, 1, 1, 1, 4.0)
+    assert row["waitingFor"] == ""
+
+
+def test_one_node_in_detail_names_every_key(core):
+    """What is pending with its step, what is parked with its reason, what is kept with the doubt."""
+    core.put("a")
+    gone = core.put("old")
+    edge = core.connect()
+    first, second = edge.sent()
+    edge.nack(first, code="too_large", reason="over the limit")
+    edge.ack(second)
+    core.hub.kind_frozen(("", "ConfigMap"), "403 Forbidden")
+    core.remove(gone)
+    edge.sent()
+    core.now = 1.5
+    core.put("new")
+    found = explain.node(core.hub, "edge-1", core.now)
+    [pending] = found["pendingObjects"]
+    assert (pending["key"], pending["step"]) == ("configmaps/shop/new", "queued")
+    [parked] = found["parkedObjects"]
+    assert (parked["code"], parked["reason"], parked["retries"]) == ("too_large", "over the limit", 0)
+    assert parked["nextRetrySeconds"] == 298.5
+    [kept] = found["keptObjects"]
+    assert kept["key"] == "configmaps/shop/old" and "403 Forbidden" in kept["reason"]
+    assert found["grantedTopics"] == ["default/telemetry"]
+
+
+def test_lists_are_bounded(core):
+    """A node with thousands of objects on their way answers with the oldest hundred."""
+    for n in range(explain.LIST_MAX + 20):
+        core.put(f"c{n}")
+    core.connect().sent()
+    found = explain.node(core.hub, "edge-1", 0.0)
+    assert len(found["pendingObjects"]) == explain.LIST_MAX
+    assert found["pending"] == explain.LIST_MAX + 20
+
+
+def test_a_node_nobody_knows(core):
+    """Is none, and is said to be none."""
+    assert explain.node(core.hub, "nowhere", 0.0) is None
+    assert asked(core, node="nowhere")["code"] == "no_node"
+
+
+def test_a_kind_no_rule_names(core):
+    """It is not even watched."""
+    found = asked(core, kind="deployment")
+    assert (found["code"], found["key"]) == ("not_watched", "deployment/shop/a")
+
+
+def test_before_the_cluster_is_listed(core):
+    """A hub that just started says what it waits for instead of guessing."""
+    young = Core("edge-1", listed=False)
+    young.hub.input_synced("nodes")
+    young.connect()
+    assert asked(young)["answer"] == "syncrules are not listed yet"
+
+
+def test_an_object_that_is_nowhere(core):
+    """Neither in the cluster nor at the node."""
+    core.connect().sent()
+    assert asked(core)["code"] == "no_object"
+
+
+def test_an_object_no_rule_selects(core):
+    """It exists, and is none of this node's business."""
+    core.rule({**CONFIG_MAPS, "namespaces": ["other"]})
+    core.put("a")
+    core.connect().sent()
+    found = asked(core)
+    assert found["code"] == "not_selected"
+    assert found["wanted"]["resourceVersion"] == "1", "the cluster has it all the same"
+
+
+def test_a_node_that_is_away(core):
+    """With when it was last heard of, and whether it should hold this."""
+    core.put("a")
+    found = asked(core)
+    assert found["code"] == "away"
+    assert found["answer"] == "the node is away (last contact: never); it should hold this"
+
+
+def test_an_object_on_its_way_and_there(core):
+    """Comparing, in flight, held: with both versions once it is."""
+    edge = core.connect("edge-1", live(CONFIG_MAP, "gone"))
+    assert asked(core)["code"] == "no_object"
+    one = core.put("a")
+    assert asked(core)["code"] == "comparing"
+    delete, update = edge.sent()[::-1]
+    edge.ack(delete)
+    assert asked(core)["code"] == "in_flight"
+    edge.ack(update)
+    found = asked(core)
+    assert found["code"] == "held"
+    assert found["wanted"] == found["held"] == {"uid": one.uid, "resourceVersion": "1", "digest": one.digest}
+
+
+def test_a_parked_object_says_the_reason_and_when_it_is_tried_again(core):
+    """Everything somebody needs who asks why a change does not arrive."""
+    core.put("a")
+    edge = core.connect()
+    edge.nack(edge.sent()[0], code="too_large", reason="over the limit")
+    found = asked(core)
+    assert found["code"] == "parked"
+    assert found["answer"] == "parked after 0 retries (too_large: over the limit); tried again in 300 s"
+
+
+@pytest.mark.parametrize("called", ["configmap", "ConfigMap", "configmaps", "CONFIGMAPS"])
+def test_a_kind_is_called_as_kubectl_calls_it(core, called):
+    """Kind or plural, in any case."""
+    core.put("a")
+    assert asked(core, kind=called)["key"] == "configmaps/shop/a"
+
+
+def test_cluster_scoped_kinds_ignore_the_namespace(core):
+    """People leave the default in the command."""
+    core.connect().sent()
+    assert asked(core, kind="edgeroutes", namespace="default")["key"] == "edgeroutes.fairlead.dev//a"

@@ -1,0 +1,153 @@
+"""The hub's core in memory: a cluster that is listed, edges that answer, and the API server's twin behind the book.
+
+core = Core("edge-1")
+core.rule(CONFIG_MAPS); core.put("a")
+edge = core.connect("edge-1")
+edge.ack(*edge.sent())
+await core.flush()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
+
+from fairlead_hub import ledger, rules
+from fairlead_hub.content import Kind, LiveObject
+from fairlead_hub.hub import EDGE_NODES, Hub
+from fairlead_hub.io.ledger_kube import Writer
+from fairlead_hub.ledger import MemoryLedger
+from fairlead_hub.node_session import NodeSession
+from fairlead_hub.placement import INPUTS
+from fairlead_hub.records import COLLECTIONS
+from fairlead_hub.settings import Delivery, Settings
+from fairlead_wire import digest, message
+
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
+KINDS = (CONFIG_MAP, SECRET, POD, ROUTES)
+NOON = 1_800_000_000.0
+"""What the monotonic clock's zero is called on the wall: 2027-01-15T08:00:00Z."""
+QUICK = Delivery(backoff_retries=1, minimum_delay=1, maximum_delay=1, ack_timeout=5)
+FENCE = 3
+
+
+class Edge:
+    """One open session, answered as a node would; it holds what it acknowledged."""
+
+    def __init__(self, core: Core, session: NodeSession, held: dict[str, LiveObject]) -> None:
+        self.core, self.session, self.held = core, session, held
+
+    def sent(self) -> list[Any]:
+        """Objects sent since the last call; comparisons are answered on the way, keepalives passed over."""
+        found: list[Any] = []
+        while frames := self.session.frames(self.core.now, 100):
+            for header, _ in frames:
+                match header:
+                    case message.Compare():
+                        pairs = [(one.uid, one.digest) for one in self.held.values()]
+                        sums = digest.Buckets.of(pairs, header.bits).encode()
+                        self.say(message.Buckets(parent_id=header.id, bits=header.bits), sums)
+                    case message.ListBuckets():
+                        rows = ",".join(
+                            f'["{o.path}","{o.uid}","{o.digest}","{o.version}"]' for o in self.held.values()
+                        )
+                        self.say(message.Entries(parent_id=header.id, last=True), f"[{rows}]".encode())
+                    case message.Welcome() | message.Keepalive():
+                        pass
+                    case _:
+                        found.append(header)
+        return found
+
+    def say(self, header: message.FromEdge, content: bytes = b"") -> None:
+        self.core.hub.receive(self.session, header, content, self.core.now)
+
+    def ack(self, *headers: Any) -> None:
+        for header in headers:
+            self.say(message.Ack(parent_id=header.id))
+
+    def nack(self, header: Any, code: str = "store_full", reason: str = "no room", *, permanent: bool = True) -> None:
+        self.say(message.Nack(parent_id=header.id, code=code, reason=reason, permanent=permanent))
+
+    def leave(self) -> None:
+        self.core.hub.closed(self.session, self.core.now)
+
+
+class Core:
+    """A hub whose watches are all in (unless ``listed=False``); ``now`` is moved by hand."""
+
+    def __init__(self, *nodes: str, listed: bool = True, **settings: Any) -> None:
+        self.hub = Hub(
+            Settings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE, wall_offset=NOON
+        )
+        self.ledger = MemoryLedger()
+        self.now = 0.0
+        self.fenced: list[int] = []
+        self._writer = Writer(
+            self.hub.book, self.ledger, self.hub.counts, flush_seconds=1, in_flight=4, fence=lambda: self.hub.fence,
+            may_write=lambda: True, on_fenced=self.fenced.append,
+        )  # fmt: skip
+        for kind in KINDS:
+            self.hub.know_kind(kind)
+        for name in nodes:
+            self.node(name)
+        if listed:
+            self.list_all()
+
+    def list_all(self) -> None:
+        """Everything the hub waits for at its start is there."""
+        for name in INPUTS:
+            self.hub.input_synced(name)
+        for kind in KINDS:
+            self.hub.kind_synced(kind.group_kind)
+        for collection in (*COLLECTIONS, EDGE_NODES):
+            self.hub.collection_synced(collection, self.now)
+        self.settle()
+
+    def settle(self) -> None:
+        self.hub.settle(self.now)
+
+    def node(self, name: str, *, uid: str = "", **labels: str) -> None:
+        self.hub.set_node(name, uid or f"uid-{name}", labels, self.now)
+
+    def rule(self, *resources: dict[str, Any], name: str = "r", **spec: Any) -> None:
+        self.hub.set_rule(rules.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}))
+        self.settle()
+
+    def put(self, name: str, kind: Kind = CONFIG_MAP, **fields: Any) -> LiveObject:
+        one = live(kind, name, **fields)
+        self.hub.put_object(one, self.now)
+        return one
+
+    def remove(self, one: LiveObject) -> None:
+        self.hub.remove_object(one.key, one.uid, self.now)
+
+    def hello(self, node: str, *held: LiveObject, **more: Any) -> message.Hello:
+        sums = digest.Buckets.of([(one.uid, one.digest) for one in held], 0)
+        fields = {"node": node, "agent": "1.0", "store_epoch": 7, "fence": 0, **more}
+        return message.Hello(bits=0, held=len(held), root=sums.root, **fields)
+
+    def connect(self, node: str = "edge-1", *held: LiveObject, **more: Any) -> Edge:
+        """An edge that holds these and says hello; it must be accepted."""
+        session = self.hub.open(node, self.hello(node, *held, **more), self.now)
+        assert isinstance(session, NodeSession), session
+        return Edge(self, session, {one.key: one for one in held})
+
+    def refused(self, node: str, **more: Any) -> message.Refuse:
+        """The same, where it must be refused."""
+        outcome = self.hub.open(node, self.hello(node, **more), self.now)
+        assert isinstance(outcome, message.Refuse), outcome
+        return outcome
+
+    async def flush(self) -> None:
+        """Write the book into the twin."""
+        await self._writer.flush()
+
+    def status(self, one: LiveObject, node: str = "edge-1") -> dict[str, Any] | None:
+        """The status of the object's record in the twin; None when there is none."""
+        collection = COLLECTIONS[0] if one.resource.namespace else COLLECTIONS[1]
+        found = self.ledger.documents.get((collection, one.resource.namespace, f"{node}.{one.uid}"))
+        return None if found is None else found.status
+
+    def names(self, collection: str = COLLECTIONS[0]) -> list[ledger.Name]:
+        return sorted(name for name in self.ledger.documents if name[0] == collection)
