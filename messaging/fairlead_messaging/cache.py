@@ -37,6 +37,7 @@ class Kept:
     count: int
     first: bytes
     end: bytes | None
+    complete: bool = True
 
 
 def question(topic: Topic, after: bytes, limit: int, content_type: str) -> Question:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from fairlead_messaging.kv import Batch
 from fairlead_messaging.message_id import Position
 from fairlead_messaging.producers import Producer
+from fairlead_messaging.subscription import Subscription
 
 
 class Message(NamedTuple):
@@ -76,6 +77,35 @@ class NoteReader:
     reader: str
     position: bytes
     generation: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutSubscription:
+    """Create a subscription at the record's position, or change an existing one where it stands; answers None."""
+
+    namespace: str
+    name: str
+    subscription: str
+    record: Subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteSubscription:
+    """How its deliveries went; answers None.  NotFound when it was deleted meanwhile."""
+
+    namespace: str
+    name: str
+    subscription: str
+    record: Subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteSubscription:
+    """Answers None."""
+
+    namespace: str
+    name: str
+    subscription: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +180,7 @@ class Prune:
     """Forget transactions that finished long ago; answers None."""
 
 
-TopicCommand = CreateTopic | UpdateTopic | DeleteTopic | Publish | NoteReader | Store | Rollback
+SubscriptionCommand = PutSubscription | NoteSubscription | DeleteSubscription
+TopicCommand = CreateTopic | UpdateTopic | DeleteTopic | Publish | NoteReader | Store | Rollback | SubscriptionCommand
 TransactionCommand = Start | Commit | Abort | Invalidate | Expire | Settle | Prune
 Command = TopicCommand | TransactionCommand | Remove

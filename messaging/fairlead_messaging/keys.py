@@ -11,6 +11,7 @@
     Y ns:topic: generation timestamp sequence          payload rows each reference stands for
     W ns:topic: generation                             the last position removed
     D ns:topic: generation name                        how far a named reader is
+    U ns:topic: generation name                        subscriptions
     O pointer                                          transactions readers must know of
     X pointer                                          finished transactions
     S name                                             facts of this service
@@ -25,7 +26,7 @@ from fairlead_messaging.topic import Topic
 
 METADATA, HIGH, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
 MARK, REMOVED, READER = b"I", b"W", b"D"
-EXPIRY, REFERENCE = b"E", b"Y"
+EXPIRY, REFERENCE, SUBSCRIPTION = b"E", b"Y", b"U"
 OPEN, FINISHED = b"O", b"X"
 
 
@@ -90,6 +91,10 @@ def fence(topic: Topic, producer_id: str) -> bytes:
 
 def reader(topic: Topic, name: str) -> bytes:
     return table(READER, topic) + name.encode()
+
+
+def subscription(topic: Topic, name: str) -> bytes:
+    return table(SUBSCRIPTION, topic) + name.encode()
 
 
 def open_transaction(pointer: int) -> bytes:

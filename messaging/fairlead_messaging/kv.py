@@ -20,6 +20,12 @@ DEAD_KEYS_MAX = 10_000
 """Deleted keys the memory twin carries before it forgets them."""
 
 
+class Gets(Protocol):
+    """A store or one of its snapshots."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+
 class Batch:
     """Writes that become durable together or not at all, applied in the order they were added."""
 
@@ -46,6 +52,16 @@ class Batch:
     def extend(self, other: Batch) -> None:
         self.operations += other.operations
         self.size += other.size
+
+    def latest(self, key: bytes, store: Gets) -> bytes | None:
+        """The key's value once this batch is applied; reads every operation, so for rare questions only."""
+        for kind, low, value in reversed(self.operations):
+            if kind == DELETE_RANGE:
+                if low <= key < value:
+                    return None
+            elif low == key:
+                return value if kind == PUT else None
+        return store.get(key)
 
     def __len__(self) -> int:
         return len(self.operations)

@@ -27,7 +27,7 @@ COMPACT_ROWS_MIN = 10_000
 
 OF_GENERATION = (
     keys.MESSAGE, keys.PAYLOAD, keys.PRODUCER, keys.FENCE, keys.MARK, keys.REMOVED, keys.READER, keys.EXPIRY,
-    keys.REFERENCE,
+    keys.REFERENCE, keys.SUBSCRIPTION,
 )  # fmt: skip
 """Tables whose rows belong to one generation."""
 

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from fairlead_messaging import publishing, readers, topics, transactional
+from fairlead_messaging import publishing, readers, subscriptions, topics, transactional
 from fairlead_messaging.commands import (
     Abort,
     Command,
     Commit,
     CreateTopic,
+    DeleteSubscription,
     DeleteTopic,
     Expire,
     Invalidate,
     NoteReader,
+    NoteSubscription,
     Prune,
     Publish,
+    PutSubscription,
     Remove,
     Rollback,
     Settle,
@@ -94,6 +97,8 @@ class Service:
                 return self._update(state, command, batch)
             case DeleteTopic():
                 return self._delete(state, command, batch)
+            case PutSubscription() | NoteSubscription() | DeleteSubscription():
+                return subscriptions.change(self._kv, state.living(*name), command, batch)
             case NoteReader():
                 return readers.note(state.living(*name), command, batch, now_ms)
             case _:

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from fairlead_messaging import keys, topic
 from fairlead_messaging.errors import NotFound
-from fairlead_messaging.kv import Batch, Snapshot
+from fairlead_messaging.kv import Batch, Gets, Snapshot
 from fairlead_messaging.topic import Topic
-
-
-class Gets(Protocol):
-    """A store or one of its snapshots."""
-
-    def get(self, key: bytes) -> bytes | None: ...
 
 
 def record(source: Gets, namespace: str, name: str) -> Topic | None:

@@ -48,6 +48,7 @@ class Transactions:
         self._last = max(last_pointer, int.from_bytes(newest, "big") if newest else 0)
         self._changed: dict[str, int] = {}
         self._fresh: set[int] = set()
+        self._closed: dict[int, Transaction] = {}
         with kv.snapshot() as snapshot:
             for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
                 found = transaction.decode(raw)
@@ -99,6 +100,8 @@ class Transactions:
     def find(self, pointer: int) -> Transaction | None:
         if pointer in self.open:
             return self.open[pointer]
+        if pointer in self._closed:
+            return self._closed[pointer]
         if not 0 < pointer < 2**63:
             return None
         raw = self._kv.get(keys.finished(pointer))
@@ -130,6 +133,7 @@ class Transactions:
             batch.put(keys.open_transaction(changed.pointer), transaction.encode(changed))
         else:
             self.open.pop(changed.pointer, None)
+            self._closed[changed.pointer] = changed
             batch.delete(keys.open_transaction(changed.pointer))
             batch.put(keys.finished(changed.pointer), transaction.encode(changed))
 
@@ -183,6 +187,7 @@ class Transactions:
     def settled_batch(self) -> None:
         """The batch is durable: what finished in it can be settled from now on."""
         self._fresh.clear()
+        self._closed.clear()
 
     def _mark(self, pointer: int, touched: Touched, batch: Batch, room: int) -> int:
         """Mark from ``touched.first`` on, which moves with it; returns how many rows may still be marked."""

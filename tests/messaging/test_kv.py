@@ -27,3 +27,20 @@ def test_batches_know_their_size_and_join() -> None:
     other.delete_range(b"a", b"b")
     batch.extend(other)
     assert (len(batch), batch.size) == (3, 11)
+
+
+def test_a_batch_knows_what_it_will_leave() -> None:
+    """Puts, deletes and ranges in their order, else the store."""
+    store, batch = MemoryKV(), Batch()
+    before = Batch()
+    before.put(b"a", b"1")
+    store.apply(before)
+    assert batch.latest(b"a", store) == b"1"
+    batch.put(b"a", b"2")
+    assert batch.latest(b"a", store) == b"2"
+    batch.delete_range(b"a", b"b")
+    assert batch.latest(b"a", store) is None
+    batch.put(b"a", b"3")
+    batch.delete(b"a")
+    assert batch.latest(b"a", store) is None
+    assert batch.latest(b"b", store) is None

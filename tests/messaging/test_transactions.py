@@ -55,6 +55,15 @@ def test_each_end_is_the_last() -> None:
         assert again.value.facts == {"state": state}
 
 
+def test_an_end_is_known_within_its_own_batch() -> None:
+    """Concurrent ends of one transaction: the first wins, the second hears its state."""
+    core = Core()
+    pointer = start(core)
+    done, refused = core.batch(Commit(pointer=pointer, changes=[]), Abort(pointer=pointer))
+    assert done.state is State.COMMITTED
+    assert refused.facts == {"state": "committed"}
+
+
 def test_conflicts_survive_a_restart() -> None:
     """A key committed after one's start is a conflict; committed before, it is not."""
     core = Core()

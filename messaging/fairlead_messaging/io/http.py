@@ -11,10 +11,12 @@ from fairlead_messaging import bodies
 from fairlead_messaging.errors import MessagingError, Refused, TooLarge, Unavailable
 from fairlead_messaging.io.broker import Broker
 from fairlead_messaging.io.metrics import Metrics
+from fairlead_messaging.io.pusher import Pusher
 from fairlead_wire.io import logs
 
 BROKER = web.AppKey("broker", Broker)
 METRICS = web.AppKey("metrics", Metrics)
+PUSHER = web.AppKey("pusher", Pusher)
 
 JSON = "application/json"
 NEXT_POSITION = "Fairlead-Next-Position"

@@ -6,10 +6,11 @@ from aiohttp import web
 
 from fairlead_messaging import bodies, topics, vitals
 from fairlead_messaging.commands import CreateTopic, DeleteTopic, UpdateTopic
-from fairlead_messaging.io import rest_bulk, rest_messages, rest_transactions
+from fairlead_messaging.io import rest_bulk, rest_messages, rest_subscriptions, rest_transactions
 from fairlead_messaging.io.broker import SYSTEM_NAMESPACE, Broker
-from fairlead_messaging.io.http import BROKER, METRICS, body, errors_as_json, json_response
+from fairlead_messaging.io.http import BROKER, METRICS, PUSHER, body, errors_as_json, json_response
 from fairlead_messaging.io.metrics import Metrics
+from fairlead_messaging.io.pusher import Pusher
 from fairlead_messaging.topic import parse_properties
 
 NAMESPACE = "/v1/namespaces/{namespace}"
@@ -20,6 +21,9 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app = web.Application(middlewares=[errors_as_json], client_max_size=broker.settings.body_bytes_max)
     app[BROKER] = broker
     app[METRICS] = metrics
+    app[PUSHER] = Pusher(broker)
+    app.on_startup.append(_start_pushing)
+    app.on_cleanup.append(_stop_pushing)
     app.router.add_post(TOPIC + "/publish", rest_messages.publish)
     app.router.add_post(TOPIC + "/poll", rest_messages.poll)
     app.router.add_post(TOPIC + "/store", rest_messages.store)
@@ -31,6 +35,10 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app.router.add_post("/v1/transactions/{pointer}/invalidate", rest_transactions.invalidate)
     app.router.add_post(TOPIC + "/plan", rest_bulk.plan)
     app.router.add_get(TOPIC + "/offsets", rest_bulk.offsets)
+    app.router.add_put(TOPIC + "/subscriptions/{subscription}", rest_subscriptions.put)
+    app.router.add_get(TOPIC + "/subscriptions/{subscription}", rest_subscriptions.get)
+    app.router.add_delete(TOPIC + "/subscriptions/{subscription}", rest_subscriptions.delete)
+    app.router.add_get(TOPIC + "/subscriptions", rest_subscriptions.list_all)
     app.router.add_get(TOPIC + "/inspect", rest_bulk.inspect)
     app.router.add_put(TOPIC + "/readers/{reader}", rest_bulk.note_reader)
     app.router.add_get(TOPIC + "/readers", rest_bulk.list_readers)
@@ -40,6 +48,14 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app.router.add_put(TOPIC + "/properties", update_topic)
     app.router.add_get(NAMESPACE + "/topics", list_topics)
     return app
+
+
+async def _start_pushing(app: web.Application) -> None:
+    await app[PUSHER].start()
+
+
+async def _stop_pushing(app: web.Application) -> None:
+    await app[PUSHER].close()
 
 
 def health_application(broker: Broker, metrics: Metrics) -> web.Application:

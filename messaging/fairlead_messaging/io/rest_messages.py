@@ -99,9 +99,7 @@ async def poll(request: web.Request) -> web.Response:
     kept = broker.cached(topic, question)
     if kept is None:
         ask = _Ask(broker, question, within, asked.isolation == "read_committed")
-        kept = await broker.read_until(
-            (namespace, name), ask.look, lambda found: found.count > 0, bodies.wait_ms(asked.wait_ms)
-        )
+        kept = await broker.read_until((namespace, name), ask.look, _is_enough, bodies.wait_ms(asked.wait_ms))
     metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
     return web.Response(body=kept.body, content_type=content_type, headers={NEXT_POSITION: kept.next_position.hex()})
@@ -138,7 +136,13 @@ class _Ask:
             count=len(page.ids),
             first=page.ids[0] if page.ids else b"",
             end=snapshot.get(keys.high(topic)) if page.complete else None,
+            complete=page.complete,
         )
         if page.ids and page.plain and topic.generation == self._question.generation:
             self._broker.keep(self._question, kept)
         return kept
+
+
+def _is_enough(page: Kept) -> bool:
+    """Something to show, or so much passed over that the page ended early; a reader goes on from its position."""
+    return page.count > 0 or not page.complete

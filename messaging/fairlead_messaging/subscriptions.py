@@ -1,0 +1,61 @@
+"""Changing the subscriptions of a topic."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlead_messaging import keys, subscription, topic
+from fairlead_messaging.commands import DeleteSubscription, NoteSubscription, PutSubscription, SubscriptionCommand
+from fairlead_messaging.errors import NotFound, Refused
+from fairlead_messaging.kv import Batch, OrderedKV
+from fairlead_messaging.subscription import SUBSCRIPTIONS_MAX, Subscription
+from fairlead_messaging.topic import Topic
+
+
+def change(kv: OrderedKV, living: Topic, command: SubscriptionCommand, batch: Batch) -> None:
+    """Raises: NotFound for one that is not there, Refused for a bad name or too many."""
+    topic.check_name("subscription", command.subscription)
+    key = keys.subscription(living, command.subscription)
+    raw = batch.latest(key, kv)
+    match command:
+        case PutSubscription(record=record):
+            if raw is None:
+                _check_room(kv, living)
+            batch.put(key, subscription.encode(_in_place(record, raw)))
+        case NoteSubscription(record=record):
+            found = subscription.decode(_there(raw, command.subscription))
+            # Where to and how were perhaps changed meanwhile; only how it goes is noted.
+            noted = msgspec.structs.replace(
+                record, url=found.url, delivery=found.delivery, dead_letter_topic=found.dead_letter_topic
+            )
+            batch.put(key, subscription.encode(noted))
+        case DeleteSubscription():
+            _there(raw, command.subscription)
+            batch.delete(key)
+
+
+def _there(raw: bytes | None, name: str) -> bytes:
+    if raw is None:
+        raise NotFound(f"subscription {name} does not exist", code="subscription_not_found")
+    return raw
+
+
+def _in_place(record: Subscription, raw: bytes | None) -> Subscription:
+    """A changed subscription goes on where it stands, with its attempts begun anew."""
+    if raw is None:
+        return record
+    found = subscription.decode(raw)
+    return msgspec.structs.replace(
+        record,
+        position=found.position,
+        delivered=found.delivered,
+        dead_lettered=found.dead_lettered,
+        dropped=found.dropped,
+    )
+
+
+def _check_room(kv: OrderedKV, living: Topic) -> None:
+    with kv.snapshot() as snapshot:
+        count = sum(1 for _ in snapshot.scan(keys.SUBSCRIPTION, keys.above(keys.SUBSCRIPTION)))
+    if count >= SUBSCRIPTIONS_MAX:
+        raise Refused(f"at most {SUBSCRIPTIONS_MAX} subscriptions", code="too_many_subscriptions")

@@ -1,0 +1,47 @@
+"""Subscriptions as resources."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.messaging import Topics
+
+URL = "http://127.0.0.1:1/hook"
+
+
+async def test_create_change_list_delete(topics: Topics) -> None:
+    """A change keeps its place."""
+    await topics.create("t")
+    path = "topics/t/subscriptions/s"
+    assert (await topics.ask("GET", path)).status == 404
+    assert (await topics.ask("DELETE", path)).status == 404
+    await topics.ok("PUT", path, {"url": URL})
+    position = (await topics.ok("GET", path))["position"]
+    await topics.publish("t", "a")
+    await topics.ok("PUT", path, {"url": URL + "2", "delivery": {"minimum_delay": 1}})
+    [listed] = await topics.ok("GET", "topics/t/subscriptions")
+    assert (listed["name"], listed["url"], listed["position"]) == ("s", URL + "2", position)
+    assert listed["delivery"]["minimum_delay"] == 1
+    await topics.ok("DELETE", path)
+    assert await topics.ok("GET", "topics/t/subscriptions") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"url": "ftp://x"}, {"url": "http://"}, {"url": 1}, {"url": URL, "more": 1}, [],
+        {"url": URL, "delivery": {"minimum_delay": -1}}, {"url": URL, "delivery": {"unknown": 1}},
+        {"url": URL, "dead_letter_topic": "noslash"}, {"url": URL, "dead_letter_topic": "a/b c"}, {"url": "http://[x"},
+        {"url": "http://" + "x" * 3000},
+    ],
+)  # fmt: skip
+async def test_bad_subscriptions_are_refused(topics: Topics, body: object) -> None:
+    """400 with the key."""
+    await topics.create("t")
+    assert (await topics.ask("PUT", "topics/t/subscriptions/s", body)).status == 400
+
+
+async def test_names_and_topics_are_checked(topics: Topics) -> None:
+    """A bad name is 400, a missing topic 404."""
+    assert (await topics.ask("PUT", "topics/t/subscriptions/s", {"url": URL})).status == 404
+    await topics.create("t")
+    assert (await topics.ask("PUT", "topics/t/subscriptions/a.b", {"url": URL})).status == 400

@@ -1,0 +1,44 @@
+"""What an answer means for a delivery, and when it is tried again."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead_messaging import subscription
+from fairlead_messaging.subscription import Subscription
+from fairlead_wire.delivery import DeliveryPolicy
+
+
+@pytest.mark.parametrize(
+    ("status", "delivered", "final"),
+    [(200, True, False), (204, True, False), (301, False, True), (400, False, True), (404, False, True),
+     (408, False, False), (425, False, False), (429, False, False), (500, False, False), (503, False, False)],
+)  # fmt: skip
+def test_answers(status: int, delivered: bool, final: bool) -> None:
+    """2xx is delivered; what would be answered the same again is final."""
+    assert subscription.is_delivered(status) is delivered
+    assert (not delivered and subscription.is_final(status)) is final
+
+
+def test_attempts_follow_the_policy_and_begin_anew() -> None:
+    """Until none is left; Retry-After only lengthens."""
+    policy = DeliveryPolicy(
+        retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, maximum_delay_retries=0,
+        backoff_retries=0,
+    )  # fmt: skip
+    record = Subscription(url="http://x", delivery=policy)
+    first = subscription.failed(record, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
+    assert first is not None and (first.attempts, first.next_attempt_ms) == (1, 1000)
+    second = subscription.failed(first, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
+    assert second is not None and (second.attempts, second.next_attempt_ms, second.waited_seconds) == (2, 6000, 5.0)
+    later = subscription.failed(first, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=9)
+    assert later is not None and later.next_attempt_ms == 10_000
+    assert subscription.failed(second, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None) is None
+    moved = subscription.moved(second, "00", delivered=1)
+    assert (moved.attempts, moved.waited_seconds, moved.position, moved.delivered) == (0, 0.0, "00", 1)
+
+
+def test_a_record_comes_back() -> None:
+    """With its policy."""
+    record = Subscription(url="http://x", delivery=DeliveryPolicy(jitter="full"), position="00", attempts=3)
+    assert subscription.decode(subscription.encode(record)) == record
