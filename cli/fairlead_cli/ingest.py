@@ -28,7 +28,7 @@ def register(root: click.Group) -> None:
     """Add our commands to the room's group, beside `run`."""
     group = root.commands["ingest"]
     assert isinstance(group, click.Group)
-    for command in (status, compact, vacuum, backfill):
+    for command in (status, receipt, report, compact, vacuum, backfill):
         group.add_command(command)
 
 
@@ -87,6 +87,49 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
         for each in found:
             click.echo(_status_text(each))
     return {"pipelines": found}
+
+
+@click.command(short_help="Is this message in the table? Exit 0 when it is, 1 when it is not.")
+@click.argument("message_id")
+@click.option("--node", help="Only from this node.")
+@click.option("--wait", type=click.FloatRange(0), default=0.0, show_default=True, help="Seconds to wait for it.")
+@_configured
+def receipt(
+    settings: Settings, jobs: list[Pipeline], *, as_json: bool, message_id: str, node: str | None, wait: float
+) -> dict[str, Any]:
+    """Is the message with the id that publish answered in the table? Exit 0 when it is, 1 when it is not.
+
+    What is found is committed: with its topic, message id, batch and times.
+    """
+    from fairlead_ingest.io.receipt import Receipts
+
+    seconds = wait / len(jobs)
+    for job in jobs:
+        found = Receipts(Path(job.table), message_id, node).wait(seconds)
+        if found is not None:
+            if not as_json:
+                click.echo(f"{message_id}: in {job.table} since {found['_ingested_at']}, batch {found['_batch']}")
+            return {"found": True, "pipeline": job.name, **found}
+    if not as_json:
+        click.echo(f"{message_id}: not in {', '.join(job.table for job in jobs)}")
+    else:
+        click.echo(json.dumps({"found": False}))
+    raise SystemExit(EXIT_FAILED)
+
+
+@click.command(short_help="An HTML page about a table: rows by node, hour and priority, delays, gaps.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The page to write.")
+@_configured
+def report(settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path) -> dict[str, Any]:
+    """Write one HTML page about the tables: rows by node, hour and priority, delay percentiles, gaps, dead letters."""
+    from fairlead_ingest import report as pages
+    from fairlead_ingest.io import facts
+
+    found = [facts.of(job.name, Path(job.table)) for job in jobs]
+    out.write_text(pages.page(found, datetime.datetime.now(datetime.UTC)))
+    if not as_json:
+        click.echo(f"{out}: {sum(each.rows for each in found)} rows in {len(found)} tables")
+    return {"page": str(out), "rows": sum(each.rows for each in found)}
 
 
 @click.command(short_help="Join small files, or sort them by a column.")

@@ -6,6 +6,7 @@ Exit status: 0 stopped or done; 1 stopped because someone has to look (the last 
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 import sys
@@ -169,6 +170,7 @@ class _Driver:
         if is_running:
             if self.job.is_answering:
                 self.waiting = ""
+                self.job.look_behind(datetime.datetime.now(datetime.UTC))
             return
         failure = self.job.failure()
         if failure is None:

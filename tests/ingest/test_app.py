@@ -107,7 +107,9 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
             )
             wait_until("it is ready", lambda: answered(port, "/readyz") == 200, seconds=10.0)
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
-                assert 'fairlead_ingest_rows_total{pipeline="ingest"} 20.0' in response.read().decode()
+                text = response.read().decode()
+            assert 'fairlead_ingest_rows_total{pipeline="ingest"} 20.0' in text
+            assert 'fairlead_ingest_lag_rows{pipeline="ingest",topic="default/t"}' in text
             assert running.stop(seconds=SPARK_SECONDS) == 0, running.tail()
     finally:
         running.stop()

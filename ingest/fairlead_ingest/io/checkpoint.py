@@ -33,7 +33,7 @@ def is_fresh(checkpoint: Path) -> bool:
 
 
 def end_of(checkpoint: Path, batch: int) -> Offsets:
-    """Where ``batch`` ends. Raises ``Stop`` where Spark has not planned it here."""
+    """Where ``batch`` ends, no places at all behind another source. Raises ``Stop`` where Spark has not planned it."""
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
     except OSError as error:
@@ -41,7 +41,15 @@ def end_of(checkpoint: Path, batch: int) -> Offsets:
     # A version line, a line of query settings, then one line for each source; a Fairlead query has one source.
     if len(lines) < 3:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch} has no offset")
-    return offsets.parse(lines[2])
+    return offsets.parse(lines[2]) if _is_ours(lines[2]) else Offsets()
+
+
+def _is_ours(text: str) -> bool:
+    try:
+        plain = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return True  # whatever it was, parse says what is wrong with it
+    return not isinstance(plain, dict) or "svc" in plain
 
 
 def last_end(checkpoint: Path) -> Offsets | None:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import time
 from pathlib import Path
@@ -22,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import LongType, StructField, StructType
 
 from fairlead_ingest import commit, errors, offsets, schema, transforms
-from fairlead_ingest.io import checkpoint, delta, sink, source
+from fairlead_ingest.io import checkpoint, delta, sink, source, status
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.offsets import Offsets
 from fairlead_ingest.settings import Pipeline, Settings, start_of
@@ -32,6 +33,9 @@ from fairlead_wire.io import logs
 
 log = logs.get("ingest.job")
 FINISH_SECONDS_MAX = 60.0
+# Lag is for people and alarms; asking more often would be most of an idle job's requests.
+LAG_SECONDS = 15.0
+IDLE_WAIT_MS = 2000
 _POLL_SECONDS = 0.05
 
 
@@ -49,6 +53,8 @@ class Job:
         self._query: StreamingQuery | None = None
         self._seen_batch = -1
         self._noted: dict[str, str] = {}
+        self._place = Offsets()
+        self._looked: datetime.datetime | None = None
         self._client: BulkClient | None = None
 
     @property
@@ -84,6 +90,7 @@ class Job:
         elif seconds > 0:
             writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self._seen_batch = self._last_batch()
+        self._place = self._reached()
         self._query = writer.start()
 
     def failure(self) -> tuple[str | None, str] | None:
@@ -116,12 +123,24 @@ class Job:
                 expired_unread=entry.get("expired_unread", 0),
             )
         if facts:
-            self._note(offsets.parse(facts[-1]["reached"]))
+            self._place = offsets.parse(facts[-1]["reached"])
+            self._note(self._place)
             progress = self._query.lastProgress if self._query is not None else None
             if progress is not None:
                 self.metrics.batch_seconds.labels(self.name).set(progress["batchDuration"] / 1000)
                 self.metrics.batch_rows.labels(self.name).set(progress["numInputRows"])
         return len(facts)
+
+    def look_behind(self, now: datetime.datetime) -> None:
+        """Ask how far the table is behind its topics, at most every ``LAG_SECONDS``; ``now`` is aware."""
+        if self._looked is not None and (now - self._looked).total_seconds() < LAG_SECONDS:
+            return
+        self._looked = now
+        for topic in self._pipeline.topics:
+            facts = status.of_topic(topic, self._place.topics.get(topic), self._connected(), now)
+            if "lag_messages" in facts:
+                self.metrics.lag_rows.labels(self.name, topic).set(facts["lag_messages"])
+                self.metrics.lag_seconds.labels(self.name, topic).set(facts["lag_seconds"])
 
     def finish(self) -> None:
         """Let the running batch end, then stop. Waits at most ``FINISH_SECONDS_MAX``."""
@@ -195,16 +214,19 @@ class Job:
             return -1
         return delta.state(self._table, self._application(), ()).batch
 
-    def _note(self, reached: Offsets) -> None:
-        """Tell the service how far the table goes; only a courtesy, so a refusal is said once a batch and forgotten."""
+    def _connected(self) -> BulkClient:
         if self._client is None:
             self._client = BulkClient(self._settings.messaging_url, tls=tls_of(self._settings), timeout_seconds=5.0)
+        return self._client
+
+    def _note(self, reached: Offsets) -> None:
+        """Tell the service how far the table goes; only a courtesy, so a refusal is said once a batch and forgotten."""
         for topic in self._pipeline.topics:
             position = reached.topics.get(topic)
             if position is None or not position.p or self._noted.get(topic) == position.p:
                 continue
             try:
-                self._client.note_reader(topic, self.name, position=position.p, generation=position.g)
+                self._connected().note_reader(topic, self.name, position=position.p, generation=position.g)
                 self._noted[topic] = position.p
             except (Temporary, Permanent) as error:
                 log.debug("position_not_noted", pipeline=self.name, topic=topic, reason=str(error))
@@ -225,6 +247,8 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
         "pageBytes": limits.page_bytes,
         "splits": session.sparkContext.defaultParallelism,
         "splitBytes": limits.split_bytes,
+        # News ends the wait at once; without news this is how often an idle job asks.
+        "waitMs": IDLE_WAIT_MS,
         "requestSeconds": settings.request_seconds,
     }
     if settings.security == "mtls":

@@ -26,6 +26,7 @@ class Metrics:
         self.batches = self._counter("batches", "Batches committed")
         self.failures = self._counter("failures", "Queries that ended by an error and were started again")
         self.lag_rows = self._gauge("lag_rows", "Messages stable in the topic and not yet in the table", "topic")
+        self.lag_seconds = self._gauge("lag_seconds", "Age of the oldest of these", "topic")
         self.last_commit = self._gauge("last_commit_timestamp_seconds", "When the table was last committed to")
         self.batch_seconds = self._gauge("batch_seconds", "How long the last batch took")
         self.batch_rows = self._gauge("batch_rows", "Rows of the last batch")

@@ -52,9 +52,10 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._targets: dict[str, str] | None = None
         self._client: BulkClient | None = None
+        self._turn = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_targets": None, "_client": None}
+        return {"_options": self._options, "_targets": None, "_client": None, "_turn": 0}
 
     # --- planning, beside the driver
 
@@ -93,9 +94,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         everything = isinstance(limit, ReadAllAvailable)
         limit_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         limit_bytes = None if everything else self._options.max_bytes_per_batch
-        reached = self._advance(known, limit_rows, limit_bytes, wait_ms=0)
-        if reached is None and self._targets is None and self._options.wait_ms:
-            reached = self._advance(known, limit_rows, limit_bytes, wait_ms=self._options.wait_ms)
+        reached = self._advance(known, limit_rows, limit_bytes)
         return start if reached is None else reached.to_dict()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -131,18 +130,25 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._client = self._options.client()
         return self._client
 
-    def _advance(
-        self, known: Offsets, limit_rows: int | None, limit_bytes: int | None, *, wait_ms: int
-    ) -> Offsets | None:
+    def _advance(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
         """The places after the next batch, None while there is nothing to read."""
         names = self._options.topics
         service, topics, moved = known.service, {}, False
-        byte_shares = offsets.shares(limit_bytes, len(names))
-        for topic, rows, size in zip(names, offsets.shares(limit_rows, len(names)), byte_shares, strict=True):
+        limits = dict(
+            zip(
+                names,
+                zip(offsets.shares(limit_rows, len(names)), offsets.shares(limit_bytes, len(names)), strict=True),
+                strict=True,
+            )
+        )
+        # Where nothing has moved the last one asked waits in the service, else Spark would ask a hundred times a
+        # second; it is another topic each time, so that each is soon the one whose news ends the wait at once.
+        self._turn += 1
+        for asked in range(len(names)):
+            topic = names[(asked + self._turn) % len(names)]
+            waits = asked == len(names) - 1 and not moved and self._targets is None
             before = known.topics.get(topic, Position()).rested()
-            # While one topic waits the others do not: once something moved, what is there goes into this batch at once.
-            wait = 0 if moved else wait_ms // len(names)
-            after, plan = self._plan(topic, before, rows, size, wait)
+            after, plan = self._plan(topic, before, *limits[topic], self._options.wait_ms if waits else 0)
             topics[topic] = after
             if plan is not None:
                 service = loss.same_service(service, plan.service)

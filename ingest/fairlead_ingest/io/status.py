@@ -27,7 +27,7 @@ def of(pipeline: Pipeline, client: BulkClient | None, now: datetime.datetime) ->
     table = Path(pipeline.table).absolute()
     found = _table(table, now)
     reached: Offsets = found.pop("reached")
-    topics = [_topic(topic, reached.topics.get(topic), client, now) for topic in pipeline.topics]
+    topics = [of_topic(topic, reached.topics.get(topic), client, now) for topic in pipeline.topics]
     return {
         "name": pipeline.name,
         "table": str(table),
@@ -72,9 +72,10 @@ def _table(path: Path, now: datetime.datetime) -> dict[str, Any]:
     return facts
 
 
-def _topic(
+def of_topic(
     topic: str, position: Position | None, client: BulkClient | None, now: datetime.datetime
 ) -> dict[str, Any]:
+    """How far the table is behind one topic, or why nobody can say; at most two requests."""
     at = position or Position()
     facts: dict[str, Any] = {"topic": topic, "position": at.p, "generation": at.g}
     if client is None:

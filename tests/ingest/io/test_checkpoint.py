@@ -52,9 +52,16 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path, text: str | N
         checkpoint.query_id(tmp_path)
 
 
-@pytest.mark.parametrize("text", [None, "v1\n{}", "v1\n{}\n{}"])
-def test_a_batch_without_an_offset_of_ours_is_refused(tmp_path: Path, text: str | None) -> None:
-    """Another source's checkpoint is not read as ours."""
+def test_behind_another_source_there_are_no_places(tmp_path: Path) -> None:
+    """The sink's batches are exactly once all the same."""
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text('v1\n{}\n{"logOffset":0}')
+    assert checkpoint.end_of(tmp_path, 0) == Offsets()
+
+
+@pytest.mark.parametrize("text", [None, "v1\n{}", "v1\n{}\nno json", 'v1\n{}\n{"svc": 1}'])
+def test_a_batch_without_a_readable_end_is_refused(tmp_path: Path, text: str | None) -> None:
+    """Cut short, damaged, or never planned."""
     (tmp_path / "offsets").mkdir()
     if text is not None:
         (tmp_path / "offsets" / "3").write_text(text)
