@@ -99,7 +99,12 @@ async def _opened(told: Settings) -> AsyncIterator[Agent]:
 
 def _open_outbox(path: Path, told: Settings) -> SqliteOutbox:
     try:
-        return SqliteOutbox(path, epoch=data_dir.mint_epoch(), max_bytes=told.store.message_bytes)
+        return SqliteOutbox(
+            path,
+            epoch=data_dir.mint_epoch(),
+            max_bytes=told.store.message_bytes,
+            evict=told.store.evict == "less-urgent",
+        )
     except (apsw.Error, StoreTooNew) as error:
         raise StoreUnusable(f"{path}: cannot be opened: {error}") from error
 

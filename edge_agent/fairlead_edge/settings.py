@@ -18,9 +18,14 @@ _LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``max_bytes``: what objects and messages together may take on disk (write-ahead logs come on top)."""
+    """``max_bytes``: what objects and messages together may take on disk (write-ahead logs come on top).
+
+    ``evict`` says what a full store does with a message that arrives: refuse it (``never``), or drop the oldest of the
+    queues that are less urgent to make room, counted as evicted (``less-urgent``).
+    """
 
     max_bytes: int = 1024 * 1024 * 1024
+    evict: Literal["never", "less-urgent"] = "never"
 
     def __post_init__(self) -> None:
         if self.max_bytes < STORE_BYTES_MIN:

@@ -58,6 +58,7 @@ def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
         ("log_level", "loud"),
         ("store_max_bytes", "1"),
         ("store_max_bytes", "much"),
+        ("store_evict", "always"),
         ("cleanup_interval_seconds", "0"),
         ("link_attempt_seconds_max", "-1"),
     ],

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_edge.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox import Entry, Item, MemoryOutbox, Reference
+from fairlead_edge.memory_outbox import MemoryOutbox
+from fairlead_edge.outbox import Entry, Item, Reference
 from fairlead_edge.pump import Fetch, Pump, Send, Settle, Wait
 from fairlead_edge.queue_id import DEFAULT_PRIORITY, UPSTREAM, QueueId
 from fairlead_wire.message import Ack, Nack, Refused

@@ -16,7 +16,8 @@ from tests.sim.laws import LawBroken
 
 from fairlead_edge import envelope, pump
 from fairlead_edge.endpoint_fsm import State
-from fairlead_edge.outbox import Entry, MemoryOutbox, Reference
+from fairlead_edge.memory_outbox import MemoryOutbox
+from fairlead_edge.outbox import Entry, Reference
 from fairlead_edge.queue_id import UPSTREAM, QueueId
 from fairlead_wire import codec, message
 

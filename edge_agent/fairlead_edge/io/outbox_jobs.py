@@ -37,6 +37,7 @@ def append(
     now: float,
     max_bytes: int,
     once: outbox.Once | None,
+    evict: bool = False,
 ) -> bytes | None:
     """See ``outbox.Outbox.append``."""
     if once is not None:
@@ -49,11 +50,7 @@ def append(
         connection.execute("INSERT INTO receipts VALUES(?, ?, ?, ?)", (once.key, once.digest, once.answer, now))
     if not entries:
         return None
-    _take_room(
-        connection,
-        sum(len(entry.content) + outbox.REFERENCE_BYTES * len(entry.references) for entry in entries),
-        max_bytes,
-    )
+    _take_room(connection, entries, max_bytes, evict)
     logs: dict[QueueId, list[_Placed]] = defaultdict(list)
     for entry, (segment, start) in zip(entries, _store_bodies(connection, entries), strict=True):
         for reference in entry.references:
@@ -78,10 +75,34 @@ def _store_bodies(connection: apsw.Connection, entries: Sequence[outbox.Entry]) 
     return places
 
 
-def _take_room(connection: apsw.Connection, wanted: int, max_bytes: int) -> None:
+def _take_room(connection: apsw.Connection, entries: Sequence[outbox.Entry], max_bytes: int, evict: bool) -> None:
+    wanted = outbox.cost(entries)
     used = rows(connection, "UPDATE usage SET bytes = bytes + ? RETURNING bytes", (wanted,))[0][0]
-    if used > max_bytes:
+    if used > max_bytes and evict:
+        used -= _evict(connection, outbox.least_urgent(entries), used - max_bytes)
+    if used > max_bytes:  # what was evicted in vain comes back with the rest of this job
         raise StoreFull(f"the store holds {used - wanted} of {max_bytes} bytes, {wanted} more do not fit")
+
+
+def _evict(connection: apsw.Connection, spared: int, excess: int) -> int:
+    """Oldest first from the least urgent queue on, until ``excess`` bytes are free; returns the bytes freed."""
+    freed = 0
+    for (queue,) in rows(
+        connection, "SELECT id FROM queues WHERE priority > ? ORDER BY priority DESC, endpoint", (spared,)
+    ):
+        while freed < excess:
+            oldest = rows(
+                connection,
+                "SELECT offset FROM references_ WHERE queue = ? ORDER BY offset LIMIT ?",
+                (queue, outbox.EVICT_ROWS),
+            )
+            if not oldest:
+                break
+            before = rows(connection, "SELECT bytes FROM usage")[0][0]
+            evicted = _remove(connection, queue, [offset for (offset,) in oldest])
+            connection.execute("UPDATE queues SET evicted = evicted + ? WHERE id = ?", (evicted, queue))
+            freed += before - rows(connection, "SELECT bytes FROM usage")[0][0]
+    return freed
 
 
 def _append_log(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epoch: int, now: float) -> None:

@@ -28,9 +28,10 @@ class SqliteOutbox:
     Opening creates or migrates the file; raises ``apsw.Error`` or ``StoreTooNew`` when it cannot be used.
     """
 
-    def __init__(self, path: Path, *, epoch: int, max_bytes: int) -> None:
+    def __init__(self, path: Path, *, epoch: int, max_bytes: int, evict: bool = False) -> None:
         self.epoch = epoch
         self.max_bytes = max_bytes
+        self.evict = evict
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
@@ -60,7 +61,15 @@ class SqliteOutbox:
         self, entries: Sequence[outbox.Entry], *, now: float, once: outbox.Once | None = None
     ) -> bytes | None:
         return await self.writer.submit(
-            partial(outbox_jobs.append, entries=entries, epoch=self.epoch, now=now, max_bytes=self.max_bytes, once=once)
+            partial(
+                outbox_jobs.append,
+                entries=entries,
+                epoch=self.epoch,
+                now=now,
+                max_bytes=self.max_bytes,
+                once=once,
+                evict=self.evict,
+            )
         )
 
     async def queues(self) -> list[QueueId]:

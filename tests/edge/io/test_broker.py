@@ -9,7 +9,8 @@ import pytest
 
 from fairlead_edge import envelope, lease
 from fairlead_edge.io.broker import Broker
-from fairlead_edge.outbox import Entry, MemoryOutbox, Reference
+from fairlead_edge.memory_outbox import MemoryOutbox
+from fairlead_edge.outbox import Entry, Reference
 from fairlead_edge.queue_id import UPSTREAM, QueueId
 
 ENDPOINT = "edge-1/m/in"

@@ -13,7 +13,7 @@ from tests.support.upstream import PropertyRouter, body, until
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io import publisher as publisher_module
 from fairlead_edge.io.publisher import NotReady, Publisher
-from fairlead_edge.outbox import MemoryOutbox
+from fairlead_edge.memory_outbox import MemoryOutbox
 from fairlead_edge.queue_id import QueueId
 from fairlead_wire.errors import Temporary
 
