@@ -22,8 +22,7 @@ from fairlead_hub.node_session import Acked, Compared, NodeSession, Parked, Remo
 from fairlead_hub.placement import Placement, Wish
 from fairlead_hub.records import COLLECTIONS, Records
 from fairlead_hub.settings import Settings
-from fairlead_wire import message
-from fairlead_wire.errors import Malformed
+from fairlead_wire import codec, message
 
 FENCE_MAX = 1 << 53
 EDGE_NODES = "edgenodes"
@@ -358,10 +357,7 @@ class Hub:
         return alive
 
     def _reported_by(self, session: NodeSession, body: bytes) -> None:
-        try:
-            status = _status.decode(body)
-        except msgspec.DecodeError as error:
-            raise Malformed(f"status: {error}") from None
+        status = codec.decode_json(_status, body)
         before = self.edges.get(session.node)
         self.edges[session.node] = status
         if before is None or before.routes != status.routes or before.dead_letters != status.dead_letters:

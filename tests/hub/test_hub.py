@@ -1,0 +1,423 @@
+"""The hub's core: who may open a session, whom a change concerns, what is never deleted, what is told of nodes."""
+
+import msgspec
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
+
+from fairlead_hub import hub as hub_module
+from fairlead_hub.hub import EDGE_NODES
+from fairlead_hub.settings import Link
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed
+
+KIND = CONFIG_MAP.group_kind
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def told(headers):
+    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
+
+
+def woken(core):
+    found, core.hub.woken = {session.node for session in core.hub.woken}, set()
+    return found
+
+
+# ---- opening -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hello", "code"),
+    [
+        ({"protocol": 99}, "protocol"),
+        ({"fence": FENCE + 1}, "stale_hub"),
+    ],
+)
+def test_a_hello_we_must_not_serve_is_refused(core, hello, code):
+    """With a code for programs, a reason for people, and when to come back."""
+    refusal = core.refused("edge-1", **hello)
+    assert refusal.code == code and refusal.reason and refusal.retry_after
+    assert core.hub.counts.refused == {code: 1}
+    assert core.hub.sessions == {}
+
+
+def test_an_edge_may_only_say_its_own_name(core):
+    """The certificate says who it is."""
+    outcome = core.hub.open("edge-1", core.hello("edge-2"), 0.0)
+    assert isinstance(outcome, message.Refuse) and outcome.code == "identity"
+    assert "edge-1" in outcome.reason and "edge-2" in outcome.reason
+
+
+def test_a_node_nobody_created_is_refused(core):
+    """Once Nodes are listed; before, nobody can know."""
+    assert core.refused("stranger").code == "node_unknown"
+    young = Core(listed=False)
+    edge = young.connect("stranger")
+    young.list_all()
+    assert [header.code for header in edge.sent()] == ["node_unknown"]
+
+
+def test_a_full_hub_is_busy(core):
+    """A known node may replace its own session all the same."""
+    full = Core("edge-1", "edge-2", link=Link(nodes_max=1))
+    full.connect("edge-1")
+    refusal = full.refused("edge-2")
+    assert (refusal.code, refusal.retry_after) == ("busy", hub_module.BUSY_RETRY_SECONDS)
+    full.connect("edge-1")
+
+
+def test_the_newest_session_wins(core):
+    """The older one is told why, and its end does not touch the newer."""
+    first = core.connect()
+    second = core.connect()
+    assert [header.code for header in first.sent()] == ["replaced"]
+    first.leave()
+    assert core.hub.sessions == {"edge-1": second.session}
+    assert second.session.number > first.session.number
+
+
+def test_a_session_waits_until_the_cluster_is_listed():
+    """A hub that just started compares nothing and deletes nothing."""
+    young = Core("edge-1", listed=False)
+    edge = young.connect("edge-1", live(CONFIG_MAP, "a"))
+    assert edge.sent() == [] and not edge.session.live
+    young.list_all()
+    assert told(edge.sent()) == [("Delete", "a")], "only now it is certain that nobody wants it"
+
+
+# ---- changes -------------------------------------------------------------------------------------
+
+
+def test_a_change_wakes_the_nodes_it_concerns_and_no_others(core):
+    """Two of three thousand, not all."""
+    core.rule({**CONFIG_MAPS}, nodeSelector={"matchLabels": {"role": "shop"}})
+    core.node("edge-1", role="shop")
+    core.settle()
+    edge = core.connect("edge-1")
+    core.connect("edge-2")
+    woken(core)
+    core.put("a")
+    assert woken(core) == {"edge-1"}
+    assert told(edge.sent()) == [("Update", "a")]
+
+
+def test_a_change_without_new_content_is_counted_and_sends_nothing(core):
+    """managedFields, resourceVersion: bookkeeping."""
+    core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    woken(core)
+    core.put("a", version="2", metadata={"managedFields": [{"manager": "x"}]})
+    assert core.hub.counts.same_content == 1
+    assert woken(core) == set() and edge.sent() == []
+
+
+def test_what_a_complete_list_does_not_name_is_gone(core):
+    """Deleted while the watch was down."""
+    kept, gone = core.put("a"), core.put("b")
+    edge = core.connect("edge-1", kept, gone)
+    edge.sent()
+    core.hub.relist(KIND, {kept.key: kept.uid}, 0.0)
+    assert told(edge.sent()) == [("Delete", "b")]
+
+
+def test_a_list_that_names_another_uid_means_a_new_object(core):
+    """The old one is gone even though its name is there."""
+    old = core.put("a")
+    edge = core.connect("edge-1", old)
+    edge.sent()
+    core.hub.relist(KIND, {old.key: "another"}, 0.0)
+    assert told(edge.sent()) == [("Delete", "a")]
+
+
+def test_a_late_delete_of_an_older_namesake_is_ignored(core):
+    """Deletes name the UID."""
+    core.put("a", uid="new")
+    core.hub.remove_object("configmaps/shop/a", "old", 0.0)
+    assert core.hub.catalog.get("configmaps/shop/a").uid == "new"
+
+
+@pytest.mark.parametrize("doubt", ["unsynced", "frozen", "broken rule"])
+def test_nothing_is_deleted_in_doubt(core, doubt):
+    """A lost watch, a 403, a rule that cannot be read: what is there stays until it is certain."""
+    one = core.put("a")
+    edge = core.connect("edge-1", one)
+    edge.sent()
+    match doubt:
+        case "unsynced":
+            core.hub.kind_unsynced(KIND)
+        case "frozen":
+            core.hub.kind_frozen(KIND, "403 Forbidden")
+        case _:
+            core.hub.break_rule("other", "spec.resources: at least one entry is needed")
+    core.remove(one)
+    core.settle()
+    assert edge.sent() == []
+    assert list(edge.session.frozen) == [one.key]
+    core.hub.drop_rule("other")
+    core.hub.kind_synced(KIND)
+    core.settle()
+    assert told(edge.sent()) == [("Delete", "a")]
+
+
+def test_a_kind_whose_definition_vanished_stays_at_the_edge(core):
+    """Discovery finds no plural any more: what the edge holds of the group may be this kind."""
+    widget = msgspec.structs.replace(CONFIG_MAP, group="example.com", kind="Widget", plural="widgets")
+    core.rule({"apiVersion": "example.com/v1", "kind": "Widget"}, name="widgets")
+    core.hub.kind_frozen(("example.com", "Widget"), "404")
+    edge = core.connect("edge-1", live(widget, "w"))
+    assert edge.sent() == []
+    assert "404" in next(iter(edge.session.frozen.values()))
+
+
+def test_a_kind_no_rule_names_any_more_is_deleted(core):
+    """Its watch is stopped, its objects are forgotten."""
+    one = core.put("a")
+    edge = core.connect("edge-1", one)
+    edge.sent()
+    core.hub.drop_rule("r")
+    core.hub.kind_dropped(KIND, 0.0)
+    core.settle()
+    assert told(edge.sent()) == [("Delete", "a")]
+    assert len(core.hub.catalog) == 0
+
+
+def test_labels_move_a_node_in_and_out_of_a_rule(core):
+    """At the next settling, once for any number of changes."""
+    core.put("a")
+    core.rule(CONFIG_MAPS, nodeSelector={"matchLabels": {"role": "shop"}})
+    edge = core.connect()
+    assert edge.sent() == []
+    core.node("edge-1", role="shop")
+    core.settle()
+    edge.ack(*edge.sent())
+    assert list(edge.session.held) == ["configmaps/shop/a"]
+    core.node("edge-1", role="ship")
+    core.settle()
+    assert told(edge.sent()) == [("Delete", "a")]
+
+
+def test_a_pod_brings_and_takes_what_it_refers_to(core):
+    """Secrets named by Pods bound to the node, and none else."""
+    core.hub.drop_rule("r")
+    core.rule(
+        {"apiVersion": "v1", "kind": "Pod", "select": "bound"},
+        {"apiVersion": "v1", "kind": "Secret", "select": "referenced"},
+    )
+    core.put("token", SECRET)
+    core.put("other", SECRET)
+    edge = core.connect()
+    assert edge.sent() == []
+    volumes = [{"name": "v", "secret": {"secretName": "token"}}]
+    pod = core.put("web", POD, spec={"nodeName": "edge-1", "volumes": volumes})
+    updates = edge.sent()
+    assert sorted(told(updates)) == [("Update", "token"), ("Update", "web")]
+    edge.ack(*updates)
+    core.put("web", POD, spec={"nodeName": "edge-1"}, version="2")
+    deletes = edge.sent()
+    assert sorted(told(deletes)) == [("Delete", "token"), ("Update", "web")]
+    edge.ack(*deletes)
+    core.remove(pod)
+    assert told(edge.sent()) == [("Delete", "web")]
+
+
+def test_a_record_is_written_for_each_ack_and_none_on_the_send_path(core):
+    """The book fills behind the answers."""
+    core.put("a")
+    edge = core.connect()
+    [update] = edge.sent()
+    assert len(core.hub.book) == 0
+    edge.ack(update)
+    assert len(core.hub.book) == 1
+    assert core.hub.counts.acks == 1
+
+
+# ---- nodes ---------------------------------------------------------------------------------------
+
+
+async def test_a_deleted_node_loses_its_session_and_its_records(core):
+    """And the edge is told why it was sent away."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    core.hub.drop_node("edge-1", 1.0)
+    assert [header.code for header in edge.sent()] == ["node_deleted"]
+    await core.flush()
+    assert core.status(one) is None and core.hub.sessions == {}
+    assert core.refused("edge-1").code == "node_unknown"
+
+
+async def test_a_node_recreated_under_its_name_starts_anew(core):
+    """Another UID is another node: the old one's records go."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    core.node("edge-1", uid="another")
+    assert [header.code for header in edge.sent()] == ["node_deleted"]
+    await core.flush()
+    assert core.status(one) is None
+    core.connect("edge-1")
+
+
+async def test_records_of_a_node_that_vanished_while_the_hub_was_down_are_collected(core):
+    """The slow pass finds what no event told."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    edge.leave()
+    core.hub.placement.drop_node("edge-1")
+    core.hub.reconcile(1.0)
+    await core.flush()
+    assert core.status(one) is None
+    assert core.hub.counts.records_collected == 1
+
+
+async def test_the_slow_pass_sends_what_an_event_should_have(core):
+    """The safety net: differences nobody offered are offered."""
+    core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    core.hub.catalog.put(live(CONFIG_MAP, "missed"))
+    assert edge.sent() == []
+    core.hub.reconcile(1.0)
+    assert told(edge.sent()) == [("Update", "missed")]
+
+
+# ---- EdgeNode ------------------------------------------------------------------------------------
+
+
+def edge_node(core, name="edge-1"):
+    found = core.ledger.documents.get((EDGE_NODES, "", name))
+    return None if found is None else found.status
+
+
+async def reported(core, now):
+    core.now = now
+    core.hub.report(now)
+    await core.flush()
+
+
+async def test_edge_nodes_are_written_on_transitions(core):
+    """Connected and away; a node that never came has none."""
+    await reported(core, 0.0)
+    assert edge_node(core) is None
+    core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await reported(core, 1.0)
+    status = edge_node(core)
+    assert (status["connected"], status["objectsWanted"], status["objectsHeld"]) == (True, 1, 1)
+    assert (status["storeEpoch"], status["agentVersion"], status["hub"]) == ("7", "1.0", "hub-1")
+    edge.leave()
+    await reported(core, 2.0)
+    assert edge_node(core)["connected"] is False
+    assert edge_node(core)["objectsHeld"] == 1, "what it held when it left"
+    assert [each.reason for each in core.hub.happenings.take()] == ["Connected", "Away"]
+
+
+async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
+    """Contact times alone are no reason."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    writes = core.ledger.writes
+    for now in range(2, int(hub_module.REPORT_SECONDS)):
+        edge.session.receive(message.Keepalive(), b"", float(now))
+        await reported(core, float(now))
+    assert core.ledger.writes == writes
+    await reported(core, 1.0 + hub_module.REPORT_SECONDS)
+    assert core.ledger.writes == writes + 1
+
+
+async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
+    """Queues by priority, dead letters, bytes."""
+    edge = core.connect()
+    edge.sent()
+    queue = message.QueueStatus(endpoint="iothub", priority=0, length=3, bytes=99, oldest_age_seconds=4.5)
+    edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, queues=[queue], dead_letters=2)))
+    await reported(core, 1.0)
+    status = edge_node(core)
+    assert (status["queuedMessages"], status["deadLetters"], status["queues"][0]["oldestAgeSeconds"]) == (3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"held": "x"}', b'{"held":1,"routes":{"\xff":null}}', b'{"held":1,"x":' + b"[" * 100_000],
+    ids=["empty", "cut off", "no object", "wrong type", "not UTF-8", "nested"],
+)
+def test_a_status_that_is_none_is_malformed(core, content):
+    """Never another exception, whatever the bytes."""
+    edge = core.connect()
+    edge.sent()
+    with pytest.raises(Malformed, match="JSON"):
+        edge.say(message.Status(), content)
+
+
+# ---- topics --------------------------------------------------------------------------------------
+
+
+def routes(core, topic, name="main", **more):
+    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": topic}}, **more}
+    return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
+
+
+def test_topics_come_from_edge_routes_that_select_the_node(core):
+    """The default topic is everybody's."""
+    routes(core, "shop/alarms", nodeSelector={"matchLabels": {"role": "shop"}})
+    core.node("edge-1", role="shop")
+    core.settle()
+    core.connect("edge-1")
+    core.connect("edge-2")
+    assert core.hub.granted_to("edge-1") == {"default/telemetry", "shop/alarms"}
+    assert core.hub.granted_to("edge-2") == {"default/telemetry"}
+    assert core.hub.topics() == {"default/telemetry", "shop/alarms"}
+
+
+async def test_a_topic_once_granted_stays_granted_over_a_restart(core):
+    """Messages routed before a change must not be refused after it."""
+    routes(core, "shop/alarms")
+    edge = core.connect()
+    routes(core, "shop/others")
+    assert core.hub.granted_to("edge-1") >= {"shop/alarms", "shop/others"}
+    await reported(core, 1.0)
+    edge.leave()
+    after = Core("edge-1")
+    after.hub.edge_node_observed("edge-1", core.ledger.documents[(EDGE_NODES, "", "edge-1")])
+    assert after.hub.granted_to("edge-1") >= {"shop/alarms", "shop/others"}
+
+
+def test_topics_are_not_judged_before_everything_is_listed():
+    """A message must not be refused because the hub just started."""
+    young = Core("edge-1", listed=False)
+    assert young.hub.grants_known() == "nodes are not listed yet"
+    young.list_all()
+    assert young.hub.grants_known() == ""
+
+
+def test_edge_routes_the_hub_cannot_read_are_told_and_freeze_deletes(core):
+    """The field and the reason; nothing is deleted until they are mended."""
+    routes(core, "no-namespace")
+    assert "spec.routes.r.topic" in core.hub.placement.broken["edgeroutes/main"]
+    assert "edgeroutes/main" in core.hub.doubt("edge-1", "configmaps/shop/a")
+    routes(core, "shop/alarms")
+    assert core.hub.doubt("edge-1", "configmaps/shop/a") == ""
+
+
+def test_deleted_edge_routes_are_deleted_at_the_edge(core):
+    """Like any other object."""
+    one = routes(core, "shop/alarms")
+    edge = core.connect("edge-1")
+    edge.ack(*edge.sent())
+    core.remove(one)
+    assert told(edge.sent()) == [("Delete", "main")]
+    assert "shop/alarms" in core.hub.granted_to("edge-1")
