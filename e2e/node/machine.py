@@ -29,6 +29,7 @@ TOOLS: Mapping[str, str] = {
     "containerd": "containerd",
     "ctr": "containerd",
     "containerd-shim-runc-v2": "containerd",
+    "runc": "runc",
     "ip": "iproute2",
     "iptables": "iptables",
     "unshare": "util-linux",
@@ -37,13 +38,12 @@ TOOLS: Mapping[str, str] = {
 """Programs looked up on the PATH, and the package of each."""
 
 FILES: Mapping[str, str] = {
-    programs.RUNC: "runc",
     f"{programs.CNI_FOLDER}/bridge": "containernetworking-plugins",
     f"{programs.CNI_FOLDER}/host-local": "containernetworking-plugins",
     f"{programs.CNI_FOLDER}/portmap": "containernetworking-plugins",
     f"{programs.CNI_FOLDER}/loopback": "containernetworking-plugins",
 }
-"""Programs that containerd is told by path."""
+"""Plugins that containerd is told by path."""
 
 
 def required(environ: Mapping[str, str]) -> bool:

@@ -15,7 +15,6 @@ from e2e.node.plan import Plan
 
 PAUSE_IMAGE = "localhost/pause:e2e"
 CNI_FOLDER = "/usr/lib/cni"
-RUNC = "/usr/sbin/runc"
 CLUSTER_DOMAIN = "cluster.local"
 
 USERS: Mapping[str, tuple[str, str]] = {
@@ -96,7 +95,6 @@ disabled_plugins = [
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        BinaryName = "{RUNC}"
         SystemdCgroup = false
 """
 

@@ -110,6 +110,26 @@ def test_upgrade_keeps_certificates_and_renews_what_changed(cluster: Cluster, in
     assert said.returncode == 0, said.stderr
 
 
+def test_stored_values_render_the_same(cluster: Cluster, installed: str) -> None:
+    """Helm stores values with every number as a fraction; an upgrade that reuses them changes no setting."""
+    settings = (
+        "get",
+        "configmap",
+        "-n",
+        installed,
+        "-l",
+        "app.kubernetes.io/part-of=fairlead",
+        "-o",
+        "jsonpath={..data}",
+    )
+    before = cluster.kubectl(*settings)
+    upgrade = ("upgrade", RELEASE, str(CHARTS / "fairlead"), "-n", installed, "--reuse-values")
+    done = helm(*upgrade, kubeconfig=cluster.kubeconfig)
+    assert done.returncode == 0, done.stderr
+    assert "hub.toml" in before
+    assert cluster.kubectl(*settings) == before
+
+
 def test_certificate_near_its_end_is_renewed(cluster: Cluster, installed: str) -> None:
     """Past `renew-after` an upgrade makes a new certificate from the same authority."""
     before = held(cluster, installed)
