@@ -99,12 +99,7 @@ async def _opened(told: Settings) -> AsyncIterator[Agent]:
 
 def _open_outbox(path: Path, told: Settings) -> SqliteOutbox:
     try:
-        return SqliteOutbox(
-            path,
-            epoch=data_dir.mint_epoch(),
-            max_bytes=told.store.message_bytes,
-            evict=told.store.evict == "less-urgent",
-        )
+        return SqliteOutbox(path, epoch=data_dir.mint_epoch(), max_bytes=told.store.message_bytes)
     except (apsw.Error, StoreTooNew) as error:
         raise StoreUnusable(f"{path}: cannot be opened: {error}") from error
 
@@ -146,6 +141,7 @@ class Agent:
             random=Random(),
             cleanup_seconds=told.cleanup.interval_seconds,
             check_entire_queue=told.cleanup.check_entire_queue_on_cleanup,
+            evict=told.store.evict == "less-urgent",
         )
         self._http = local_api.application(
             guard,

@@ -58,10 +58,9 @@ class _Log:
 class MemoryOutbox:
     """The twin: the same answers and refusals, nothing survives the process."""
 
-    def __init__(self, *, epoch: int, max_bytes: int, evict: bool = False) -> None:
+    def __init__(self, *, epoch: int, max_bytes: int) -> None:
         self.epoch = epoch
         self.max_bytes = max_bytes
-        self.evict = evict
         self._logs: dict[QueueId, _Log] = {}
         self._references: Counter[int] = Counter()
         self._segment_bytes: dict[int, int] = {}
@@ -71,7 +70,9 @@ class MemoryOutbox:
         self._next_segment = 1
         self._next_letter = 1
 
-    async def append(self, entries: Sequence[Entry], *, now: float, once: Once | None = None) -> bytes | None:
+    async def append(
+        self, entries: Sequence[Entry], *, now: float, once: Once | None = None, evict: bool = False
+    ) -> bytes | None:
         if once is not None and once.key in self._receipts:
             digest, answer, _ = self._receipts[once.key]
             if digest != once.digest:
@@ -79,7 +80,7 @@ class MemoryOutbox:
             return answer
         wanted = cost(entries)
         if self._bytes + wanted > self.max_bytes:
-            evicted = self._evictable(entries, self._bytes + wanted - self.max_bytes) if self.evict else None
+            evicted = self._evictable(entries, self._bytes + wanted - self.max_bytes) if evict else None
             if evicted is None:
                 raise StoreFull(f"the store holds {self._bytes} of {self.max_bytes} bytes, {wanted} more do not fit")
             for log, offset in evicted:

@@ -170,11 +170,13 @@ class Outbox(Protocol):
     epoch: int
     """Kept with each message from its acceptance; minted anew each time the store is opened."""
 
-    async def append(self, entries: Sequence[Entry], *, now: float, once: Once | None = None) -> bytes | None:
+    async def append(
+        self, entries: Sequence[Entry], *, now: float, once: Once | None = None, evict: bool = False
+    ) -> bytes | None:
         """Store all entries or none.  With a known key: nothing is stored, the first answer comes back.
 
-        Over ``max_bytes``, when the outbox was opened with ``evict``: the oldest messages of the least urgent queues
-        make room, never of one that is as urgent as the least urgent arriving, and count as evicted.
+        Over ``max_bytes`` with ``evict``: the oldest messages of the least urgent queues make room, never of one that
+        is as urgent as the least urgent arriving, and count as evicted.
         Raises ``KeyReused`` when the key came with another digest, ``StoreFull`` over ``max_bytes``.
         """
         ...

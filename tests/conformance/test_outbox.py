@@ -222,48 +222,37 @@ async def test_full_store_refuses_all_or_nothing(box: Outbox) -> None:
     assert await fetch(box, REST) == [0, 1]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def evicting(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Outbox]:
-    """Room for about ten messages of 1,000 bytes."""
-    if request.param == "memory":
-        yield MemoryOutbox(epoch=41, max_bytes=11_000, evict=True)
-    else:
-        opened = SqliteOutbox(tmp_path / "outbox.db", epoch=41, max_bytes=11_000, evict=True)
-        yield opened
-        await opened.close()
-
-
-async def test_least_urgent_and_oldest_make_room(evicting: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_least_urgent_and_oldest_make_room(box: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted as evicted; what is as urgent as the arriving, or more, is spared."""
     monkeypatch.setattr(outbox, "EVICT_ROWS", 2)
     for queue in (REST, REST, REST, REST, MODULE, MODULE, ALARMS, ALARMS):
-        await evicting.append([entry("x", queue, size=1000)], now=0)
-    await evicting.append([entry("a", ALARMS, size=1000) for _ in range(4)], now=0)
-    assert (await queue_status(evicting, REST)).evicted == 2
-    assert await fetch(evicting, REST) == [2, 3]
-    await evicting.append([entry("a", ALARMS, size=1000) for _ in range(4)], now=0)
-    status = {queue.queue: (queue.length, queue.evicted) for queue in (await evicting.status(now=0)).queues}
+        await box.append([entry("x", queue, size=9000)], now=0)
+    await box.append([entry("a", ALARMS, size=9000) for _ in range(4)], now=0, evict=True)
+    assert (await queue_status(box, REST)).evicted == 2
+    assert await fetch(box, REST) == [2, 3]
+    await box.append([entry("a", ALARMS, size=9000) for _ in range(4)], now=0, evict=True)
+    status = {queue.queue: (queue.length, queue.evicted) for queue in (await box.status(now=0)).queues}
     assert status == {"edge-1/m/in_Pri3": (0, 2), "iothub_Pri0": (10, 0), "iothub": (0, 4)}
-    assert all(balanced(queue) for queue in (await evicting.status(now=0)).queues)
+    assert all(balanced(queue) for queue in (await box.status(now=0)).queues)
 
 
-async def test_nothing_is_evicted_in_vain(evicting: Outbox) -> None:
+async def test_nothing_is_evicted_in_vain(box: Outbox) -> None:
     """A request that would not fit even so is refused, and all stays as it was."""
-    await evicting.append([entry("x", REST, size=5000), entry("y", ALARMS, size=5000)], now=0)
+    await box.append([entry("x", REST, size=45_000), entry("y", ALARMS, size=45_000)], now=0)
     with pytest.raises(StoreFull):
-        await evicting.append([entry("z", MODULE, size=9000)], now=0)
+        await box.append([entry("z", MODULE, size=90_000)], now=0, evict=True)
     with pytest.raises(StoreFull):
-        await evicting.append([entry("z", REST, size=5000)], now=0)
-    assert await fetch(evicting, REST) == [0] and await fetch(evicting, ALARMS) == [0]
-    assert [queue.evicted for queue in (await evicting.status(now=0)).queues] == [0, 0]
+        await box.append([entry("z", REST, size=45_000)], now=0, evict=True)
+    assert await fetch(box, REST) == [0] and await fetch(box, ALARMS) == [0]
+    assert [queue.evicted for queue in (await box.status(now=0)).queues] == [0, 0]
 
 
-async def test_evicted_while_it_was_on_its_way_counts_once(evicting: Outbox) -> None:
+async def test_evicted_while_it_was_on_its_way_counts_once(box: Outbox) -> None:
     """The hub may have it all the same; the books say evicted."""
-    await evicting.append([entry("x", REST, size=9000)], now=0)
-    await evicting.append([entry("a", ALARMS, size=9000)], now=0)
-    await evicting.settle(REST, sent=[0], checkpoint=0, at=AT)
-    status = await queue_status(evicting, REST)
+    await box.append([entry("x", REST, size=90_000)], now=0)
+    await box.append([entry("a", ALARMS, size=90_000)], now=0, evict=True)
+    await box.settle(REST, sent=[0], checkpoint=0, at=AT)
+    status = await queue_status(box, REST)
     assert (status.evicted, status.sent) == (1, 0)
     assert balanced(status)
 

@@ -35,6 +35,7 @@ appends = st.tuples(
         max_size=4,
     ),
     st.sampled_from([None, "k1", "k2"]),
+    st.booleans(),
 )
 settles = st.tuples(st.just("settle"), queues, offsets, offsets, st.integers(-1, 12))
 steps = st.one_of(
@@ -51,14 +52,14 @@ steps = st.one_of(
 async def perform(box: Outbox, step: Any, now: float) -> Any:
     """One step on one outbox; refusals are answers too."""
     match step:
-        case ("append", messages, key):
+        case ("append", messages, key, evict):
             entries = [
                 Entry("", bytes([size % 256]) * size, tuple(Reference(queue, ttl, "d/t") for queue in to))
                 for size, to, ttl in messages
             ]
             once = None if key is None else Once(key, repr(messages).encode(), repr(now).encode())
             try:
-                return await box.append(entries, now=now, once=once)
+                return await box.append(entries, now=now, once=once, evict=evict)
             except (StoreFull, KeyReused) as error:
                 return type(error)
         case ("settle", queue, sent, refused, checkpoint):
@@ -80,9 +81,9 @@ async def perform(box: Outbox, step: Any, now: float) -> Any:
             return None
 
 
-async def run(todo: list[Any], folder: Path, evict: bool) -> None:
-    twin = MemoryOutbox(epoch=1, max_bytes=MAX_BYTES, evict=evict)
-    real = SqliteOutbox(folder / "outbox.db", epoch=1, max_bytes=MAX_BYTES, evict=evict)
+async def run(todo: list[Any], folder: Path) -> None:
+    twin = MemoryOutbox(epoch=1, max_bytes=MAX_BYTES)
+    real = SqliteOutbox(folder / "outbox.db", epoch=1, max_bytes=MAX_BYTES)
     now = 0.0
     try:
         for step in todo:
@@ -90,7 +91,7 @@ async def run(todo: list[Any], folder: Path, evict: bool) -> None:
                 now += step[1]
             elif step[0] == "reopen":
                 await real.close()
-                real = SqliteOutbox(folder / "outbox.db", epoch=1, max_bytes=MAX_BYTES, evict=evict)
+                real = SqliteOutbox(folder / "outbox.db", epoch=1, max_bytes=MAX_BYTES)
             assert await perform(real, step, now) == await perform(twin, step, now)
             status = await real.status(now=now)
             assert status == await twin.status(now=now)
@@ -113,8 +114,8 @@ async def run(todo: list[Any], folder: Path, evict: bool) -> None:
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(steps, min_size=1, max_size=25), st.booleans())
-def test_disk_and_twin_agree_and_the_books_balance(todo: list[Any], evict: bool) -> None:
+@given(st.lists(steps, min_size=1, max_size=25))
+def test_disk_and_twin_agree_and_the_books_balance(todo: list[Any]) -> None:
     """accepted = sent + expired + evicted + dead-lettered + waiting, after every step, also across reopening."""
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run(todo, Path(folder), evict))
+        asyncio.run(run(todo, Path(folder)))

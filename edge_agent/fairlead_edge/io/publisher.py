@@ -24,7 +24,8 @@ class NotReady(Temporary):
 
 
 class Publisher:
-    """One per agent.  ``mint`` makes ids, ``wall`` gives RFC 3339 UTC, ``make_room`` sweeps a full store.
+    """One per agent.  ``mint`` makes ids, ``wall`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; when that
+    does not help and ``evict`` is set, the less urgent make room.
 
     ``router`` is None until the first routes arrived; replacing it changes where the next request goes.
     """
@@ -38,6 +39,7 @@ class Publisher:
         mint: Callable[[], str],
         make_room: Callable[[], Awaitable[int]],
         offered: Callable[[Iterable[QueueId]], None],
+        evict: bool = False,
     ) -> None:
         self._outbox = outbox
         self._clock = clock
@@ -45,6 +47,7 @@ class Publisher:
         self._mint = mint
         self._make_room = make_room
         self._offered = offered
+        self._evict = evict
         self._pending_bytes = 0
         self._in_work: set[asyncio.Task[tuple[publishing.Reason | None, bytes]]] = set()
         self.router: publishing.Router | None = None
@@ -98,9 +101,9 @@ class Publisher:
         try:
             return await self._outbox.append(plan.entries, now=self._clock(), once=once)
         except StoreFull:
-            if not await self._make_room():
+            if not await self._make_room() and not self._evict:
                 raise
-        return await self._outbox.append(plan.entries, now=self._clock(), once=once)
+        return await self._outbox.append(plan.entries, now=self._clock(), once=once, evict=self._evict)
 
     def _count(self, plan: publishing.Plan) -> None:
         self.counters["received"] += len(plan.results)

@@ -28,10 +28,9 @@ class SqliteOutbox:
     Opening creates or migrates the file; raises ``apsw.Error`` or ``StoreTooNew`` when it cannot be used.
     """
 
-    def __init__(self, path: Path, *, epoch: int, max_bytes: int, evict: bool = False) -> None:
+    def __init__(self, path: Path, *, epoch: int, max_bytes: int) -> None:
         self.epoch = epoch
         self.max_bytes = max_bytes
-        self.evict = evict
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
@@ -58,7 +57,7 @@ class SqliteOutbox:
             await self.writer.submit(lambda connection: outbox_jobs.save_stamp(connection, stamp))
 
     async def append(
-        self, entries: Sequence[outbox.Entry], *, now: float, once: outbox.Once | None = None
+        self, entries: Sequence[outbox.Entry], *, now: float, once: outbox.Once | None = None, evict: bool = False
     ) -> bytes | None:
         return await self.writer.submit(
             partial(
@@ -68,7 +67,7 @@ class SqliteOutbox:
                 now=now,
                 max_bytes=self.max_bytes,
                 once=once,
-                evict=self.evict,
+                evict=evict,
             )
         )
 

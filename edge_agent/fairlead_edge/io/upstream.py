@@ -29,7 +29,8 @@ from fairlead_wire.delivery import DeliveryPolicy
 class Upstream:
     """One per agent, on an open outbox (whose clock and closing are its owner's business).
 
-    ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``; ``random`` draws the jitter
+    ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of
+    ``[store]``; ``random`` draws the jitter
     of ``policy``, by which a batch the hub could not take is sent again.
     """
 
@@ -42,6 +43,7 @@ class Upstream:
         random: Random,
         cleanup_seconds: float,
         check_entire_queue: bool,
+        evict: bool = False,
         policy: DeliveryPolicy = UPSTREAM_POLICY,
     ) -> None:
         self.node = node
@@ -57,6 +59,7 @@ class Upstream:
             mint=lambda: uuid.uuid4().hex,
             make_room=lambda: self.cleaner.sweep(entire=True),
             offered=self._offered,
+            evict=evict,
         )
 
     def use_router(self, router: publishing.Router) -> None:

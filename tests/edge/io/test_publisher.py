@@ -21,7 +21,7 @@ from fairlead_wire.errors import Temporary
 class Desk:
     """A publisher on the twin, and what it told the pump."""
 
-    def __init__(self, max_bytes: int = 10_000) -> None:
+    def __init__(self, max_bytes: int = 10_000, *, evict: bool = False) -> None:
         self.box = MemoryOutbox(epoch=1, max_bytes=max_bytes)
         self.offered: list[set[QueueId]] = []
         self.swept = 0
@@ -34,6 +34,7 @@ class Desk:
             mint=lambda: f"id-{next(numbers)}",
             make_room=self._make_room,
             offered=self._offered,
+            evict=evict,
         )
         self.publisher.router = PropertyRouter()
 
@@ -81,6 +82,21 @@ async def test_full_store_is_swept_once_and_tried_again() -> None:
     assert refusal is None and len(json.loads(answer)["results"]) == 1
 
 
+async def test_less_urgent_make_room_only_where_the_operator_says_so() -> None:
+    """And only after what has expired was swept."""
+    for evict in (False, True):
+        desk = Desk(max_bytes=1000, evict=evict)
+        await desk.publisher.publish(body({"body": "x" * 500}))
+        alarm = body({"body": "y" * 500, "properties": {"priority": "0"}})
+        if not evict:
+            with pytest.raises(StoreFull):
+                await desk.publisher.publish(alarm)
+        else:
+            await desk.publisher.publish(alarm)
+        assert desk.swept == 1
+        assert sum(queue.evicted for queue in (await desk.box.status(now=0)).queues) == int(evict)
+
+
 async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory does not grow with patient producers; what was refused may come back."""
     desk = Desk()
@@ -104,7 +120,7 @@ async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch:
     go_on = asyncio.Event()
     append = desk.box.append
 
-    async def slow(entries, *, now, once=None):
+    async def slow(entries, *, now, once=None, evict=False):
         await go_on.wait()
         return await append(entries, now=now, once=once)
 
