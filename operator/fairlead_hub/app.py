@@ -134,7 +134,10 @@ class _App:
         app = web.Application()
         http.account_routes(app, hub, clock)
         self._health.add_to(app, metrics.text)
-        runner, port = await http.listen(app, *hub_settings.address("http_listen", settings.http_listen))
+        host, port = hub_settings.address("http_listen", settings.http_listen)
+        # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.
+        context = None if hub_settings.is_loopback(host) else self._context
+        runner, port = await http.listen(app, host, port, context)
         _log.info("http_listening", port=port)
         runners = [runner]
         if settings.health_listen is not None and settings.health_listen != settings.http_listen:

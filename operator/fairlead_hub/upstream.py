@@ -79,10 +79,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset[str]) -> Plan:
     """Raises ``Malformed`` when the batch is none; a message that may never be stored is refused alone."""
-    try:
-        batch = _messages.decode(codec.unpack(header.encoding, content))
-    except msgspec.DecodeError as error:
-        raise Malformed(f"upstream batch: {error}") from None
+    batch = codec.decode_json(_messages, codec.unpack(header.encoding, content))
     if len(batch) > MESSAGES_MAX:
         raise Malformed(f"upstream batch of {len(batch)} messages is over the limit of {MESSAGES_MAX}")
     parcels: dict[tuple[str, int], Parcel] = {}

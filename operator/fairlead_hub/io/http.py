@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -70,10 +71,12 @@ def account_routes(app: web.Application, hub: Hub, clock: Callable[[], float]) -
     app.router.add_get("/v1/explain", why)
 
 
-async def listen(app: web.Application, host: str, port: int) -> tuple[web.AppRunner, int]:
+async def listen(
+    app: web.Application, host: str, port: int, context: ssl.SSLContext | None = None
+) -> tuple[web.AppRunner, int]:
     """Start serving; returns the runner (``cleanup`` ends it) and the port."""
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, host, port)
+    site = web.TCPSite(runner, host, port, ssl_context=context)
     await site.start()
     return runner, int(runner.addresses[0][1])

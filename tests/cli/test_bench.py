@@ -1,0 +1,29 @@
+"""`fairlead bench nodes` against the real hub."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+from tests.support.hub import HubProcess
+
+from fairlead_cli.main import build
+
+
+def test_simulated_nodes_are_served_and_counted(asked_hub: HubProcess) -> None:
+    """One known node gets its objects; a stranger is refused and counted."""
+    arguments = ["bench", "nodes", "--hub", asked_hub.url, "--prefix", "edge-fa", "--count", "1", "--seconds", "1"]
+    done = CliRunner().invoke(build(), [*arguments, "-o", "json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["refused"] == {"node_unknown": 1}
+
+
+def test_wss_needs_certificates() -> None:
+    """Usage, exit 2."""
+    done = CliRunner().invoke(build(), ["bench", "nodes", "--hub", "wss://127.0.0.1:1"])
+    assert done.exit_code == 2 and "--tls-ca" in done.output
+
+
+def test_a_behaviour_nobody_knows_is_refused() -> None:
+    done = CliRunner().invoke(build(), ["bench", "nodes", "--behaviour", "rude"])
+    assert done.exit_code == 2 and "never-ack" in done.output
