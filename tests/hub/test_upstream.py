@@ -67,7 +67,11 @@ def test_a_topic_never_granted_is_refused_alone():
     assert found.parcels[0].indexes == [0]
 
 
-@pytest.mark.parametrize("content", [b"{", b"{}", b'[{"id": 1}]', b"\xff\xff", b"[" * 50_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"{}", b'[{"id": 1}]', b"\xff\xff", b"[" * 50_000, b'[{"id":"\xff"}]', b'[{"x":' + b"[" * 100_000],
+    ids=["cut off", "no list", "wrong type", "not JSON", "nested", "not UTF-8", "nested inside"],
+)
 def test_a_batch_that_is_none_is_malformed(content):
     """Never another exception, whatever the bytes."""
     with pytest.raises(Malformed):
