@@ -29,6 +29,7 @@ NODES = ("edge-1", "edge-2", "edge-3")
 TOPICS = ("harbour/telemetry", "harbour/alarms")
 READY_SECONDS = 60.0
 HUB_BACK_SECONDS = 15.0
+TOOL_SECONDS = 60.0
 INGEST_ONCE_SECONDS = 600.0
 INGEST_READY_SECONDS = 300.0
 JAVA_LEAST = 17
@@ -203,10 +204,21 @@ class Stack:
         ended = [running for running in self.running.values() if not running.alive]
         return "\n".join(running.tail(10) for running in ended or self.running.values())
 
+    def fairlead(self, *arguments: str) -> str:
+        """Run one of the program's tools against the hub and return what it prints; raises Unmet when it fails."""
+        command = [str(FAIRLEAD), *arguments, "--config", str(self.folder / "hub.toml")]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environ(), timeout=TOOL_SECONDS
+        )
+        if done.returncode != 0:
+            raise Unmet(f"{' '.join(command)} exited with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
     def addresses(self) -> list[tuple[str, str]]:
         """Who serves where, for people who look around."""
         return [
             ("kubectl", f"export PATH={self.kubernetes.assets}:$PATH KUBECONFIG={self.kubernetes.kubeconfig}"),
+            ("status", f"{FAIRLEAD} status --config {self.folder / 'hub.toml'}"),
             ("hub", f"http://{HOST}:{self._hub_http}/metrics"),
             ("messaging", f"http://{HOST}:{self._messaging}/v1/namespaces/harbour/topics"),
             *((name, f"http://{HOST}:{edge.port}/v1/status") for name, edge in self.edges.items()),
@@ -240,12 +252,16 @@ class Stack:
         path.write_text(toml(settings))
         return path
 
-    def _start(self, name: str, command: list[str], folder: Path | None = None) -> Running:
+    def _environ(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("FAIRLEAD_")}
         # The environment's proxies are for the world outside, never for loopback.
-        environ = {**kept, "NO_PROXY": f"{HOST},localhost", "no_proxy": f"{HOST},localhost"}
+        return {**kept, "NO_PROXY": f"{HOST},localhost", "no_proxy": f"{HOST},localhost"}
+
+    def _start(self, name: str, command: list[str], folder: Path | None = None) -> Running:
         log = self.logs / f"{name}.log"
-        running = start(name, command, log, environ=environ, folder=folder or self.folder, outlive=self._outlive)
+        running = start(
+            name, command, log, environ=self._environ(), folder=folder or self.folder, outlive=self._outlive
+        )
         self.running[name] = running
         self._note()
         return running

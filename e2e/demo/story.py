@@ -158,7 +158,11 @@ class Story:
         say(f"tide-table updated another {UPDATES - UPDATES // 2} times")
         others = [node for node in NODES if node != AWAY]
         self._witness.wait_true(others)
-        say(f"{' and '.join(others)} are true to the cluster again")
+        say(f"{' and '.join(others)} are true to the cluster again; fairlead status, and why {AWAY} is not:")
+        self._screen.quote(self._stack.fairlead("status"))
+        self._screen.quote(
+            self._stack.fairlead("explain", "ConfigMap/tide-table", "-n", expected.NAMESPACE, "--node", AWAY)
+        )
 
         self.wait_published()
         say(
