@@ -16,6 +16,8 @@ LEFT_OUT = (
     "*/tests/*", "*/test/*",
     # Made anew, for this layer's paths.
     "*.pyc",
+    # kubernetes: its second, asynchronous client (65 MB); ours is asynchronous already.
+    "kubernetes/aio/*",
     # pyspark: examples, R, a second copy of its own Python code; jars of cluster managers, Hive, Connect, machine
     # learning and the RocksDB state store. A local[*] job that reads topics and writes Delta tables loads none of it.
     "pyspark/examples/*", "pyspark/R/*", "pyspark/data/*", "pyspark/licenses/*", "pyspark/python/lib/pyspark.zip",
