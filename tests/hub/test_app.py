@@ -15,7 +15,10 @@ from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sy
 
 from fairlead_wire import message
 
-FAST = "[record]\nflush_seconds = 0.2\npending_seconds = 1\n[reconcile]\ninterval_seconds = 5\nparked_retry_seconds = 1.5\n"
+FAST = (
+    "[record]\nflush_seconds = 0.2\npending_seconds = 1\n"
+    "[reconcile]\ninterval_seconds = 5\nparked_retry_seconds = 1.5\n"
+)
 QUICK_RETRIES = "[delivery]\nbackoff_retries = 2\nminimum_delay = 0.1\nmaximum_delay = 0.2\nack_timeout = 0.5\n"
 
 

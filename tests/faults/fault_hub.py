@@ -1,0 +1,206 @@
+"""Hub, edge and API server are killed at random while the cluster changes; afterwards everybody tells the same.
+
+One real edge agent and three simulated nodes (one loses a third of its acks, one flaps); disks are wiped, links break.
+Laws, when it has calmed: every node holds exactly what the cluster has (by content), and every record says so; the
+hub logged no defect of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.faults.collect import Count
+from tests.support.cluster import Cluster
+from tests.support.edge_agent import EdgeAgent
+from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.processes import wait_until
+
+from fairlead_cli.simulated_node import SimulatedNode
+from fairlead_hub import content
+from fairlead_hub.content import Kind
+from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable, access
+
+ROOM = "downstream"
+KILLS = 200
+OBJECTS = 30
+NAMESPACE = "faults"
+ROOT = f"api/v1/namespaces/{NAMESPACE}/configmaps"
+RECORDS = f"apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
+KIND = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+REAL = "edge-real"
+CALM_SECONDS = 120.0
+HUB = """
+[record]
+flush_seconds = 0.2
+pending_seconds = 2
+[reconcile]
+interval_seconds = 10
+parked_retry_seconds = 2
+[delivery]
+minimum_delay = 0.2
+maximum_delay = 1
+ack_timeout = 1
+[link]
+keepalive_seconds = 2
+"""
+
+
+class _World:
+    def __init__(self, folder: Path, random: Random) -> None:
+        self.random = random
+        self.cluster = Cluster(folder / "cluster")
+        self.count = Count(kills=0, acknowledged=0, lost=0, duplicated=0, untrue=0)
+        self.changes = 0
+        self._folder = folder
+
+    async def run(self, kills: int, progress: Callable[[str], None]) -> Count:
+        await asyncio.to_thread(self._prepare)
+        self.kube = Kube(access(str(self.cluster.kubeconfig)))
+        self.nodes = [
+            SimulatedNode("edge-well", self.hub.url),
+            SimulatedNode("edge-deaf", self.hub.url, behaviour="lose-acks"),
+            SimulatedNode("edge-flaps", self.hub.url, behaviour="flapping"),
+        ]
+        tasks = [asyncio.create_task(node.run()) for node in self.nodes]
+        try:
+            while self.count["kills"] < kills:
+                await self._change()
+                # A moment of the real clock: anywhere in the middle of whatever goes on.
+                await asyncio.sleep(self.random.random() * 0.6)
+                await self._harm()
+                if self.count["kills"] % 20 == 0:
+                    progress(f"hub: {self.count}, {self.changes} changes")
+            for node in self.nodes:
+                node.behaviour = "well"
+            await self._calm()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.kube.close()
+            await asyncio.to_thread(self._end)
+        self.count["acknowledged"] = sum(node.figures.updates + node.figures.deletes for node in self.nodes)
+        return self.count
+
+    def _prepare(self) -> None:
+        self.cluster.start()
+        self.cluster.apply(CRDS)
+        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        self.cluster.kubectl("create", "namespace", NAMESPACE)
+        names = ("edge-well", "edge-deaf", "edge-flaps", REAL)
+        self.cluster.apply([edge_node(name) for name in names])
+        self.cluster.apply(sync_rule("faults", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE]}))
+        self.hub = HubProcess(self.cluster, self._folder, toml=HUB).start()
+        edge = self._folder / "edge"
+        edge.mkdir()
+        self.agent = EdgeAgent(edge, self.hub.url, node=REAL)
+        self.agent.launch()
+
+    def _end(self) -> None:
+        self.agent.kill()
+        self.hub.kill()
+        self.cluster.stop()
+        log = (self._folder / "hub.log").read_text()
+        if '"traceback"' in log:
+            raise AssertionError(f"the hub logged a defect of its own:\n{log[-4000:]}")
+
+    async def _change(self) -> None:
+        """A few creations, updates and deletes; an API server that is away takes none."""
+        for _ in range(self.random.randrange(1, 12)):
+            name = f"c-{self.random.randrange(OBJECTS)}"
+            self.changes += 1
+            body = config_map(name, NAMESPACE, value=f"{self.changes} " + "x" * self.random.randrange(2000))
+            with contextlib.suppress(Refused, Unavailable):
+                if self.random.random() < 0.2:
+                    await self.kube.request("DELETE", f"{ROOT}/{name}", attempts=1)
+                elif self.random.random() < 0.5:
+                    await self.kube.request("POST", ROOT, body, attempts=1)
+                else:
+                    change = {"data": body["data"]}
+                    await self.kube.request("PATCH", f"{ROOT}/{name}", change, content_type=MERGE_PATCH, attempts=1)
+
+    async def _harm(self) -> None:
+        chance = self.random.random()
+        if chance < 0.45:
+            self.hub.kill()
+            await asyncio.to_thread(self.hub.start, ready=False)
+            self.count["kills"] += 1
+        elif chance < 0.75:
+            self.agent.kill()
+            self.agent.launch()
+            self.count["kills"] += 1
+        elif chance < 0.8:
+            await asyncio.to_thread(self.cluster.restart_apiserver)
+            self.count["kills"] += 1
+        elif chance < 0.9:
+            await self.random.choice(self.nodes).drop()
+        else:
+            node = self.random.choice(self.nodes)
+            node.wipe()
+            await node.drop()
+
+    async def _calm(self) -> None:
+        """Everybody comes to rest; what is wrong after ``CALM_SECONDS`` is counted."""
+        live = {}
+        page = json.loads(await self.kube.get(ROOT))
+        for item in page["items"]:
+            built = content.build(json.dumps(item).encode(), KIND)
+            live[built.key] = built
+        want = {key: built.digest for key, built in live.items()}
+
+        def settled() -> bool:
+            return not any(self._wrong(want))
+
+        with contextlib.suppress(AssertionError):
+            await asyncio.to_thread(wait_until, "calm", settled, seconds=CALM_SECONDS, every=0.5)
+        self.count["lost"], self.count["untrue"] = self._wrong(want)
+
+    def _wrong(self, want: dict[str, str]) -> tuple[int, int]:
+        """(objects that nodes lack, have too many of, or have old; records that do not say what is so)."""
+        lost = 0
+        for node in self.nodes:
+            found = {key: stored.digest for key, stored in node.held.items()}
+            lost += len(set(want.items()) ^ set(found.items()))
+        lost += self._wrong_at_the_real_edge(want)
+        records: dict[str, set[tuple[str, str]]] = {}
+        untrue = 0
+        for item in self.cluster.get(f"/{RECORDS}")["items"]:
+            status = item.get("status", {})
+            untrue += status.get("state") != "Synced"
+            key = f"configmaps/{NAMESPACE}/{item['spec']['objectName']}"
+            records.setdefault(item["spec"]["nodeName"], set()).add((key, status.get("objectDigest", "")))
+        for name in ("edge-well", "edge-deaf", "edge-flaps", REAL):
+            untrue += len(set(want.items()) ^ records.get(name, set()))
+        return lost, untrue
+
+    def _wrong_at_the_real_edge(self, want: dict[str, str]) -> int:
+        try:
+            status, found = self.agent.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps")
+        except OSError:
+            return len(want)
+        if status != 200:
+            return len(want)
+        digests = {}
+        for item in found["items"]:
+            body: dict[str, Any] = {**item, "metadata": dict(item["metadata"])}
+            annotations = body["metadata"].get("annotations", {})
+            body["metadata"]["annotations"] = {
+                k: v for k, v in annotations.items() if not k.startswith("fairlead.dev/")
+            }
+            digests[f"configmaps/{NAMESPACE}/{body['metadata']['name']}"] = content.build(
+                json.dumps(body).encode(), KIND
+            ).digest
+        return len(set(want.items()) ^ set(digests.items()))
+
+
+def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
+    """Kill ``kills`` times; ``seed`` decides what, and about when."""
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_World(Path(folder), Random(seed)).run(kills, progress))
