@@ -85,6 +85,7 @@ class Access:
 def access(kubeconfig: str | None) -> Access:
     """From a kubeconfig file, or in-cluster when there is none.  Raises ``ConfigError``."""
     from kubernetes import client, config
+    from yaml import YAMLError
 
     settings = client.Configuration()
     namespace = "default"
@@ -94,7 +95,7 @@ def access(kubeconfig: str | None) -> Access:
         else:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
             namespace = _in_cluster_namespace() or namespace
-    except (config.ConfigException, OSError) as error:
+    except (config.ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
         where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration"
         raise ConfigError(f"{where}: {error}") from None
 
@@ -220,7 +221,7 @@ def _proxy(server: str) -> str | None:
 def _failure(status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
     try:
         found = msgspec.json.decode(content, type=_Status)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):  # whatever a proxy put there instead
         found = _Status(message=content[:ERROR_CHARS_MAX].decode(errors="replace"))
     message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX]}"
     if status in BUSY:
