@@ -1,0 +1,192 @@
+"""A small client for applications on a node: publish, take, acknowledge.  Standard library and msgspec only.
+
+    edge = EdgeClient("http://127.0.0.1:10550")
+    edge.publish([Message(source="/messages/modules/pump/outputs/out", body={"celsius": 81.5})])
+
+    for message in edge.take("filter", "in", wait_seconds=30):
+        work(message.body)
+        edge.ack("filter", "in", [message.id])
+
+A request that got no answer is repeated under the same Idempotency-Key until ``patience_seconds`` are over, as long as
+that can help: what is published is stored once, however often the agent is restarted meanwhile.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from fairlead_wire.errors import Permanent, Temporary
+
+PATIENCE_SECONDS: Final = 30.0
+RETRY_SECONDS: Final = 0.2
+RETRY_SECONDS_MAX: Final = 5.0
+TIMEOUT_SECONDS: Final = 10.0
+_LATER: Final = (503, 507)
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """What an application publishes; ``body`` is anything msgspec can make JSON of, or bytes as they are."""
+
+    source: str
+    body: Any
+    properties: dict[str, str | None] = {}
+    system_properties: dict[str, str | None] = {}
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """Where a message went; ``ttl`` in seconds, None: for ever."""
+
+    endpoint: str
+    priority: int
+    ttl: float | None
+
+
+class Reason(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """One result: an id and deliveries, or the ``error`` for which this message was refused."""
+
+    id: str = ""
+    deliveries: list[Delivery] = []
+    error: Reason | None = None
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A leased message; acknowledge it by its id.  ``body`` is decoded JSON, or bytes."""
+
+    id: str
+    source: str
+    enqueued_at: str
+    properties: dict[str, str | None]
+    system_properties: dict[str, str | None]
+    priority: int
+    attempt: int
+    body: Any = None
+
+
+class _Results(msgspec.Struct):
+    results: list[Published]
+
+
+class _Messages(msgspec.Struct):
+    messages: list[dict[str, Any]]
+
+
+class _Unknown(msgspec.Struct):
+    unknown: list[str]
+
+
+class EdgeClient:
+    """Talks to the agent at ``url``.  ``token`` is the text of ``data_dir/token``, needed with ``security = "mtls"``.
+
+    Raises ``Permanent`` for what would fail again, ``Temporary`` when patience ended first.
+    """
+
+    def __init__(self, url: str, *, token: str | None = None, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._url = url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._patience_seconds = patience_seconds
+        # The agent is on this machine: a proxy of the environment is not for it.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def publish(self, messages: Sequence[Message], *, key: str | None = None) -> list[Published]:
+        """Returns when everything accepted is on the node's disk; one result a message, in order.
+
+        ``key`` makes the request the same over restarts of the application; absent, one is minted for this call.
+        Raises ``Permanent`` when not one message was accepted.
+        """
+        content = msgspec.json.encode({"messages": [_submission(message) for message in messages]})
+        answer = self._ask("/v1/messages", content, {"Idempotency-Key": key or uuid.uuid4().hex})
+        return msgspec.json.decode(answer, type=_Results).results
+
+    def take(self, module: str, input: str, *, messages_max: int = 10, wait_seconds: float = 0.0) -> list[Taken]:
+        """Lease messages of an input, most urgent first; waits up to ``wait_seconds`` for the first."""
+        path = f"{_input(module, input)}?max={messages_max}&wait={wait_seconds:g}"
+        answer = self._ask(path, None, {}, timeout_seconds=TIMEOUT_SECONDS + wait_seconds)
+        return [_taken(message) for message in msgspec.json.decode(answer, type=_Messages).messages]
+
+    def ack(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
+        """These are done, durably; returns the ids that were not leased (any more)."""
+        return self._settle(module, input, "ack", ids)
+
+    def abandon(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
+        """These are there again at once; returns the ids that were not leased (any more)."""
+        return self._settle(module, input, "abandon", ids)
+
+    def _settle(self, module: str, input: str, verb: str, ids: Sequence[str]) -> list[str]:
+        content = msgspec.json.encode({"ids": list(ids)})
+        return msgspec.json.decode(self._ask(f"{_input(module, input)}/{verb}", content, {}), type=_Unknown).unknown
+
+    def _ask(
+        self, path: str, content: bytes | None, headers: dict[str, str], timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> bytes:
+        deadline = time.monotonic() + self._patience_seconds
+        pause = RETRY_SECONDS
+        while True:
+            try:
+                return self._ask_once(path, content, headers, timeout_seconds)
+            except Temporary as error:
+                wait = min(error.retry_after_seconds or pause, RETRY_SECONDS_MAX)
+                if time.monotonic() + wait > deadline:
+                    raise
+                time.sleep(wait)
+                pause = min(2 * pause, RETRY_SECONDS_MAX)
+
+    def _ask_once(self, path: str, content: bytes | None, headers: dict[str, str], timeout_seconds: float) -> bytes:
+        request = urllib.request.Request(self._url + path, data=content, headers={**self._headers, **headers})
+        try:
+            with self._opener.open(request, timeout=timeout_seconds) as response:
+                return bytes(response.read())
+        except urllib.error.HTTPError as error:
+            raise _refusal(error) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise Temporary(f"no answer from {self._url}: {error}") from error
+
+
+def _submission(message: Message) -> dict[str, Any]:
+    if isinstance(message.body, bytes):
+        body = {"bodyBase64": base64.b64encode(message.body).decode()}
+    else:
+        body = {"body": message.body}
+    return {
+        "source": message.source,
+        "properties": message.properties,
+        "systemProperties": message.system_properties,
+        **body,
+    }
+
+
+def _taken(message: dict[str, Any]) -> Taken:
+    encoded = message.pop("bodyBase64", None)
+    if encoded is not None:
+        message["body"] = base64.b64decode(encoded)
+    return msgspec.convert(message, Taken)
+
+
+def _input(module: str, input: str) -> str:
+    return f"/v1/modules/{quote(module, safe='')}/inputs/{quote(input, safe='')}/messages"
+
+
+def _refusal(error: urllib.error.HTTPError) -> Exception:
+    content = error.read()
+    try:
+        reason = msgspec.convert(msgspec.json.decode(content)["error"], Reason)
+    except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError):
+        reason = Reason(code=f"http_{error.code}", message=content[:200].decode(errors="replace"))
+    if error.code in _LATER:
+        after = error.headers.get("Retry-After", "")
+        return Temporary(reason.message, retry_after_seconds=float(after) if after.isdigit() else None)
+    return Permanent(reason.message, code=reason.code)

@@ -1,0 +1,134 @@
+"""The client for applications: publishes once whatever happens meanwhile, takes and acknowledges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from tests.support.upstream import FakeHub, open_upstream
+
+from fairlead_edge.io import client as client_module
+from fairlead_edge.io.client import Delivery, EdgeClient, Message
+from fairlead_edge.io.http_publish import add_routes
+from fairlead_edge.io.upstream import Upstream
+from fairlead_wire.errors import Permanent, Temporary
+
+SOURCE = "/messages/modules/m/outputs/o"
+
+
+class Agent:
+    """The local API, with a door that can be told to fail for a while."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self.upstream = upstream
+        self.failures: list[Callable[[], web.Response]] = []
+        self.asked: list[web.Request] = []
+        self.app = web.Application(middlewares=[self._door])
+        add_routes(self.app, upstream)
+        self.url = ""
+
+    @web.middleware
+    async def _door(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        self.asked.append(request)
+        response: web.StreamResponse = await handler(request)
+        if self.failures:
+            # The request was served and its answer was lost: the worst case for "once".
+            return self.failures.pop()()
+        return response
+
+    def client(self, **options: Any) -> EdgeClient:
+        return EdgeClient(self.url, **options)
+
+
+@pytest.fixture
+async def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Agent]:
+    monkeypatch.setattr(client_module, "RETRY_SECONDS", 0.001)
+    upstream = open_upstream(tmp_path / "outbox.db", FakeHub())
+    agent = Agent(upstream)
+    server = TestServer(agent.app)
+    await server.start_server()
+    agent.url = str(server.make_url("/"))
+    yield agent
+    await server.close()
+    await upstream.outbox.close()
+
+
+async def lengths(agent: Agent) -> dict[str, int]:
+    return {queue.queue: queue.length for queue in (await agent.upstream.status()).queues}
+
+
+async def test_published_messages_are_stored_and_told(agent: Agent) -> None:
+    """One result each, in order; a refused one has its reason."""
+    messages = [
+        Message(source=SOURCE, body={"t": 1}, properties={"priority": "3", "ttl": "60"}),
+        Message(source="nonsense", body=1),
+        Message(source=SOURCE, body=b"\x00\xff"),
+    ]
+    first, second, third = await asyncio.to_thread(agent.client().publish, messages)
+    assert first.id and first.deliveries == [Delivery("iothub", 3, 60)]
+    assert second.error is not None and second.error.code == "bad_source"
+    assert third.id and third.error is None
+    assert await lengths(agent) == {"iothub_Pri3": 1, "iothub": 1}
+
+
+async def test_lost_answers_do_not_store_twice(agent: Agent) -> None:
+    """The same key goes with every try."""
+    agent.failures = [lambda: web.Response(status=503)] * 3
+    [result] = await asyncio.to_thread(agent.client().publish, [Message(source=SOURCE, body=1)])
+    assert result.id
+    assert await lengths(agent) == {"iothub": 1}
+    assert len({request.headers["Idempotency-Key"] for request in agent.asked}) == 1
+
+
+async def test_patience_ends(agent: Agent) -> None:
+    """With the reason, for the application to decide."""
+    agent.failures = [lambda: web.json_response({"error": {"code": "store_full", "message": "full"}}, status=507)] * 99
+    with pytest.raises(Temporary, match="full"):
+        await asyncio.to_thread(agent.client(patience_seconds=0.01).publish, [Message(source=SOURCE, body=1)])
+
+
+async def test_agent_that_is_not_there_is_temporary() -> None:
+    """Nobody listens."""
+    with pytest.raises(Temporary, match="no answer"):
+        await asyncio.to_thread(
+            EdgeClient("http://127.0.0.1:9", patience_seconds=0).publish, [Message(source=SOURCE, body=1)]
+        )
+
+
+async def test_what_would_fail_again_is_permanent(agent: Agent) -> None:
+    """Told at once, whatever the answer looks like."""
+    with pytest.raises(Permanent) as refused:
+        await asyncio.to_thread(agent.client().publish, [Message(source="nonsense", body=1)])
+    assert refused.value.code == "bad_source"
+    agent.failures = [lambda: web.Response(status=404, text="<html>")]
+    with pytest.raises(Permanent) as refused:
+        await asyncio.to_thread(agent.client().publish, [Message(source=SOURCE, body=1)])
+    assert refused.value.code == "http_404"
+
+
+async def test_token_goes_along(agent: Agent) -> None:
+    """As the local API wants it."""
+    await asyncio.to_thread(agent.client(token="t0ken").publish, [Message(source=SOURCE, body=1)])
+    assert agent.asked[0].headers["Authorization"] == "Bearer t0ken"
+
+
+async def test_module_takes_acknowledges_and_abandons(agent: Agent) -> None:
+    """Bodies come back as they were given."""
+    client = agent.client()
+    to = {"endpoint": "edge-1/a b/in/1"}
+    messages = [
+        Message(source=SOURCE, body={"n": 1}, properties=to),
+        Message(source=SOURCE, body=b"\xff", properties=to),
+    ]
+    await asyncio.to_thread(client.publish, messages)
+    first, second = await asyncio.to_thread(client.take, "a b", "in/1")
+    assert (first.body, second.body, first.attempt, first.source) == ({"n": 1}, b"\xff", 1, SOURCE)
+    assert await asyncio.to_thread(client.ack, "a b", "in/1", [first.id, "x"]) == ["x"]
+    assert await asyncio.to_thread(client.abandon, "a b", "in/1", [second.id]) == []
+    [again] = await asyncio.to_thread(lambda: client.take("a b", "in/1", messages_max=5, wait_seconds=1))
+    assert (again.id, again.attempt) == (second.id, 2)
