@@ -61,40 +61,37 @@ def read(
     """
     after = max(after, oldest_live(topic, now_ms))
     page = Page(next_position=after)
+    ids, payloads = page.ids, page.payloads
     prefix = keys.table(keys.MESSAGE, topic)
     skipped = 0
-    high = prefix + upto[:POSITION_BYTES] + b"\x00"
-    for key, value in snapshot.scan(prefix + after[:POSITION_BYTES], high):
+    for key, value in snapshot.scan(prefix + after[:POSITION_BYTES], prefix + upto[:POSITION_BYTES] + b"\x00"):
         position = key[-POSITION_BYTES:]
-        if value[0] == 0:
-            message_id, payload = position + NO_PAYLOAD, value[1:]
+        if value[0] == 0:  # a plain message, by far the most
+            message_id = position + NO_PAYLOAD
             if message_id <= after:
                 continue
-            page.ids.append(message_id)
-            page.payloads.append(payload)
-            page.size += len(payload)
+            ids.append(message_id)
+            payloads.append(value[1:])
+            page.size += len(value) - 1
             page.next_position = message_id
         else:
             page.plain = False
+            skipped += 1
             row = rows.decode(value)
-            if row.pointer and decide is not None:
-                decision = decide(row.pointer)
-                if decision is Decision.HOLD:
-                    page.held_by = abs(row.pointer)
-                    break
-            else:
-                decision = Decision.ACCEPT
+            decision = decide(row.pointer) if row.pointer and decide is not None else Decision.ACCEPT
+            if decision is Decision.HOLD:
+                page.held_by = abs(row.pointer)
+                break
             if decision is Decision.SKIP or _is_expired(position, row.ttl_seconds, now_ms):
                 page.next_position = _past(position, page, upto)
             elif row.is_reference:
                 _read_payloads(snapshot, topic, position, row, page, after, upto, limit, bytes_max, now_ms)
             elif position + NO_PAYLOAD > after:
-                page.ids.append(position + NO_PAYLOAD)
-                page.payloads.append(row.payload)
+                ids.append(position + NO_PAYLOAD)
+                payloads.append(row.payload)
                 page.size += len(row.payload)
                 page.next_position = position + NO_PAYLOAD
-            skipped += 1
-        if len(page.ids) >= limit or page.size >= bytes_max or skipped >= SKIPPED_ROWS_MAX:
+        if len(ids) >= limit or page.size >= bytes_max or skipped >= SKIPPED_ROWS_MAX:
             return page
     page.complete = True
     return page

@@ -8,9 +8,9 @@ Publishing with a producer makes repeating safe: what was stored already is skip
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import aiohttp
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from fairlead_wire.errors import Permanent, Temporary
 
 REQUEST_TIMEOUT_SECONDS = 30.0
+FOLLOW_WAIT_MS = 10_000
 DEFAULT_RETRY_AFTER_SECONDS = 1.0
 TEMPORARY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -55,6 +56,17 @@ class Page:
 
     messages: tuple[Message, ...]
     next_position: str
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A transaction: ``transaction`` is the snapshot to poll with, ``expires`` is in milliseconds."""
+
+    transactionWritePointer: int
+    transaction: str
+    expires: int
+
+
+How = Literal["commit", "abort", "invalidate"]
 
 
 class _Message(msgspec.Struct):
@@ -105,6 +117,8 @@ class MessagingClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    # --- topics
 
     async def create_topic(self, namespace: str, name: str, properties: Mapping[str, str | int] | None = None) -> bool:
         """True when this call created it, False when it existed (its properties stay as they are)."""
@@ -201,6 +215,58 @@ class MessagingClient:
             Message(id=message.id, payload=message.payload) for message in msgspec.json.decode(raw, type=list[_Message])
         )
         return Page(messages=messages, next_position=headers["Fairlead-Next-Position"])
+
+    async def messages(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        start_from: str | int | None = None,
+        inclusive: bool = True,
+        follow: bool = False,
+        read_committed: bool = True,
+    ) -> AsyncIterator[Message]:
+        """Every message from a start on, page by page; with ``follow`` also those that come later, without end."""
+        while True:
+            page = await self.poll(
+                namespace,
+                name,
+                start_from=start_from,
+                inclusive=inclusive,
+                read_committed=read_committed,
+                wait_ms=FOLLOW_WAIT_MS if follow else 0,
+            )
+            for message in page.messages:
+                yield message
+            if not page.messages and not follow and start_from == page.next_position:
+                return
+            start_from, inclusive = page.next_position, False
+
+    # --- transactions
+
+    async def start_transaction(self, timeout_seconds: float | None = None) -> Started:
+        asked = {} if timeout_seconds is None else {"timeout": timeout_seconds}
+        raw, _ = await self._call("POST", "/v1/transactions", asked)
+        return msgspec.json.decode(raw, type=Started)
+
+    async def finish_transaction(self, pointer: int, how: How, changes: Sequence[str] = ()) -> None:
+        """``Permanent`` with code ``transaction_conflict`` or ``transaction_not_in_progress`` when it cannot be."""
+        asked = {"changes": list(changes)} if how == "commit" else {}
+        await self._call("POST", f"/v1/transactions/{pointer}/{how}", asked)
+
+    async def publish_in(self, pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> bytes:
+        """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes."""
+        asked = {"transactionWritePointer": pointer, "messages": list(payloads)}
+        raw, _ = await self._call("POST", self._topic(namespace, name) + "/publish", asked)
+        return raw
+
+    async def store_in(self, pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> None:
+        """Store under a transaction, for a later publish of nothing."""
+        asked = {"transactionWritePointer": pointer, "messages": list(payloads)}
+        await self._call("POST", self._topic(namespace, name) + "/store", asked)
+
+    async def roll_back(self, namespace: str, name: str, detail: bytes) -> None:
+        await self._call("POST", self._topic(namespace, name) + "/rollback", msgspec.Raw(detail))
 
     @staticmethod
     def _topic(namespace: str, name: str) -> str:

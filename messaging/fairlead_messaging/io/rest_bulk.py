@@ -31,6 +31,9 @@ from fairlead_messaging.topic import Topic
 from fairlead_messaging.transaction import View
 from fairlead_messaging.visibility import Decide
 
+PAGE_BYTES_DEFAULT = 8 * 1024 * 1024
+"""Of an Arrow page when the reader names no limit; larger ones cost more a message, for memory is touched anew."""
+
 INSPECT_LIMIT_DEFAULT = 100
 INSPECT_LIMIT_MAX = 1000
 
@@ -70,7 +73,9 @@ async def poll(request: web.Request) -> web.Response:
     asked = bodies.decode(await body(request) or b"{}", bodies.BulkPollBody)
     after, upto = bodies.bound(asked.after, FIRST), bodies.bound(asked.upto, LAST)
     limit_rows = bodies.limit(asked.limit_rows, bodies.LIMIT_MAX)
-    limit_bytes = bodies.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
+    limit_bytes = min(PAGE_BYTES_DEFAULT, broker.settings.bulk_bytes_max)
+    if asked.limit_bytes is not None:
+        limit_bytes = bodies.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
     now_ms = broker.now_ms()
 
     def look(snapshot: Snapshot) -> tuple[_Standing, int, bytes, memoryview]:
