@@ -34,6 +34,11 @@ from fairlead_wire.message import Ack, Nack
 BATCH_MESSAGES_MAX: Final = 256
 BATCH_BYTES_MAX: Final = 256 * 1024
 """A batch ends with the message that reaches it."""
+PROBE_MESSAGES: Final = 16
+"""Size of the batch that finds out whether a failure is over; each success doubles it, up to a full batch."""
+RETRY_AFTER_SECONDS_MIN: Final = 0.1
+RETRY_AFTER_SECONDS_MAX: Final = 3600.0
+"""What a hub may ask for; beyond, it is taken for a mistake."""
 REVIVE_SECONDS: Final = 30.0
 """How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
 
@@ -349,11 +354,7 @@ class Pump:
             stream.retry_at = now
             return
         delay = next_delay(
-            self._policy,
-            stream.attempts,
-            uniform=self._uniform,
-            previous_seconds=stream.previous_seconds,
-            retry_after_seconds=failure.retry_after,
+            self._policy, stream.attempts, uniform=self._uniform, previous_seconds=stream.previous_seconds
         )
         if delay is None:
             stream.command(Command.DIE)
@@ -361,7 +362,11 @@ class Pump:
             return
         stream.attempts += 1
         stream.previous_seconds = delay.seconds
-        stream.retry_at = now + delay.seconds
+        stream.messages_max = PROBE_MESSAGES
+        # A hub that says when knows better than our curve, within reason, and the probe is small.
+        asked = failure.retry_after
+        wait = delay.seconds if asked is None else min(max(asked, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)
+        stream.retry_at = now + wait
 
     def _bury(self, stream: _Stream, batch: int, offsets: tuple[int, ...]) -> Settle:
         stream.command(Command.CHECKPOINT)
