@@ -7,13 +7,14 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from random import Random
 
 import pytest
-from fairlead_cli.simulated_node import SimulatedNode
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.pki import Authority
 from websockets.asyncio.client import connect
 
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io.server import LinkServer
 from fairlead_hub.io.upstream import UpstreamDesk
 from fairlead_wire import codec, message
@@ -80,7 +81,7 @@ async def test_what_is_there_and_what_changes_reaches_the_node() -> None:
 
 async def test_large_contents_travel_in_parts() -> None:
     """A megabyte that does not compress arrives whole."""
-    noise = Path("/dev/urandom").open("rb").read(500_000).hex()
+    noise = Random(1).randbytes(500_000).hex()
     async with serving("edge-1") as served, node(served, "edge-1", keep_content=True) as edge:
         await eventually(edge.connected.is_set)
         served.put("large", noise)
@@ -105,12 +106,11 @@ async def test_nonsense_is_refused_with_a_reason(frame: bytes) -> None:
 
 async def test_nonsense_in_a_session_ends_that_session_only() -> None:
     """The protocol is kept or the session ends, with the reason; other nodes notice nothing."""
-    async with serving("edge-1", "edge-2") as served:
-        async with node(served, "edge-1") as good, node(served, "edge-2") as bad:
-            await eventually(lambda: good.connected.is_set() and bad.connected.is_set())
-            await bad.say(message.Buckets(parent_id=5, bits=0), b"")
-            await eventually(lambda: bad.figures.refused == {"protocol": 1})
-            assert good.figures.connections == 1 and served.core.hub.counts.malformed == 1
+    async with serving("edge-1", "edge-2") as served, node(served, "edge-1") as good, node(served, "edge-2") as bad:
+        await eventually(lambda: good.connected.is_set() and bad.connected.is_set())
+        await bad.say(message.Buckets(parent_id=5, bits=0), b"")
+        await eventually(lambda: bad.figures.refused == {"protocol": 1})
+        assert good.figures.connections == 1 and served.core.hub.counts.malformed == 1
 
 
 async def test_identity_is_the_certificates_name(tmp_path: Path) -> None:
