@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +106,30 @@ def test_hub_reads_only_what_the_values_name() -> None:
     assert written == {"events", "leases"}
 
 
+UNIT = Path(__file__).parents[2] / "charts/fairlead-edge/systemd/fairlead-edge.service"
+
+
 def test_unit_file_says_what_the_howto_says() -> None:
     """The agent's unit runs the documented command and does not try again when the settings are wrong."""
-    unit = (Path(__file__).parents[2] / "charts/fairlead-edge/systemd/fairlead-edge.service").read_text()
+    unit = UNIT.read_text()
     assert "fairlead edge run --config /etc/fairlead/edge.toml" in unit
     assert "RestartPreventExitStatus=2" in unit
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
+def test_systemd_understands_the_unit_file() -> None:
+    """No unknown key and no bad value; that the program is not installed here is all it may find."""
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(UNIT)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
+    found = [line for line in done.stderr.splitlines() if UNIT.name in line and "is not executable" not in line]
+    assert found == []
+
+
+def test_sample_settings_of_a_node_outside_are_accepted(tmp_path: Path) -> None:
+    """The edge.toml beside the unit file needs its two placeholders filled and nothing else."""
+    text = (
+        (UNIT.parent / "edge.toml").read_text().replace("NODE", "edge-2").replace("HUB:PORT", "hub.example.com:10000")
+    )
+    (tmp_path / "edge.toml").write_text(text)
+    assert load("edge", EdgeSettings, tmp_path / "edge.toml", {}).node == "edge-2"

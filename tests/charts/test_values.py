@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from tests.support.charts import CHARTS, RELEASE, helm_with
+from tests.support.charts import CHARTS, RELEASE, helm, helm_with
 
 BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "unknown key": ("fairlead", {"hubb": {}}, "hubb"),
@@ -66,3 +68,21 @@ def test_definitions_are_the_projects_own() -> None:
     ours = {path.name: path.read_bytes() for path in (CHARTS.parent / "crds").glob("*.yaml")}
     assert ours
     assert {path.name: path.read_bytes() for path in (CHARTS / "fairlead" / "crds").glob("*.yaml")} == ours
+
+
+@pytest.mark.parametrize("name", ["_names.tpl", "_toml.tpl"])
+def test_shared_templates_are_the_same_in_both_charts(name: str) -> None:
+    """Charts cannot share files without a third chart; these two stay equal but for their prefix."""
+    one, two = ((CHARTS / chart / "templates" / name).read_text() for chart in ("fairlead", "fairlead-edge"))
+    assert two == one.replace('"fairlead.', '"fairlead-edge.')
+
+
+@pytest.mark.usefixtures("helm")
+def test_package_holds_the_definitions_themselves(tmp_path: Path) -> None:
+    """The links in crds/ become files in the archive that people install."""
+    done = helm("package", str(CHARTS / "fairlead"), "--destination", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(next(tmp_path.glob("*.tgz"))) as archive:
+        held = {member.name: member for member in archive.getmembers() if "/crds/" in member.name}
+        assert {Path(name).name for name in held} == {path.name for path in (CHARTS.parent / "crds").glob("*.yaml")}
+        assert all(member.isreg() and member.size for member in held.values())
