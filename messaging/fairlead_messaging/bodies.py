@@ -35,7 +35,7 @@ class ProducerBody(msgspec.Struct, forbid_unknown_fields=True):
 
 class PublishBody(msgspec.Struct, forbid_unknown_fields=True):
     transactionWritePointer: int | None = None
-    messages: list[bytes | MessageBody] = []
+    messages: list[bytes | MessageBody] | None = None
     producer: ProducerBody | None = None
 
 
@@ -44,8 +44,8 @@ class PollBody(msgspec.Struct, forbid_unknown_fields=True):
     inclusive: bool = True
     limit: int | None = None
     transaction: bytes | None = None
-    isolation: Literal["none", "read_committed"] = "none"
-    wait_ms: int = 0
+    isolation: Literal["none", "read_committed"] | None = None
+    wait_ms: int | None = None
 
 
 class RollbackBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -71,7 +71,7 @@ class BulkPollBody(msgspec.Struct, forbid_unknown_fields=True):
     upto: str | None = None
     limit_rows: int | None = None
     limit_bytes: int | None = None
-    isolation: Literal["none", "read_committed"] = "read_committed"
+    isolation: Literal["none", "read_committed"] | None = None
     generation: int | None = None
 
 
@@ -80,8 +80,8 @@ class PlanBody(msgspec.Struct, forbid_unknown_fields=True):
     upto: str | None = None
     limit_rows: int | None = None
     limit_bytes: int | None = None
-    splits: int = 1
-    wait_ms: int = 0
+    splits: int | None = None
+    wait_ms: int | None = None
     generation: int | None = None
 
 
@@ -118,13 +118,14 @@ def decode_properties(raw: bytes) -> object:
 
 def messages(body: PublishBody) -> list[Message]:
     """Raises: Refused for a bad ttl, TooLarge for too many messages."""
-    if len(body.messages) > PUBLISH_MESSAGES_MAX:
+    given = body.messages or []
+    if len(given) > PUBLISH_MESSAGES_MAX:
         raise TooLarge(f"at most {PUBLISH_MESSAGES_MAX} messages in one request")
     return [
         Message(item)
         if isinstance(item, bytes)
         else Message(item.payload, parse_ttl(item.ttl, "message ttl") if item.ttl is not None else 0)
-        for item in body.messages
+        for item in given
     ]
 
 
@@ -139,7 +140,7 @@ def producer(body: PublishBody) -> Producer | None:
         sequence=given.sequence,
         sequences=given.sequences,
         fence=given.fence,
-        messages=len(body.messages),
+        messages=len(body.messages or ()),
     )
 
 
@@ -163,7 +164,10 @@ def bound(text: str | None, default: bytes) -> bytes:
     return parse_hex(text) if text else default
 
 
-def splits(asked: int) -> int:
+def splits(asked: int | None) -> int:
+    """Raises: Refused outside 1 to SPLITS_MAX; one range when nothing was said."""
+    if asked is None:
+        return 1
     if not 1 <= asked <= SPLITS_MAX:
         raise Refused(f"splits must be 1 to {SPLITS_MAX}", code="bad_splits")
     return asked
@@ -178,8 +182,10 @@ def limit(asked: int | None, maximum: int) -> int:
     return min(asked, maximum)
 
 
-def wait_ms(asked: int) -> int:
+def wait_ms(asked: int | None) -> int:
     """Raises: Refused when negative; more than the maximum is cut to it."""
+    if asked is None:
+        return 0
     if asked < 0:
         raise Refused("wait_ms must not be negative", code="bad_wait")
     return min(asked, WAIT_MS_MAX)

@@ -81,7 +81,7 @@ async def poll(request: web.Request) -> web.Response:
     def look(snapshot: Snapshot) -> tuple[_Standing, int, bytes, memoryview]:
         standing = _standing(request, snapshot, asked.generation, now_ms)
         bulk.check_start(snapshot, standing.topic, after, now_ms)
-        committed_only = asked.isolation == "read_committed"
+        committed_only = asked.isolation != "none"
         end = min(upto, standing.stable) if committed_only else upto
         page = reader.read(
             snapshot,

@@ -1,8 +1,8 @@
 """SQLite behind the ordered key-value port: nothing but the standard library.
 
 One table without rowids keyed by bytes; write-ahead log with ``synchronous=FULL``, so a commit is on disk
-when it returns.  One connection writes; each snapshot holds a read transaction on a connection of its own,
-taken from a small pool.
+when it returns.  One connection writes and one answers single gets, which never wait for a write; each
+snapshot holds a read transaction on a connection of its own, taken from a small pool.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ class SqliteKV:
         directory.mkdir(parents=True, exist_ok=True)
         self._path = directory / FILE_NAME
         self._lock = threading.Lock()
+        self._get_lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         with _storage_errors("open"):
             self._writer = self._connect()
             self._writer.execute("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
+            self._getter = self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
@@ -69,8 +71,8 @@ class SqliteKV:
         return True
 
     def get(self, key: bytes) -> bytes | None:
-        with self._lock, _storage_errors("read"):
-            row = self._writer.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
+        with self._get_lock, _storage_errors("read"):
+            row = self._getter.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
             return row[0] if row else None
 
     def snapshot(self) -> SqliteSnapshot:
@@ -100,7 +102,7 @@ class SqliteKV:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            for connection in (*self._idle, self._writer):
+            for connection in (*self._idle, self._getter, self._writer):
                 connection.close()
             self._idle.clear()
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 
 import pytest
 from tests.support.messaging import Clock, Topics, b64, serving, until
 
 from fairlead_messaging.errors import StorageError
+from fairlead_messaging.io.rocksdb_kv import RocksKV
 from fairlead_messaging.kv import Batch, MemoryKV
 
 
@@ -308,6 +311,25 @@ async def test_abandoned_long_polls_are_let_go(topics: Topics) -> None:
     await asyncio.gather(*polls, return_exceptions=True)
     await until(lambda: topics.broker.listeners == 0)
     await topics.publish("t", "a")
+
+
+async def test_clients_that_hang_up_in_the_middle_of_an_answer(tmp_path: Path) -> None:
+    """Half-read pages leave no snapshot and no descriptor behind, and the service goes on."""
+    kv = RocksKV(tmp_path)
+    async with serving(kv) as topics:
+        await topics.create("t")
+        for _ in range(10):
+            await topics.publish("t", *["x" * 1000] * 500)
+        descriptors = len(os.listdir("/proc/self/fd"))
+        head = "POST /v1/namespaces/default/topics/t/poll HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+        for _ in range(100):
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(topics.url.rsplit(":", 1)[1]))
+            writer.write(head.encode())
+            await reader.read(1000)
+            writer.close()
+        assert (await topics.poll("t", limit=1)).ids
+        await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors + 10)
+    kv.close()
 
 
 async def test_a_producer_may_repeat_itself(topics: Topics) -> None:

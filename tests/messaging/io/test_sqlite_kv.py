@@ -20,6 +20,14 @@ def test_commits_are_on_disk(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_get_does_not_wait_for_a_write(tmp_path: Path) -> None:
+    """The event loop asks for single keys while the disk is busy."""
+    store = SqliteKV(tmp_path)
+    with store._lock:
+        assert store.get(b"k") is None
+    store.close()
+
+
 def test_connections_of_closed_snapshots_are_used_again(tmp_path: Path) -> None:
     """And no more are kept than allowed."""
     store = SqliteKV(tmp_path)
