@@ -33,7 +33,7 @@ class ApiFront:
     def __init__(self, cluster: Cluster | None = None) -> None:
         self._cluster = cluster
         self._rules: list[_Rule] = []
-        self._watching: set[web.Request] = set()
+        self._watching: list[asyncio.Transport] = []
         self.requests: list[tuple[str, str]] = []
         """Method and path with query, in order."""
 
@@ -90,9 +90,8 @@ class ApiFront:
 
     def cut(self) -> None:
         """Break every watch that is open now."""
-        for request in self._watching:
-            if request.transport is not None:
-                request.transport.abort()
+        for transport in self._watching:
+            transport.abort()
 
     @property
     def watches(self) -> int:
@@ -109,9 +108,10 @@ class ApiFront:
                         self._rules.remove(rule)
                 return await rule.answer(request)
         assert self._cluster is not None, f"nothing answers {request.path_qs}"
-        return await self._pass(request)
+        return await self.pass_on(request)
 
-    async def _pass(self, request: web.Request) -> web.StreamResponse:
+    async def pass_on(self, request: web.Request) -> web.StreamResponse:
+        """Ask the API server itself."""
         assert self._cluster is not None
         headers = {"Authorization": f"Bearer {self._cluster.token}"}
         if "Content-Type" in request.headers:
@@ -123,12 +123,14 @@ class ApiFront:
                 return web.Response(status=answer.status, body=await answer.read(), content_type=answer.content_type)
             passed = web.StreamResponse(status=answer.status)
             await passed.prepare(request)
-            self._watching.add(request)
+            assert request.transport is not None
+            transport = request.transport
+            self._watching.append(transport)
             try:
                 async for chunk in answer.content.iter_any():
                     await passed.write(chunk)
             except (ConnectionError, aiohttp.ClientError, asyncio.CancelledError):
                 return passed
             finally:
-                self._watching.discard(request)
+                self._watching.remove(transport)
             return passed

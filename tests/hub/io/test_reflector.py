@@ -1,0 +1,291 @@
+"""List and watch against a real API server: complete lists, and what becomes of a watch that ends or is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from tests.support.api_front import ApiFront
+from tests.support.cluster import Cluster
+from tests.support.upstream import until
+
+from fairlead_hub import objectsync
+from fairlead_hub.io import reflector
+from fairlead_hub.io.kube import Access, Kube
+from fairlead_hub.io.reflector import Reflector
+
+
+class _Map(msgspec.Struct):
+    metadata: dict[str, Any]
+    data: dict[str, str] = {}
+
+
+_map = msgspec.json.Decoder(_Map)
+
+
+class Heard:
+    """A sink that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.lists: list[set[str]] = []
+        self.lost = 0
+        self.unlistable: list[str] = []
+        self.restarts: list[str] = []
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        body = _map.decode(raw)
+        self.objects[body.metadata["name"]] = body.data
+        return str(body.metadata["name"])
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        self.objects.pop(_map.decode(raw).metadata["name"])
+
+    def on_listed(self, identities: set[str]) -> None:
+        self.lists.append(identities)
+        for name in self.objects.keys() - identities:
+            del self.objects[name]
+
+    def on_lost(self) -> None:
+        self.lost += 1
+
+    def on_unlistable(self, reason: str) -> None:
+        self.unlistable.append(reason)
+
+
+@pytest.fixture
+async def front(cluster: Cluster) -> AsyncIterator[ApiFront]:
+    async with ApiFront(cluster) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def running(kube: Kube, root: str, **options: Any) -> AsyncIterator[Heard]:
+    heard = Heard()
+    one = Reflector(kube, root, heard, restarted=heard.restarts.append, retry_seconds=0.02, **options)
+    task = asyncio.create_task(one.run())
+    try:
+        yield heard
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def maps(namespace: str) -> str:
+    return f"api/v1/namespaces/{namespace}/configmaps"
+
+
+async def put(client: Kube, namespace: str, name: str, **data: str) -> None:
+    await client.request("POST", maps(namespace), {"metadata": {"name": name}, "data": data})
+
+
+def own(heard: Heard) -> set[str]:
+    return heard.objects.keys() - {"kube-root-ca.crt"}
+
+
+async def test_what_is_there_is_listed_and_what_changes_is_told(client: Kube, namespace: str) -> None:
+    """One complete list, then every change in order."""
+    await put(client, namespace, "a", n="1")
+    async with running(client, maps(namespace)) as heard:
+        await until(lambda: heard.lists)
+        assert "a" in heard.lists[0]
+        await put(client, namespace, "b", n="1")
+        await until(lambda: "b" in heard.objects)
+        await client.request("PUT", f"{maps(namespace)}/a", {"metadata": {"name": "a"}, "data": {"n": "2"}})
+        await until(lambda: heard.objects["a"] == {"n": "2"})
+        await client.request("DELETE", f"{maps(namespace)}/b")
+        await until(lambda: "b" not in heard.objects)
+        assert (len(heard.lists), heard.restarts) == (1, [])
+
+
+async def test_a_long_list_comes_in_chunks_and_counts_when_it_is_whole(
+    front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No chunk alone says what is gone."""
+    monkeypatch.setattr(reflector, "CHUNK", 2)
+    for n in range(5):
+        await put(client, namespace, f"c{n}")
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: heard.lists)
+        assert {f"c{n}" for n in range(5)} <= heard.lists[0]
+        assert len(heard.lists) == 1
+        assert front.seen("GET", "continue=") >= 2
+
+
+async def test_only_what_was_asked_for(client: Kube, namespace: str) -> None:
+    """Parameters select, in the list and in the watch."""
+    async with running(client, maps(namespace), params={"labelSelector": "mine=yes"}) as heard:
+        await until(lambda: heard.lists)
+        await put(client, namespace, "other")
+        await client.request("POST", maps(namespace), {"metadata": {"name": "mine", "labels": {"mine": "yes"}}})
+        await until(lambda: heard.objects)
+        assert set(heard.objects) == {"mine"}
+
+
+async def test_a_version_too_old_is_listed_anew(defined: Cluster, client: Kube, namespace: str) -> None:
+    """The API server's own 410, from before it served this kind; what vanished meanwhile is found by the list."""
+    root = f"apis/fairlead.dev/v1alpha1/namespaces/{namespace}/objectsyncs"
+
+    def record(name: str) -> dict[str, Any]:
+        return objectsync.head(
+            objectsync.Record(
+                node="edge-1", api_version="v1", kind="ConfigMap", namespace=namespace, object_name=name, uid=name,
+                version="", digest="", wanted_version="1", state="Pending",
+            )
+        )  # fmt: skip
+
+    async with ApiFront(defined) as front:
+
+        async def as_of_long_ago(request: web.Request) -> web.StreamResponse:
+            await client.request("DELETE", f"{root}/edge-1.a")
+            await client.request("POST", root, record("b"))
+            return await front.pass_on(request.clone(rel_url=request.rel_url.update_query(resourceVersion="1")))
+
+        await client.request("POST", root, record("a"))
+        front.answer_with("GET", "watch=1", as_of_long_ago)
+        async with running(front.client(), root) as heard:
+            await until(lambda: len(heard.lists) == 2)
+            assert set(heard.objects) == {"edge-1.b"}
+            assert (heard.lost, heard.restarts) == (1, ["version_lost"])
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (410, b'{"code": 410, "reason": "Expired"}'),
+        (200, b'{"type":"ERROR","object":{"code":410,"message":"too old resource version"}}\n'),
+    ],
+    ids=["as a status", "as an event"],
+)
+async def test_410_in_both_its_forms(front: ApiFront, namespace: str, status: int, body: bytes) -> None:
+    """Nothing is certain until the new list is in."""
+    front.answer("GET", "watch=1", status=status, body=body)
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: len(heard.lists) == 2)
+        assert (heard.lost, heard.restarts) == (1, ["version_lost"])
+
+
+async def test_a_list_that_outlives_its_version_starts_over(
+    front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """410 between two chunks: half a list is none."""
+    monkeypatch.setattr(reflector, "CHUNK", 1)
+    await put(client, namespace, "a")
+    await put(client, namespace, "b")
+    front.answer("GET", "continue=", status=410, body=b'{"code": 410}')
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: heard.lists)
+        assert len(heard.lists) == 1 and {"a", "b"} <= heard.lists[0]
+        assert heard.restarts == ["version_lost"]
+
+
+async def test_a_broken_watch_is_listed_anew_and_the_cache_counts_meanwhile(
+    front: ApiFront, client: Kube, namespace: str
+) -> None:
+    """Behind a break the API server may be an older copy; a delete in between is not missed."""
+    await put(client, namespace, "a")
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: heard.lists and front.watches)
+        front.answer("GET", "limit=", status=503, body=b"{}", headers={"Retry-After": "0"})
+        await client.request("DELETE", f"{maps(namespace)}/a")
+        front.cut()
+        await until(lambda: len(heard.lists) == 2)
+        assert own(heard) == set()
+        assert heard.lost == 0, "what we knew counted until the new list was whole"
+
+
+async def test_a_watch_whose_time_was_over_goes_on_where_it_was(
+    front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No new list every five minutes for fifty thousand objects."""
+    monkeypatch.setattr(reflector, "WATCH_SECONDS", 1)
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: front.seen("GET", "watch=1") >= 2)
+        await put(client, namespace, "a")
+        await until(lambda: "a" in heard.objects)
+        assert (len(heard.lists), heard.restarts) == (1, [])
+
+
+async def test_a_kind_nobody_may_list_is_said_to_be_and_tried_again(
+    cluster: Cluster, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real 403: the reason reaches the sink; with the right granted it is listed without a restart."""
+    monkeypatch.setattr(reflector, "UNLISTABLE_RETRY_SECONDS", 0.05)
+    cluster.kubectl("create", "serviceaccount", "poor", "-n", namespace)
+    token = cluster.kubectl("create", "token", "poor", "-n", namespace).strip()
+    poor = Kube(Access(cluster.server, lambda: {"Authorization": f"Bearer {token}"}, ca=str(cluster.ca)))
+    try:
+        async with running(poor, maps(namespace)) as heard:
+            await until(lambda: heard.unlistable)
+            assert "403" in heard.unlistable[0] and "configmaps" in heard.unlistable[0]
+            assert heard.lists == [] and heard.lost == 0
+            for what in (
+                ("role", "reader", "--verb=list,watch", "--resource=configmaps"),
+                ("rolebinding", "rich", "--role=reader", f"--serviceaccount={namespace}:poor"),
+            ):
+                await asyncio.to_thread(cluster.kubectl, "create", *what, "-n", namespace)
+            await until(lambda: heard.lists)
+    finally:
+        await poor.close()
+
+
+async def test_a_kind_nobody_serves_is_unlistable(client: Kube) -> None:
+    """404: its definition is not there (any more)."""
+    async with running(client, "apis/example.com/v1/nothings") as heard:
+        await until(lambda: heard.unlistable)
+        assert "404" in heard.unlistable[0]
+
+
+async def test_rights_lost_while_watching(front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """403 on the watch after a good list: unlistable, and listed again when it may be."""
+    monkeypatch.setattr(reflector, "UNLISTABLE_RETRY_SECONDS", 0.05)
+    front.answer("GET", "watch=1", status=403, body=b'{"message": "no more"}')
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: len(heard.lists) == 2)
+        assert ["no more" in reason for reason in heard.unlistable] == [True]
+
+
+async def test_busy_is_waited_for(front: ApiFront, namespace: str) -> None:
+    """429 with Retry-After on a watch: come back then, with a new list."""
+    front.answer("GET", "watch=1", status=429, headers={"Retry-After": "0"})
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: len(heard.lists) == 2)
+        assert heard.restarts == ["unavailable"]
+        assert heard.lost == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"nonsense\n", b'{"type": 1}\n', b'{"type":"ADDED","object":{}}\n', b'{"type":"ERROR","object":{"code":500}}\n'],
+)
+async def test_a_line_that_is_none_costs_a_new_list(front: ApiFront, namespace: str, line: bytes) -> None:
+    """Never the task."""
+    front.answer("GET", "watch=1", body=line)
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: len(heard.lists) == 2)
+        assert len(heard.restarts) == 1
+
+
+async def test_a_list_that_is_none_is_tried_again(front: ApiFront, namespace: str) -> None:
+    """A proxy answered in the API server's place."""
+    front.answer("GET", "limit=", body=b"<html>")
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: heard.lists)
+        assert heard.restarts == ["malformed"]
+
+
+async def test_an_api_server_that_is_killed_and_comes_back(cluster: Cluster, client: Kube, namespace: str) -> None:
+    """A real one: what was created meanwhile arrives, the list is complete again."""
+    await put(client, namespace, "a")
+    async with running(client, maps(namespace)) as heard:
+        await until(lambda: heard.lists)
+        await asyncio.to_thread(cluster.restart_apiserver)
+        await put(client, namespace, "b")
+        await until(lambda: own(heard) == {"a", "b"}, seconds=30)
+        assert heard.lost == 0
