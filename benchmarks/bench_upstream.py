@@ -32,7 +32,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 ROOM = "upstream"
 SECONDS = 5
-CONNECTIONS, BATCH = 4, 50
+CONNECTIONS, BATCH = 2, 50
 MESSAGE_BYTES = 1024
 BACKLOG = 1_000_000
 BACKLOG_REQUEST = 5_000
