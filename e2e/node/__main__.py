@@ -41,7 +41,7 @@ def say(text: str) -> None:
 
 def fit() -> int | None:
     """None when this machine can carry a node; otherwise the exit code, after a sentence."""
-    reason = machine.prepare(os.environ)
+    reason = machine.prepare(os.environ, node.home())
     if not reason:
         return None
     required = machine.required(os.environ)

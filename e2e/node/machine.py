@@ -56,8 +56,8 @@ def may_install(environ: Mapping[str, str]) -> bool:
     return required(environ) or bool(environ.get("CI"))
 
 
-def rights() -> list[Lack]:
-    """What the kernel withholds: root, namespaces, cgroups, overlayfs."""
+def rights(home: Path) -> list[Lack]:
+    """What the kernel withholds: root, namespaces, cgroups, overlayfs; `home` is where nodes keep their folders."""
     if os.geteuid() != 0:
         return [Lack(what="root (a kubelet makes cgroups, mounts and network links); run it as root")]
     lacks = []
@@ -67,7 +67,22 @@ def rights() -> list[Lack]:
         lacks.append(Lack(what=f"cgroup hierarchies that can be written below {cgroups.MOUNT}"))
     if "overlay" not in Path("/proc/filesystems").read_text().split() and not _load_overlay():
         lacks.append(Lack(what="the overlay filesystem in this kernel"))
+    if filesystem(home) == "overlay":
+        lacks.append(
+            Lack(what=f"a place for images: {home} is an overlay itself; set FAIRLEAD_E2E_HOME to a real disk")
+        )
     return lacks
+
+
+def filesystem(path: Path, mounts: str | None = None) -> str:
+    """The type of the filesystem that holds `path` (which need not exist yet). `mounts` replaces /proc/self/mounts."""
+    found = ("", "")
+    for line in (mounts or Path("/proc/self/mounts").read_text()).splitlines():
+        _, point, kind, *_ = line.split(" ")
+        # The longest mount point wins, and of equals the last, which lies on top.
+        if path.is_relative_to(point) and len(point) >= len(found[0]):
+            found = (point, kind)
+    return found[1]
 
 
 def _may_unshare() -> bool:
@@ -112,9 +127,9 @@ def install(lacks: list[Lack]) -> None:
             raise OSError(f"apt-get {' '.join(command)}: {done.stderr.strip()[-500:]}")
 
 
-def prepare(environ: Mapping[str, str]) -> str:
+def prepare(environ: Mapping[str, str], home: Path) -> str:
     """Make the machine fit; returns why it cannot be (empty: it can)."""
-    lacks = rights()
+    lacks = rights(home)
     if lacks:
         return remedy(lacks)
     lacks = tools()

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support.charts import CHARTS, COMBINATIONS, NAMESPACE, helm_with, objects, rendered, snapshot
+from tests.support.charts import CHARTS, COMBINATIONS, helm_with, objects, rendered, snapshot
 from tests.support.cluster import Cluster
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -31,11 +31,10 @@ def test_rendered_as_last_seen(name: str) -> None:
 
 
 @every_combination
-def test_api_server_takes_every_object(name: str, cluster: Cluster) -> None:
+def test_api_server_takes_every_object(name: str, cluster: Cluster, namespace: str) -> None:
     """The real API server accepts each object, strictly: an unknown field would be an error."""
-    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     said = cluster.kubectl(
-        "apply", "--server-side", "--dry-run=server", "--validate=strict", "-n", NAMESPACE, "-f", "-",
+        "apply", "--server-side", "--dry-run=server", "--validate=strict", "-n", namespace, "-f", "-",
         stdin=rendered(name),
     )  # fmt: skip
     assert said.count("serverside-applied") == len(objects(name))

@@ -96,9 +96,18 @@ def test_unfit_machine_is_a_skip_or_a_failure(
     monkeypatch.delenv("FAIRLEAD_E2E", raising=False)
     for key, value in environ.items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr(machine, "rights", lambda: [machine.Lack(what="root")])
+    monkeypatch.setattr(machine, "rights", lambda home: [machine.Lack(what="root")])
     assert program.main([]) == code
     assert capsys.readouterr().out.startswith(f"e2e: {'failed' if code else 'skipped'}: missing: root")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/tmp/x", "tmpfs"), ("/tmpfile", "overlay"), ("/data/fairlead", "ext4"), ("/", "overlay")]
+)
+def test_filesystem_of_a_path(path: str, kind: str) -> None:
+    """The longest mount point holds it, by whole names; of two on one place, the upper."""
+    mounts = "x / ext3 rw 0 0\noverlay / overlay rw 0 0\nt /tmp tmpfs rw 0 0\n/dev/sda /data ext4 rw 0 0\n"
+    assert machine.filesystem(Path(path), mounts) == kind
 
 
 def test_packages_are_installed_only_where_that_is_expected() -> None:
@@ -143,7 +152,7 @@ def test_unified_hierarchy_is_opened_for_children(tmp_path: Path) -> None:
 
 def rightless() -> str:
     """Why links and cgroups cannot be made here, empty when they can."""
-    lacks = machine.rights() or [lack for lack in machine.tools() if lack.what == "ip"]
+    lacks = machine.rights(Path("/")) or [lack for lack in machine.tools() if lack.what == "ip"]
     return machine.remedy(lacks) if lacks else ""
 
 
