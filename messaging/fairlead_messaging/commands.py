@@ -170,7 +170,7 @@ class Settle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove:
-    """Rows that nobody can read any more; answers None."""
+    """Writes that no reader can notice: rows that nobody can read any more, or a probe; answers None."""
 
     batch: Batch
 

@@ -204,6 +204,17 @@ class Broker:
     def batches(self) -> int:
         return self._committer.batches
 
+    async def is_writable(self) -> bool:
+        """Whether the last write succeeded; if not, one more is tried, for who is not ready gets no other."""
+        if not self._committer.healthy:
+            probe = Batch()
+            probe.put(keys.service("probe"), b"")
+            try:
+                await self._committer.submit(Remove(batch=probe))
+            except Unavailable:
+                return False
+        return True
+
     @property
     def failures(self) -> int:
         return self._committer.failures

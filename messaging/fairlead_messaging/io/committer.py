@@ -52,6 +52,8 @@ class Committer:
         self._closing = False
         self.batches = 0
         self.failures = 0
+        self.healthy = True
+        """Whether the last write succeeded."""
 
     @property
     def waiting(self) -> int:
@@ -117,9 +119,11 @@ class Committer:
                 await asyncio.get_running_loop().run_in_executor(self._writer, self._kv.apply, batch)
             except StorageError as error:
                 _log.error("store_write_failed", reason=str(error), commands=len(answers))
+                self.healthy = False
                 self._fail_all(answers, error)
                 return
             self.batches += 1
+            self.healthy = True
         advanced = self._service.settled()
         for future, answer in answers:
             if future.done():

@@ -121,6 +121,8 @@ async def readyz(request: web.Request) -> web.Response:
     await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE))
     if broker.closing:
         return json_response({"status": "stopping"}, status=503)
+    if not await broker.is_writable():
+        return json_response({"status": "the store cannot be written"}, status=503)
     return json_response({"status": "ready", "service": broker.service_id})
 
 

@@ -286,6 +286,18 @@ async def test_a_storage_failure_reaches_every_request_of_the_batch() -> None:
         assert sorted(await topics.payloads("t")) == ["a", "b", "before", "c"]
 
 
+async def test_readiness_follows_the_store() -> None:
+    """Not ready while writes fail, and ready again without anybody having to publish."""
+    kv = FailingOnce()
+    async with serving(kv) as topics:
+        await topics.create("t")
+        kv.failing = True
+        assert (await topics.ask("POST", "topics/t/publish", {"messages": [b64("a")]})).status == 503
+        kv.failing = True
+        assert (await topics.ask("GET", "/readyz")).status == 503
+        assert (await topics.ask("GET", "/readyz")).status == 200
+
+
 async def test_a_long_poll_wakes_when_something_comes(topics: Topics) -> None:
     """The reader asked first and gets the message when it is there."""
     await topics.create("t")
