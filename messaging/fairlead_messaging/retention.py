@@ -56,10 +56,11 @@ def sweep(snapshot: Snapshot, topic: Topic, now_ms: int) -> Sweep:
 
 
 def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> bool:
-    """Range deletes are cheap but not free: only where there is something; True when there was."""
-    if next(snapshot.scan(low, high), None) is None:
+    """Delete from the first row there is, so that ranges of later passes do not overlap; False when there is none."""
+    first = next(snapshot.scan(low, high), None)
+    if first is None:
         return False
-    found.batch.delete_range(low, high)
+    found.batch.delete_range(first[0], high)
     return True
 
 
@@ -70,8 +71,11 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int)
     if last is None:
         return
     removed = last[0][-POSITION_BYTES:]
-    found.batch.put(keys.table(keys.REMOVED, topic), removed)
-    _remove_range(snapshot, found, prefix, prefix + end)
+    key = keys.table(keys.REMOVED, topic)
+    # Looking from the beginning would walk over all that earlier passes removed.
+    begin = snapshot.get(key) or b""
+    found.batch.put(key, removed)
+    _remove_range(snapshot, found, prefix + begin, prefix + end)
     # The total of what is removed stays as a mark of its own: counting goes on from it.
     marks = keys.table(keys.MARK, topic)
     total = tally.upto(snapshot, topic, removed)
