@@ -91,20 +91,25 @@ class LeaseKeeper:
                     self._on_lost("another hub holds the Lease")
                     return
             except Refused as error:
-                if error.status == 404:
-                    await self._recreate()
-                elif error.status == 409:
-                    self._current = await self._get() or self._current
+                if error.status in (404, 409):
+                    await self._look_again()
                 else:
                     _log.warning("lease_refused", reason=str(error))
             except Unavailable as error:
                 # Nobody can take over while the API server is away: edges are served on.
                 _log.warning("lease_delayed", reason=str(error))
 
-    async def _recreate(self) -> None:
-        """Somebody deleted the Lease: the number must not start again from one."""
+    async def _look_again(self) -> None:
+        """Somebody wrote the Lease since, or deleted it (the API server calls that a conflict too).
+
+        Then it is made again, and the number must not start again from one.
+        """
         try:
-            await self._try(self.fence + 1)
+            current = await self._get()
+            if current is None:
+                await self._try(self.fence + 1)
+            else:
+                self._current = current
         except (Refused, Unavailable) as error:
             _log.warning("lease_delayed", reason=str(error))
 

@@ -1,0 +1,281 @@
+"""Records in a real API server: the ledger obeys what its twin promises, and the writer writes behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.api_front import ApiFront
+from tests.support.cluster import Cluster
+from tests.support.upstream import until
+
+from fairlead_hub import objectsync
+from fairlead_hub.counts import Counts
+from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.ledger_kube import KubeLedger, Writer
+from fairlead_hub.ledger import Answer, Book, Document, Ledger, MemoryLedger, Observed, Removal
+
+ROOT = "apis/fairlead.dev/v1alpha1"
+
+
+class Note(Document, frozen=True, kw_only=True):
+    """A record of a ConfigMap whose state is one word."""
+
+    version: str = "1"
+    fence: int = 1
+    created: bool = True
+
+    def record(self) -> objectsync.Record:
+        _, namespace, name = self.name
+        return objectsync.Record(
+            node=self.node, api_version="v1", kind="ConfigMap", namespace=namespace, object_name="a",
+            uid=name.partition(".")[2], version=self.version, digest="", wanted_version=self.version, state="Synced",
+        )  # fmt: skip
+
+    def head(self) -> dict[str, Any] | None:
+        return objectsync.head(self.record()) if self.created else None
+
+    def status(self, observed: Observed | None) -> dict[str, Any]:
+        return objectsync.status(self.record(), [], 1, "2026-11-20T00:00:00Z", self.fence)
+
+
+@pytest.fixture(params=["twin", "real"])
+def ledger(request: pytest.FixtureRequest, defined: Cluster, client: Kube) -> Ledger:
+    return MemoryLedger() if request.param == "twin" else KubeLedger(client)
+
+
+def note(namespace: str, uid: str = "u1", **fields: Any) -> Note:
+    return Note(name=("objectsyncs", namespace, f"edge-1.{uid}"), node="edge-1", **fields)
+
+
+def removal(namespace: str, uid: str = "u1") -> Removal:
+    return Removal(name=("objectsyncs", namespace, f"edge-1.{uid}"), node="edge-1")
+
+
+def version_of(observed: Observed | None) -> str:
+    assert observed is not None
+    return str(observed.status["objectResourceVersion"])
+
+
+# ---- what ledger and twin have in common -----------------------------------------------------------
+
+
+async def test_created_changed_and_removed(ledger: Ledger, namespace: str) -> None:
+    """Each write carries on from the one before."""
+    answer, first = await ledger.put(note(namespace), None, 1)
+    assert (answer, version_of(first)) == (Answer.WRITTEN, "1")
+    answer, second = await ledger.put(note(namespace, version="2"), first, 1)
+    assert (answer, version_of(second)) == (Answer.WRITTEN, "2")
+    assert first is not None and second is not None and first.version != second.version
+    assert await ledger.remove(removal(namespace), second, 1) is Answer.WRITTEN
+    assert await ledger.remove(removal(namespace), second, 1) is Answer.GONE
+
+
+async def test_a_stale_version_conflicts_and_shows_what_is_there(ledger: Ledger, namespace: str) -> None:
+    """So that the next write is decided on the truth."""
+    _, first = await ledger.put(note(namespace), None, 1)
+    await ledger.put(note(namespace, version="2"), first, 1)
+    answer, there = await ledger.put(note(namespace, version="3"), first, 1)
+    assert (answer, version_of(there)) == (Answer.CONFLICT, "2")
+    assert (await ledger.put(note(namespace, version="3"), there, 1))[0] is Answer.WRITTEN
+
+
+async def test_what_exists_already_is_a_conflict(ledger: Ledger, namespace: str) -> None:
+    """Our watch has not told yet."""
+    await ledger.put(note(namespace), None, 1)
+    answer, there = await ledger.put(note(namespace, version="2"), None, 1)
+    assert (answer, version_of(there)) == (Answer.CONFLICT, "1")
+
+
+async def test_a_newer_hubs_record_is_never_overwritten(ledger: Ledger, namespace: str) -> None:
+    """Seen or not: the fencing number decides."""
+    _, first = await ledger.put(note(namespace), None, 1)
+    _, newer = await ledger.put(note(namespace, fence=5), first, 5)
+    assert (await ledger.put(note(namespace, version="9"), newer, 1))[0] is Answer.FENCED
+    assert (await ledger.put(note(namespace, version="9"), first, 1))[0] is Answer.FENCED
+    assert await ledger.remove(removal(namespace), newer, 1) is Answer.FENCED
+    assert (await ledger.put(note(namespace, version="9", fence=5), newer, 5))[0] is Answer.WRITTEN
+
+
+async def test_a_status_on_something_others_create_needs_it_to_exist(ledger: Ledger, namespace: str) -> None:
+    """It is not brought back."""
+    assert (await ledger.put(note(namespace, created=False), None, 1))[0] is Answer.GONE
+
+
+# ---- the real one alone --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def real(defined: Cluster, client: Kube) -> Iterator[KubeLedger]:
+    yield KubeLedger(client)
+
+
+async def test_a_record_is_found_by_node_and_says_what_it_is_about(
+    real: KubeLedger, client: Kube, namespace: str
+) -> None:
+    """Labels, selectable field, spec and status as people read them."""
+    await real.put(note(namespace), None, 1)
+    listed = msgspec.json.decode(
+        await client.get(
+            f"{ROOT}/namespaces/{namespace}/objectsyncs",
+            fieldSelector="spec.nodeName=edge-1",
+            labelSelector="fairlead.dev/node=edge-1,fairlead.dev/kind=ConfigMap",
+        )
+    )
+    [item] = listed["items"]
+    assert (item["spec"]["objectName"], item["status"]["state"], item["status"]["fence"]) == ("a", "Synced", 1)
+
+
+async def test_deleted_by_hand_is_gone(real: KubeLedger, client: Kube, namespace: str) -> None:
+    """A write behind it says so instead of failing."""
+    _, first = await real.put(note(namespace), None, 1)
+    await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.u1")
+    assert (await real.put(note(namespace, version="2"), first, 1))[0] is Answer.GONE
+
+
+async def test_a_namespace_that_goes_takes_nothing_new(real: KubeLedger) -> None:
+    """Forbidden: dropped, not tried for ever."""
+    assert (await real.put(note("no-such-namespace"), None, 1))[0] is Answer.FORBIDDEN
+
+
+async def test_nonsense_is_forbidden(real: KubeLedger, namespace: str) -> None:
+    """The definition's schema refuses it; the record is dropped and counted."""
+    wrong = Note(name=("objectsyncs", namespace, "Not A Name.u1"), node="Not A Name")
+    assert (await real.put(wrong, None, 1))[0] is Answer.FORBIDDEN
+
+
+@pytest.fixture
+async def front(defined: Cluster) -> AsyncIterator[ApiFront]:
+    async with ApiFront(defined) as running:
+        yield running
+
+
+async def test_a_busy_api_server_is_tried_again(
+    front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost; the record stays wanted."""
+    monkeypatch.setattr("fairlead_hub.io.kube.BACKOFF_SECONDS", 0.001)
+    front.answer("POST", "objectsyncs", status=503, times=None)
+    ledger = KubeLedger(front.client())
+    assert (await ledger.put(note(namespace), None, 1))[0] is Answer.RETRY
+    front.pass_everything()
+    assert (await ledger.put(note(namespace), None, 1))[0] is Answer.WRITTEN
+
+
+# ---- the writer ----------------------------------------------------------------------------------
+
+
+class Desk:
+    """A book, its writer, and what it was told."""
+
+    def __init__(self, target: Ledger, **options: Any) -> None:
+        self.book, self.counts = Book(), Counts()
+        self.fence, self.may_write = 1, True
+        self.fenced: list[int] = []
+        self.writer = Writer(
+            self.book, target, self.counts, fence=lambda: self.fence, may_write=lambda: self.may_write,
+            on_fenced=self.fenced.append, **{"flush_seconds": 0.01, "in_flight": 4, **options},
+        )  # fmt: skip
+
+
+async def test_everything_dirty_is_written_some_at_a_time(real: KubeLedger, client: Kube, namespace: str) -> None:
+    """Many records, few requests beside each other; what was replaced before is written once."""
+    desk = Desk(real)
+    for n in range(12):
+        desk.book.want(note(namespace, f"u{n}"))
+        desk.book.want(note(namespace, f"u{n}", version="2"))
+    await desk.writer.flush()
+    assert len(desk.book) == 0
+    assert {version_of(each) for each in desk.book.observed.values()} == {"2"}
+    assert desk.counts.record_writes == {"written": 12}
+    assert client.requests == {"POST": 12, "PATCH": 12}
+
+
+async def test_a_conflict_is_decided_anew(namespace: str) -> None:
+    """Somebody changed the record behind our back: it is set right with the next write."""
+    twin = MemoryLedger()
+    desk = Desk(twin)
+    await twin.put(note(namespace), None, 1)
+    desk.book.want(note(namespace, version="7"))
+    await desk.writer.flush()
+    await desk.writer.flush()
+    assert version_of(twin.documents[note(namespace).name]) == "7"
+    assert desk.counts.record_writes == {"conflict": 1, "written": 1}
+
+
+async def test_deleted_by_hand_between_watch_and_write_is_written_anew(
+    real: KubeLedger, client: Kube, namespace: str
+) -> None:
+    """Nobody can break the line by deleting a record."""
+    desk = Desk(real)
+    desk.book.want(note(namespace))
+    await desk.writer.flush()
+    await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.u1")
+    desk.book.want(note(namespace, version="2"))
+    await desk.writer.flush()
+    await desk.writer.flush()
+    assert version_of(desk.book.observed[note(namespace).name]) == "2"
+
+
+async def test_a_newer_hub_stops_the_writer(namespace: str) -> None:
+    """It is told the number it met; what it wanted stays wanted, in case the number is raised."""
+    twin = MemoryLedger()
+    await twin.put(note(namespace, fence=9), None, 9)
+    desk = Desk(twin)
+    desk.book.want(note(namespace, version="2"))
+    await desk.writer.flush()
+    assert desk.fenced == [9]
+    assert len(desk.book) == 1
+    desk.fence = 10
+    await desk.writer.flush()
+    await desk.writer.flush()
+    assert version_of(twin.documents[note(namespace).name]) == "2"
+
+
+async def test_what_is_forbidden_is_dropped_and_counted(namespace: str) -> None:
+    """It would never be written."""
+    twin = MemoryLedger()
+    twin.gone_namespaces.add(namespace)
+    desk = Desk(twin)
+    desk.book.want(note(namespace))
+    await desk.writer.flush()
+    assert len(desk.book) == 0 and desk.counts.record_writes == {"forbidden": 1}
+
+
+async def test_an_api_server_that_is_away_is_asked_once_not_a_thousand_times(
+    front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of the flush waits for the next one."""
+    monkeypatch.setattr("fairlead_hub.io.kube.BACKOFF_SECONDS", 0.001)
+    front.answer("POST", "objectsyncs", status=503, times=None)
+    desk = Desk(KubeLedger(front.client()), in_flight=1)
+    for n in range(50):
+        desk.book.want(note(namespace, f"u{n}"))
+    await desk.writer.flush()
+    assert desk.counts.record_writes == {"retry": 1}
+    assert len(desk.book) == 50
+    front.pass_everything()
+    await desk.writer.flush()
+    assert len(desk.book) == 0
+
+
+async def test_without_the_lease_nothing_is_written(namespace: str) -> None:
+    """Until it is ours again."""
+    twin = MemoryLedger()
+    desk = Desk(twin)
+    desk.may_write = False
+    desk.book.want(note(namespace))
+    task = asyncio.create_task(desk.writer.run())
+    try:
+        await asyncio.sleep(0.03)  # three times the flush interval
+        assert twin.writes == 0
+        desk.may_write = True
+        await until(lambda: twin.writes > 0)
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
