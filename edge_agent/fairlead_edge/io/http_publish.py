@@ -168,11 +168,14 @@ async def _read(request: web.Request, limit: int) -> bytes:
     """The body, never more than ``limit`` of it in memory, however long it says it is or unpacks to."""
     parts: list[bytes] = []
     size = 0
-    async for part in request.content.iter_any():
-        size += len(part)
-        if size > limit:
-            raise publishing.RequestRefused(f"the request is over {limit} bytes", code="too_large")
-        parts.append(part)
+    try:
+        async for part in request.content.iter_any():
+            size += len(part)
+            if size > limit:
+                raise publishing.RequestRefused(f"the request is over {limit} bytes", code="too_large")
+            parts.append(part)
+    except web.RequestPayloadError as error:
+        raise publishing.RequestRefused(f"the request cannot be unpacked: {error}", code="bad_request") from None
     return b"".join(parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -279,11 +279,12 @@ def _expired_at_heads(connection: apsw.Connection, now: float) -> dict[int, list
     left = outbox.SWEEP_ROWS
     for queue, checkpoint in rows(connection, "SELECT id, checkpoint FROM queues WHERE stored > 0"):
         offsets: list[int] = []
-        for offset, expires in rows(
-            connection,
+        row: Any
+        for row in connection.execute(  # lazily: mostly the first one is live
             f"SELECT r.offset, u.expires FROM {WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset LIMIT ?",
             (queue, left),
         ):
+            offset, expires = row
             if offset > checkpoint and (expires is None or expires > now):
                 break
             offsets.append(offset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,21 @@ async def test_bad_requests_are_refused_politely(client: Client, content: bytes,
     answered, answer = await post(client, "/v1/messages", content)
     assert answered == status
     assert says in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (gzip.compress(body({})), 200),
+        (gzip.compress(b" " * (publishing.REQUEST_BYTES_MAX + 1)), 413),
+        (b"this is no gzip", 400),
+        (gzip.compress(body({}))[:-12], 400),
+    ],
+)
+async def test_packed_requests_are_bounded_by_what_they_unpack_to(client: Client, content: bytes, status: int) -> None:
+    """A few kilobytes that unpack to gigabytes are refused after eight megabytes; broken packing is the sender's."""
+    async with client.post("/v1/messages", data=content, headers={"Content-Encoding": "gzip"}) as response:
+        assert response.status == status
 
 
 async def test_bad_idempotency_key_is_refused(client: Client) -> None:
