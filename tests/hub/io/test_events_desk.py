@@ -1,36 +1,63 @@
-"""Happenings become Events in the API, counted when they happen again."""
+"""Kubernetes Events in a real API server: created once, counted afterwards, never a reason to stop."""
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
+import msgspec
+from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
 
 from fairlead_hub.happenings import Happenings, Regarding
 from fairlead_hub.io import events_desk
 from fairlead_hub.io.kube import Kube
 
-NOON = "2026-11-20T12:00:00Z"
+
+def note(noted: Happenings, namespace: str, *, message: str = "no room", now: float = 0.0) -> None:
+    about = Regarding(kind="ObjectSync", namespace=namespace, name="edge-1.u")
+    noted.note(about, "Warning", "Parked", message, now, "2026-11-20T12:00:00Z")
 
 
-async def test_created_once_then_counted(client: Kube, cluster: Cluster, namespace: str) -> None:
-    """The same about the same record: one Event, its count and time rise."""
+async def events(client: Kube, namespace: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = msgspec.json.decode(await client.get(f"api/v1/namespaces/{namespace}/events"))[
+        "items"
+    ]
+    return found
+
+
+async def test_the_same_again_raises_the_count(client: Kube, namespace: str) -> None:
+    """One Event, as kubectl describe shows it."""
     noted = Happenings()
-    record = Regarding(kind="ObjectSync", namespace=namespace, name="edge-1.some-uid")
-    noted.note(record, "Warning", "Parked", "too sour", 0.0, NOON)
-    assert await events_desk.write(client, noted, "hub") == 1
-    noted.note(record, "Warning", "Parked", "still sour", 5.0, "2026-11-20T12:00:05Z")
-    noted.note(record, "Warning", "Parked", "still sour", 6.0, "2026-11-20T12:00:06Z")
-    assert await events_desk.write(client, noted, "hub") == 1
-    (event,) = json.loads(await client.get(f"api/v1/namespaces/{namespace}/events"))["items"]
-    assert (event["reason"], event["count"], event["message"]) == ("Parked", 3, "still sour")
-    assert event["involvedObject"]["name"] == record.name
-    assert await events_desk.write(client, noted, "hub") == 0
+    note(noted, namespace)
+    assert await events_desk.write(client, noted, "hub-1") == 1
+    note(noted, namespace, message="still no room", now=1.0)
+    assert await events_desk.write(client, noted, "hub-1") == 1
+    assert await events_desk.write(client, noted, "hub-1") == 0
+    [one] = await events(client, namespace)
+    assert (one["count"], one["message"], one["reason"], one["type"]) == (2, "still no room", "Parked", "Warning")
+    assert one["involvedObject"]["name"] == "edge-1.u"
 
 
-async def test_what_cannot_be_written_is_counted_and_left(client: Kube) -> None:
-    """Events are hints: a namespace that is gone costs the hint."""
+async def test_what_cannot_be_written_is_counted_and_left(client: Kube, namespace: str) -> None:
+    """A namespace that is gone; the others are written."""
     noted = Happenings()
-    noted.note(Regarding(kind="ObjectSync", namespace="gone", name="x"), "Normal", "Unparked", "", 0.0, NOON)
-    assert await events_desk.write(client, noted, "hub") == 0
+    note(noted, "no-such-namespace")
+    note(noted, namespace)
+    assert await events_desk.write(client, noted, "hub-1") == 1
     assert noted.dropped == 1
+    assert len(await events(client, namespace)) == 1
+
+
+async def test_a_busy_api_server_is_asked_once(cluster: Cluster, namespace: str) -> None:
+    """Hints are not worth a retry storm; the next time the same happens it is created."""
+    noted = Happenings()
+    async with ApiFront(cluster) as front:
+        client = front.client()
+        front.answer("POST", "events", status=429, headers={"Retry-After": "10"})
+        note(noted, namespace)
+        assert await events_desk.write(client, noted, "hub-1") == 0
+        assert (front.seen("POST", "events"), noted.dropped) == (1, 1)
+        note(noted, namespace, now=1.0)
+        assert await events_desk.write(client, noted, "hub-1") == 1
+        [one] = await events(client, namespace)
+        assert one["count"] == 2

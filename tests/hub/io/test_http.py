@@ -1,6 +1,9 @@
-"""Health, metrics and accounts over plain HTTP."""
+"""Health, readiness, metrics and account over plain HTTP, asked as a probe or the command line asks."""
 
 from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -10,51 +13,102 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from fairlead_hub.io import http
 
 
+class Asked:
+    """The service, and its answers as (status, body)."""
+
+    def __init__(self, url: str, core: Core, health: http.Health, session: aiohttp.ClientSession) -> None:
+        self._url, self.core, self.health, self._session = url, core, health, session
+
+    async def text(self, path: str, method: str = "GET") -> tuple[int, str]:
+        async with self._session.request(method, self._url + path) as answer:
+            return answer.status, await answer.text()
+
+    async def json(self, path: str) -> tuple[int, Any]:
+        async with self._session.get(self._url + path) as answer:
+            return answer.status, await answer.json()
+
+
 @pytest.fixture
-async def served():
+async def asked() -> AsyncIterator[Asked]:
     core, health, app = Core("edge-1"), http.Health(), web.Application()
     core.rule(CONFIG_MAPS)
-    one = core.put("a")
     http.account_routes(app, core.hub, lambda: core.now)
-    health.add_to(app, lambda: b"metric 1\n")
+    health.add_to(app, lambda: b"fairlead_hub_nodes 1\n")
     runner, port = await http.listen(app, "127.0.0.1", 0)
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client:
-        yield core, health, client, one
+    async with aiohttp.ClientSession() as session:
+        yield Asked(f"http://127.0.0.1:{port}", core, health, session)
     await runner.cleanup()
 
 
-async def answer(client, path):
-    async with client.get(path) as got:
-        return got.status, await (got.json() if got.content_type == "application/json" else got.text())
+async def test_alive_is_not_ready(asked: Asked) -> None:
+    """A hub that waits for the Lease must not be restarted, and not be sent anything either."""
+    assert await asked.text("/healthz") == (200, "ok\n")
+    assert await asked.text("/readyz") == (503, "starting\n")
+    asked.health.not_ready = ""
+    assert await asked.text("/readyz") == (200, "ok\n")
+    asked.health.not_ready = "stopping"
+    assert await asked.text("/readyz") == (503, "stopping\n")
 
 
-async def test_ready_only_when_serving(served):
-    """Alive from the start, ready when nodes are served; the reason is in the body."""
-    _, health, client, _ = served
-    assert await answer(client, "/healthz") == (200, "ok\n")
-    assert await answer(client, "/readyz") == (503, "starting\n")
-    health.not_ready = ""
-    assert await answer(client, "/readyz") == (200, "ok\n")
-    assert await answer(client, "/metrics") == (200, "metric 1\n")
+async def test_metrics_are_plain_text(asked: Asked) -> None:
+    """As Prometheus reads them."""
+    assert await asked.text("/metrics") == (200, "fairlead_hub_nodes 1\n")
 
 
-async def test_accounts(served):
-    """All nodes, one node, one object."""
-    core, _, client, one = served
-    status, found = await answer(client, "/v1/nodes")
-    assert status == 200 and [(row["node"], row["wanted"]) for row in found["nodes"]] == [("edge-1", 1)]
-    assert (await answer(client, "/v1/nodes/edge-1"))[1]["connected"] is False
-    edge = core.connect()
-    edge.ack(*edge.sent())
-    resource = one.resource
-    path = f"/v1/explain?node=edge-1&kind=configmap&namespace={resource.namespace}&name={resource.name}"
-    assert (await answer(client, path))[1]["code"] == "held"
+async def test_all_nodes_and_one(asked: Asked) -> None:
+    """Who the hub is, and a row for each node."""
+    asked.core.connect()
+    status, found = await asked.json("/v1/nodes")
+    assert (status, found["hub"], found["fence"]) == (200, "hub-1", 3)
+    assert [(row["node"], row["connected"]) for row in found["nodes"]] == [("edge-1", True)]
+    status, one = await asked.json("/v1/nodes/edge-1")
+    assert (status, one["pendingObjects"]) == (200, [])
 
 
-async def test_bad_questions_get_a_reason(served):
-    """404 for a node nobody knows, 400 for what is missing."""
-    _, _, client, _ = served
-    status, found = await answer(client, "/v1/nodes/nobody")
-    assert (status, found["error"]["code"]) == (404, "no_node")
-    status, found = await answer(client, "/v1/explain?node=edge-1&kind=x")
-    assert status == 400 and found["error"]["message"].startswith("name: needed")
+async def test_why_an_object_is_not_there(asked: Asked) -> None:
+    """One question, one sentence."""
+    asked.core.put("a")
+    edge = asked.core.connect()
+    edge.nack(edge.sent()[0], reason="no room")
+    status, found = await asked.json("/v1/explain?node=edge-1&kind=cm&namespace=shop&name=a")
+    assert status == 200 and found["code"] == "not_watched", "live kinds of this core have no short names"
+    status, found = await asked.json("/v1/explain?node=edge-1&kind=configmap&namespace=shop&name=a")
+    assert (status, found["code"]) == (200, "parked")
+    assert "no room" in found["answer"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/v1/nodes/nobody", 404, "no_node"),
+        ("/v1/explain", 400, "missing_parameter"),
+        ("/v1/explain?node=edge-1&kind=&name=a", 400, "missing_parameter"),
+        ("/v1/explain?node=edge-1&kind=configmap", 400, "missing_parameter"),
+    ],
+)
+async def test_what_cannot_be_answered_says_why(asked: Asked, path: str, status: int, code: str) -> None:
+    """A code for programs, a sentence for people."""
+    answered, body = await asked.json(path)
+    assert (answered, body["error"]["code"]) == (status, code)
+    assert body["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/nodes/%ff%fe", "/v1/explain?node=%ff&kind=%00&name=%ff&namespace=" + "x" * 4000])
+async def test_nonsense_is_answered_politely(asked: Asked, path: str) -> None:
+    """Whatever the bytes: no stack trace, no 500."""
+    status, _ = await asked.text(path)
+    assert status in (200, 400, 404)
+
+
+async def test_it_is_read_only(asked: Asked) -> None:
+    """Nothing here changes anything."""
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert (await asked.text("/v1/nodes", method))[0] == 405
+
+
+async def test_a_port_in_use_is_an_error_of_the_system(asked: Asked) -> None:
+    """The program says so and ends; it does not pretend to serve."""
+    runner, port = await http.listen(web.Application(), "127.0.0.1", 0)
+    with pytest.raises(OSError, match="address already in use"):
+        await http.listen(web.Application(), "127.0.0.1", port)
+    await runner.cleanup()

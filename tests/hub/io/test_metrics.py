@@ -1,37 +1,104 @@
-"""The hub's numbers in Prometheus' words."""
+"""The hub's numbers for Prometheus: every one has a name, and no label grows with what others invent."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.hub_core import CONFIG_MAPS, Core
 
+from fairlead_hub.counts import CODES_MAX
 from fairlead_hub.io.kube import Access, Kube
 from fairlead_hub.io.metrics import HubMetrics
 
 
-async def test_they_move_and_carry_no_names() -> None:
-    """An ack, a retry and a refusal are seen; no label holds a node's or an object's name."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
-    core.put("prices")
-    core.put("poison")
-    edge = core.connect()
-    good, bad = edge.sent()
-    edge.ack(good)
-    edge.nack(bad, "too_sour")
-    core.refused("stranger")
-    client = Kube(Access("http://127.0.0.1:1", dict))
-    text = HubMetrics(core.hub, client, lambda: core.now).text().decode()
-    await client.close()
-    found = {
-        (sample.name, *sample.labels.values()): sample.value
+@pytest.fixture
+async def kube() -> AsyncIterator[Kube]:
+    made = Kube(Access("http://127.0.0.1:9", dict))
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def core() -> Core:
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def samples(core: Core, kube: Kube) -> dict[str, float]:
+    """``name{label values}`` → value."""
+    text = HubMetrics(core.hub, kube, lambda: core.now).text().decode()
+    return {
+        sample.name + "".join(f"{{{value}}}" for value in sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-    assert found[("fairlead_hub_acks_total",)] == 1
-    assert found[("fairlead_hub_parked_objects",)] == 1
-    assert found[("fairlead_hub_parkings_total", "too_sour")] == 1
-    assert found[("fairlead_hub_nodes_connected",)] == 1
-    assert found[("fairlead_hub_delivery_seconds_bucket", "+Inf")] == 1
-    assert found[("fairlead_hub_refused_sessions_total", "node_unknown")] == 1
-    assert not any("edge-1" in text or "prices" in text for key in found for text in key[1:])
+
+
+async def test_where_everything_stands(core: Core, kube: Kube) -> None:
+    """Nodes, objects, what is on its way and for how long, what is given up."""
+    core.put("a")
+    core.put("b")
+    edge = core.connect()
+    first, _ = edge.sent()
+    core.now = 3.0
+    edge.nack(first, code="too_large")
+    found = samples(core, kube)
+    assert found["fairlead_hub_nodes"] == 2
+    assert found["fairlead_hub_nodes_connected"] == 1
+    assert found["fairlead_hub_objects_watched"] == 2
+    assert found["fairlead_hub_in_flight"] == 1
+    assert found["fairlead_hub_pending_objects"] == 1
+    assert found["fairlead_hub_pending_oldest_seconds"] == 3.0
+    assert found["fairlead_hub_parked_objects"] == 1
+    assert found["fairlead_hub_parkings_total{too_large}"] == 1
+    assert found["fairlead_hub_records_dirty"] == 1
+
+
+async def test_what_happened_is_counted(core: Core, kube: Kube) -> None:
+    """Acks, deletes, refusals, requests to the API server."""
+    one = core.put("a")
+    edge = core.connect()
+    core.now = 0.2
+    edge.ack(*edge.sent())
+    core.remove(one)
+    edge.ack(*edge.sent())
+    core.refused("stranger")
+    kube.requests["PATCH"] = 7
+    found = samples(core, kube)
+    assert (found["fairlead_hub_acks_total"], found["fairlead_hub_removals_total"]) == (1, 1)
+    assert found["fairlead_hub_refused_sessions_total{node_unknown}"] == 1
+    assert found["fairlead_hub_api_requests_total{PATCH}"] == 7
+
+
+async def test_the_time_from_change_to_ack_is_a_histogram(core: Core, kube: Kube) -> None:
+    """Buckets add up, as Prometheus wants them."""
+    for n, seconds in enumerate((0.02, 0.2, 1000.0)):
+        core.hub.counts.acked(seconds)
+        assert samples(core, kube)["fairlead_hub_delivery_seconds_count"] == n + 1
+    found = samples(core, kube)
+    assert found["fairlead_hub_delivery_seconds_bucket{0.025}"] == 1
+    assert found["fairlead_hub_delivery_seconds_bucket{0.25}"] == 2
+    assert found["fairlead_hub_delivery_seconds_bucket{+Inf}"] == 3
+    assert found["fairlead_hub_delivery_seconds_sum"] == pytest.approx(1000.22)
+
+
+async def test_an_edge_that_invents_codes_grows_no_table(core: Core, kube: Kube) -> None:
+    """A hostile node must not make the hub's exposition endless."""
+    for n in range(CODES_MAX * 3):
+        core.put(f"c{n}")
+    edge = core.connect()
+    for n, header in enumerate(edge.sent()):
+        edge.nack(header, code=f"invented-{n}")
+    reasons = [name for name in samples(core, kube) if name.startswith("fairlead_hub_parkings_total")]
+    assert len(reasons) <= CODES_MAX + 1
+    assert "fairlead_hub_parkings_total{other}" in reasons
+
+
+async def test_an_empty_hub_has_all_its_numbers(kube: Kube) -> None:
+    """Dashboards need no special case for the first minute."""
+    found = samples(Core(listed=False), kube)
+    assert found["fairlead_hub_nodes"] == 0
+    assert found["fairlead_hub_pending_oldest_seconds"] == 0

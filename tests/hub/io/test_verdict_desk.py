@@ -1,48 +1,130 @@
-"""Verdicts become documents for the book, and nothing is written that stands there already."""
+"""Status of SyncRules and EdgeRoutes in a real API server: written when it changes, never when it stands there."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.cluster import Cluster
+from tests.support.hub import edge_node, sync_rule
 from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import ROUTES
 
-from fairlead_hub import ledger
+from fairlead_hub import ledger, rules
+from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.ledger_kube import KubeLedger, Writer
 from fairlead_hub.io.verdict_desk import VerdictDesk
-
-NAME: ledger.Name = ("syncrules", "", "r")
-
-
-def observed(core: Core, status: ledger.Status | None = None) -> None:
-    """The watch saw the rule."""
-    core.hub.book.observe(NAME, "", ledger.Observed(version="5", generation=2, status=status or {}, head={}))
+from fairlead_hub.io.watches import OURS
+from fairlead_wire import message
 
 
-def test_a_rule_is_told_once() -> None:
-    """Asked again with the same answer, nothing is wanted; a node more, and it is."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS, name="r")
+@pytest.fixture
+def core() -> Core:
+    made = Core("edge-1")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def stands(core: Core, name: str, collection: str = "syncrules", **status: Any) -> None:
+    """The watch told of this object."""
+    observed = ledger.Observed(version="1", generation=1, status=status, head={})
+    core.hub.book.observe((collection, "", name), "", observed)
+
+
+def wanted(core: Core, name: str, collection: str = "syncrules") -> ledger.Status | None:
+    pending = core.hub.book.pending((collection, "", name))
+    observed = core.hub.book.observed.get((collection, "", name))
+    return pending.status(observed) if isinstance(pending, ledger.Document) else None
+
+
+def test_a_rule_is_told_what_it_matches(core: Core) -> None:
+    """Nodes and objects."""
+    core.put("a")
+    stands(core, "r")
+    VerdictDesk(core.hub).refresh()
+    status = wanted(core, "r")
+    assert status is not None
+    assert (status["matchedNodes"], status["matchedObjects"]) == (1, 1)
+
+
+def test_what_stands_there_already_is_not_written(core: Core) -> None:
+    """Asked every second, written when something is new."""
+    desk = VerdictDesk(core.hub)
+    stands(core, "r")
+    desk.refresh()
+    status = wanted(core, "r")
+    assert status is not None
+    stands(core, "r", **status)
+    desk.refresh()
+    assert wanted(core, "r") is None
+    core.put("a")
+    desk.refresh()
+    assert wanted(core, "r") is not None
+
+
+def test_a_broken_object_is_told_why(core: Core) -> None:
+    """Also when nothing of it could be read."""
+    core.hub.break_rule("bad", "spec.resources: at least one entry is needed")
+    stands(core, "bad")
+    VerdictDesk(core.hub).refresh()
+    status = wanted(core, "bad")
+    assert status is not None
+    assert "spec.resources" in str(status["conditions"])
+
+
+def test_an_object_the_watch_has_not_told_of_is_not_written(core: Core) -> None:
+    """Its status is written on what is there, never on a guess."""
     desk = VerdictDesk(core.hub)
     desk.refresh()
-    assert core.hub.book.pending(NAME) is None, "a rule nobody has seen in the API is not written to"
-    observed(core)
-    desk.refresh()
-    wanted = core.hub.book.pending(NAME)
-    assert isinstance(wanted, ledger.Document) and wanted.head() is None
-    status = wanted.status(core.hub.book.observed[NAME])
-    assert (status["matchedNodes"], status["observedGeneration"]) == (1, 2)
-    observed(core, status)
-    desk.refresh()
-    assert core.hub.book.pending(NAME) is None
-    core.node("edge-2")
-    desk.ask("syncrules", "r")
-    assert core.hub.book.pending(NAME) is not None
+    desk.ask("syncrules", "nobody")
+    assert len(core.hub.book) == 0
 
 
-def test_a_broken_rule_is_told_why() -> None:
+def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
+    """Errors with their position reach the one who wrote the route."""
+    core.put("main", ROUTES, namespace="", spec={"routes": {"r": {"route": "FROM"}}})
+    stands(core, "main", "edgeroutes")
+    error = message.RouteError(route="r", message="expected a source", line=1, column=5, end_column=6)
+    report = message.RoutesStatus(uid="uid-main", resource_version="1", accepted=[], errors=[error])
+    edge = core.connect()
+    edge.sent()
+    edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
+    VerdictDesk(core.hub).refresh()
+    status = wanted(core, "main", "edgeroutes")
+    assert status is not None
+    assert status["nodes"][0]["errors"][0]["column"] == 5
+    assert status["acceptedNodes"] == 0
+
+
+async def test_the_verdict_is_in_the_api(defined: Cluster, client: Kube) -> None:
+    """Through the status subresource alone: the spec belongs to its user."""
+    await asyncio.to_thread(defined.apply, [edge_node("edge-1"), sync_rule("r", CONFIG_MAPS)])
     core = Core("edge-1")
-    core.hub.break_rule("r", "spec.resources: at least one entry is needed")
-    observed(core)
-    desk = VerdictDesk(core.hub)
-    desk.refresh()
-    wanted = core.hub.book.pending(NAME)
-    assert isinstance(wanted, ledger.Document)
-    accepted = wanted.status(None)["conditions"][0]
-    assert (accepted["type"], accepted["status"]) == ("Accepted", "False") and "at least one" in accepted["message"]
+    hub = core.hub
+    try:
+        before = msgspec.json.decode(await client.get(f"{OURS}/syncrules/r"))
+        hub.set_rule(rules.rule(before))
+        metadata = before["metadata"]
+        observed = ledger.Observed(
+            version=metadata["resourceVersion"], generation=metadata["generation"], status={}, head={}
+        )
+        hub.book.observe(("syncrules", "", "r"), "", observed)
+        VerdictDesk(hub).ask("syncrules", "r")
+        writer = Writer(
+            hub.book, KubeLedger(client), hub.counts, flush_seconds=1, in_flight=1, fence=lambda: 1,
+            may_write=lambda: True, on_fenced=core.fenced.append,
+        )  # fmt: skip
+        await writer.flush()
+        after = msgspec.json.decode(await client.get(f"{OURS}/syncrules/r"))
+        assert after["status"]["matchedNodes"] == 1
+        assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], metadata["generation"])
+        await client.request("DELETE", f"{OURS}/syncrules/r")
+        core.node("edge-2")
+        VerdictDesk(hub).ask("syncrules", "r")
+        await writer.flush()
+        assert hub.counts.record_writes == {"written": 1, "gone": 1}, "a rule deleted meanwhile is not brought back"
+        assert len(hub.book) == 0
+    finally:
+        await asyncio.to_thread(defined.kubectl, "delete", "syncrules,nodes", "--all")

@@ -1,75 +1,241 @@
-"""The hub's watches on a real API server: what they tell the core, and when it is complete."""
+"""The hub's core fed by a real API server: rules start watches, doubt freezes, documents of ours are looked after."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
+from aiohttp import web
+from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
 from tests.support.hub import config_map, edge_node, sync_rule
+from tests.support.upstream import until
 
-from fairlead_hub.hub import Hub
+from fairlead_hub import objectsync
+from fairlead_hub.hub import EDGE_NODES, Hub
+from fairlead_hub.io import watches
 from fairlead_hub.io.kube import Kube, Refused
 from fairlead_hub.io.watches import Watches, discover
 from fairlead_hub.settings import Settings
 
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
+KIND = ("", "ConfigMap")
+ROOT = "apis/fairlead.dev/v1alpha1"
 
-async def eventually(condition: Callable[[], object], seconds: float = 15.0) -> None:
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends, "it did not come true"
-        await asyncio.sleep(0.02)
+
+@contextlib.asynccontextmanager
+async def watching(kube: Kube) -> AsyncIterator[Hub]:
+    """A hub's core with its watches, and no nodes' sessions."""
+    clock = asyncio.get_running_loop().time
+    hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, wall_offset=0.0)
+    task = asyncio.create_task(Watches(kube, hub, clock=clock, poke=lambda: hub.settle(clock())).run())
+    try:
+        yield hub
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def listed(hub: Hub) -> Callable[[], bool]:
+    """Everything the hub starts from is in."""
+    return lambda: not hub.waiting_for("edge-1") and not hub.grants_known() and "objectsyncs" in hub.book.synced
 
 
 @pytest.fixture
-async def hub(defined: Cluster, client: Kube) -> AsyncIterator[Hub]:
-    """A core that watches."""
-    watching = Hub(Settings(security="insecure"), name="hub", fence=1, wall_offset=0.0)
-    loop = asyncio.get_running_loop()
-    watches = Watches(client, watching, clock=loop.time, poke=lambda: watching.settle(loop.time()))
-    task = asyncio.create_task(watches.run())
-    yield watching
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    defined.kubectl("delete", "syncrules,nodes", "--all")
+def kube(defined: Cluster) -> Any:
+    """The cluster with our definitions, and without our objects afterwards."""
+    yield defined
+    defined.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
 
 
-async def test_nothing_is_certain_before_everything_is_listed(hub: Hub, defined: Cluster, namespace: str) -> None:
-    """Nodes, rules and EdgeRoutes first, then the kinds that rules name; changes of rules start and stop watches."""
-    assert hub.waiting_for("edge-w")
-    defined.apply([edge_node("edge-w"), config_map("a", namespace, v="1")])
-    defined.apply(sync_rule("w", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [namespace]}))
-    await eventually(lambda: not hub.waiting_for("edge-w") and hub.wanted("edge-w"))
-    assert f"configmaps/{namespace}/a" in hub.wanted("edge-w")
-    defined.kubectl("delete", "syncrule", "w")
-    await eventually(lambda: not hub.wanted("edge-w") and len(hub.catalog) == 0)
+def rule_for(namespace: str, name: str = "r", **more: Any) -> dict[str, Any]:
+    return sync_rule(name, {**CONFIG_MAPS, "namespaces": [namespace]}, **more)
 
 
-async def test_a_node_without_the_label_is_none(hub: Hub, defined: Cluster) -> None:
-    """Labelled it comes, unlabelled it goes."""
-    defined.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "plain-w"}})
-    defined.apply(edge_node("edge-w"))
-    await eventually(lambda: "edge-w" in hub.placement.nodes)
-    assert "plain-w" not in hub.placement.nodes
-    defined.kubectl("label", "node", "edge-w", "node-role.kubernetes.io/edge-")
-    await eventually(lambda: "edge-w" not in hub.placement.nodes)
+def own(hub: Hub, namespace: str) -> set[str]:
+    wanted = {live.resource.name for live in hub.wanted("edge-1").values() if live.resource.namespace == namespace}
+    return wanted - {"kube-root-ca.crt"}
 
 
-async def test_a_kind_nobody_serves_is_frozen_until_somebody_does(hub: Hub, defined: Cluster) -> None:
-    """The rule is told why; the other watches go on."""
-    defined.apply(sync_rule("w", {"apiVersion": "example.org/v1", "kind": "Gadget"}))
-    await eventually(lambda: ("example.org", "Gadget") in hub.placement.frozen)
+async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
+    await asyncio.to_thread(kube.apply, list(objects))
 
 
-async def test_discovery_finds_plural_scope_and_short_names(client: Kube) -> None:
-    """And says 404 for what is not served."""
-    kind = await discover(client, "v1", "ConfigMap")
-    assert (kind.root, kind.namespaced) == ("api/v1/configmaps", True)
-    assert kind.is_called("cm") and kind.is_called("ConfigMap") and not kind.is_called("pod")
-    assert not (await discover(client, "v1", "Namespace")).namespaced
-    with pytest.raises(Refused):
-        await discover(client, "v1", "Gadget")
-    with pytest.raises(Refused):
-        await discover(client, "example.org/v1", "Gadget")
+async def test_a_rule_starts_its_watch_and_ends_it(kube: Cluster, client: Kube, namespace: str) -> None:
+    """Nothing of a kind is watched or held in memory unless a rule names it."""
+    await apply(kube, edge_node("edge-1"), config_map("a", namespace, n="1"))
+    async with watching(client) as hub:
+        await until(listed(hub))
+        assert len(hub.catalog) == 0
+        await apply(kube, rule_for(namespace))
+        await until(lambda: own(hub, namespace) == {"a"})
+        await client.request("POST", f"api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "b"}})
+        await until(lambda: own(hub, namespace) == {"a", "b"})
+        await client.request("DELETE", f"api/v1/namespaces/{namespace}/configmaps/a")
+        await until(lambda: own(hub, namespace) == {"b"})
+        await client.request("DELETE", f"{ROOT}/syncrules/r")
+        await until(lambda: len(hub.catalog) == 0 and KIND not in hub.placement.synced)
+
+
+async def test_nodes_come_are_relabelled_and_go(kube: Cluster, client: Kube) -> None:
+    """Only those with the edge label are ours."""
+    await apply(kube, edge_node("edge-1"), {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "server"}})
+    async with watching(client) as hub:
+        await until(listed(hub))
+        assert set(hub.placement.nodes) == {"edge-1"}
+        await asyncio.to_thread(kube.kubectl, "label", "node", "server", "node-role.kubernetes.io/edge=")
+        await until(lambda: "server" in hub.placement.nodes)
+        await asyncio.to_thread(kube.kubectl, "label", "node", "server", "node-role.kubernetes.io/edge-")
+        await asyncio.to_thread(kube.kubectl, "delete", "node", "edge-1")
+        await until(lambda: not hub.placement.nodes)
+
+
+async def test_a_rule_that_cannot_be_read_freezes_deletes(kube: Cluster, client: Kube, namespace: str) -> None:
+    """What slips through the schema is told with its field, and nothing is taken away until it is mended."""
+    broken = sync_rule("bad", CONFIG_MAPS, nodeSelector={"matchExpressions": [{"key": "role", "operator": "In"}]})
+    await apply(kube, edge_node("edge-1"), broken)
+    async with watching(client) as hub:
+        await until(lambda: "syncrules/bad" in hub.placement.broken)
+        assert "spec.nodeSelector" in hub.placement.broken["syncrules/bad"]
+        await until(lambda: "syncrules/bad cannot be read" in hub.doubt("edge-1", "configmaps/shop/a"))
+        await apply(kube, rule_for(namespace, "bad"))
+        await until(lambda: hub.doubt("edge-1", "configmaps/shop/a") == "")
+
+
+async def test_a_kind_nobody_serves_is_frozen_until_it_is_there(
+    kube: Cluster, client: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule may come before the definition of what it names."""
+    monkeypatch.setattr(watches, "DISCOVERY_RETRY_SECONDS", 0.05)
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
+        },
+    }  # fmt: skip
+    await apply(kube, edge_node("edge-1"), sync_rule("gadgets", {"apiVersion": "example.com/v1", "kind": "Gadget"}))
+    async with watching(client) as hub:
+        await until(lambda: ("example.com", "Gadget") in hub.placement.frozen)
+        assert "404" in hub.placement.frozen["example.com", "Gadget"]
+        await until(listed(hub))
+        await apply(kube, crd)
+        try:
+            await until(lambda: ("example.com", "Gadget") in hub.placement.synced, seconds=30)
+            assert hub.placement.frozen == {}
+        finally:
+            await asyncio.to_thread(kube.kubectl, "delete", "crd", "gadgets.example.com")
+
+
+async def test_a_kind_nobody_may_list_is_frozen(kube: Cluster, namespace: str) -> None:
+    """403: what edges hold of it stays, and the reason is told."""
+    await apply(kube, edge_node("edge-1"), rule_for(namespace))
+    async with ApiFront(kube) as front:
+        front.answer("GET", "api/v1/configmaps", status=403, body=b'{"message": "configmaps is forbidden"}', times=None)
+        async with watching(front.client()) as hub:
+            await until(lambda: KIND in hub.placement.frozen)
+            await until(listed(hub))
+            assert "configmaps is forbidden" in hub.doubt("edge-1", "configmaps/shop/a")
+
+
+async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, namespace: str) -> None:
+    """410 on the watch of a kind: nothing of it is deleted before the new list is whole; then what vanished is."""
+    await apply(kube, edge_node("edge-1"), rule_for(namespace), config_map("a", namespace, n="1"))
+    async with ApiFront(kube) as front:
+        lists = "api/v1/configmaps?limit"
+
+        async def too_old(_: web.Request) -> web.Response:
+            front.answer("GET", lists, status=503, headers={"Retry-After": "0"}, times=None)
+            return web.Response(status=410, body=b'{"code": 410}')
+
+        front.answer_with("GET", "api/v1/configmaps?watch", too_old)
+        async with watching(front.client()) as hub:
+            await until(lambda: front.seen("GET", lists) > 1)
+            assert hub.doubt("edge-1", "configmaps/shop/a") == "ConfigMap is not listed yet"
+            await asyncio.to_thread(kube.kubectl, "delete", "configmap", "a", "-n", namespace)
+            assert own(hub, namespace) == {"a"}, "what we knew counts meanwhile"
+            front.pass_everything()
+            await until(lambda: own(hub, namespace) == set())
+            await until(lambda: hub.doubt("edge-1", "configmaps/shop/a") == "")
+            assert hub.counts.watch_restarts["version_lost"] == 1
+
+
+async def test_a_record_deleted_by_hand_is_noticed(kube: Cluster, client: Kube, namespace: str) -> None:
+    """The core hears of every document of ours: that it stands, and that it is gone."""
+    record = objectsync.Record(
+        node="edge-1", api_version="v1", kind="ConfigMap", namespace=namespace, object_name="a", uid="u1",
+        version="1", digest="", wanted_version="1", state="Synced",
+    )  # fmt: skip
+    name = ("objectsyncs", namespace, record.name)
+    await apply(kube, edge_node("edge-1"))
+    await client.request("POST", f"{ROOT}/namespaces/{namespace}/objectsyncs", objectsync.head(record))
+    async with watching(client) as hub:
+        await until(listed(hub))
+        assert name in hub.book.observed and name in hub.book.of_node("edge-1")
+        await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/{record.name}")
+        await until(lambda: name not in hub.book.observed)
+
+
+async def test_a_record_of_a_node_that_is_no_more_is_collected(kube: Cluster, client: Kube, namespace: str) -> None:
+    """Found by the first lists after a restart."""
+    record = objectsync.Record(
+        node="gone", api_version="v1", kind="ConfigMap", namespace=namespace, object_name="a", uid="u1",
+        version="1", digest="", wanted_version="1", state="Synced",
+    )  # fmt: skip
+    await client.request("POST", f"{ROOT}/namespaces/{namespace}/objectsyncs", objectsync.head(record))
+    async with watching(client) as hub:
+        await until(listed(hub))
+        hub.reconcile(0.0)
+        assert hub.book.pending(("objectsyncs", namespace, record.name)) is not None
+
+
+async def test_granted_topics_are_read_back(kube: Cluster, client: Kube) -> None:
+    """From EdgeNode documents, so that a restart forgets no grant."""
+    await apply(kube, edge_node("edge-1"), {
+        "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": {"name": "edge-1"},
+    })  # fmt: skip
+    await asyncio.to_thread(
+        kube.kubectl, "patch", "edgenode", "edge-1", "--subresource=status", "--type=merge",
+        '-p={"status": {"connected": true, "grantedTopics": ["shop/alarms"]}}',
+    )  # fmt: skip
+    async with watching(client) as hub:
+        await until(listed(hub))
+        assert hub.granted_to("edge-1") == {"shop/alarms"}
+        assert (EDGE_NODES, "", "edge-1") in hub.book.observed
+
+
+async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) -> None:
+    """No rule is needed for EdgeRoutes; their topics are known with them."""
+    routes = {
+        "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "main"},
+        "spec": {"schemaVersion": "1.0", "routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "shop/alarms"}}},
+    }  # fmt: skip
+    await apply(kube, edge_node("edge-1"), routes)
+    async with watching(client) as hub:
+        await until(lambda: "edgeroutes.fairlead.dev//main" in hub.wanted("edge-1"))
+        assert hub.topics() == {"default/telemetry", "shop/alarms"}
+        await client.request("DELETE", f"{ROOT}/edgeroutes/main")
+        await until(lambda: not hub.wanted("edge-1"))
+
+
+async def test_discovery_tells_how_a_kind_is_served(kube: Cluster, client: Kube) -> None:
+    """Plural, scope, short names; subresources are no kinds of their own."""
+    found = await discover(client, "v1", "ConfigMap")
+    assert (found.plural, found.namespaced, found.root) == ("configmaps", True, "api/v1/configmaps")
+    assert "cm" in found.short_names
+    assert (await discover(client, "apps/v1", "Deployment")).group == "apps"
+    assert not (await discover(client, "v1", "Node")).namespaced
+
+
+@pytest.mark.parametrize(("version", "kind"), [("v1", "Nothing"), ("example.org/v1", "Nothing"), ("v1", "Binding")])
+async def test_what_cannot_be_listed_is_no_kind(kube: Cluster, client: Kube, version: str, kind: str) -> None:
+    """Unknown kind, unknown group, and one that can only be created."""
+    with pytest.raises(Refused) as refused:
+        await discover(client, version, kind)
+    assert refused.value.status == 404
