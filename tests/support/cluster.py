@@ -28,7 +28,7 @@ from tests.support.processes import Running, Unmet, free_ports, start, wait_unti
 HOST = "127.0.0.1"
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
 PORT_ATTEMPTS = 5
-READY_SECONDS = 60.0
+READY_SECONDS = 100.0
 ETCD_SERVES = "serving client traffic"
 
 

@@ -21,7 +21,7 @@ from tests.support.processes import Running, free_ports, start, wait_until
 
 from fairlead_cli.simulated_node import SimulatedNode
 
-READY_SECONDS = 30.0
+READY_SECONDS = 60.0
 EDGE_LABEL = "node-role.kubernetes.io/edge"
 CRDS = Path(__file__).parents[2] / "crds"
 
@@ -63,7 +63,12 @@ class HubProcess:
         command = [sys.executable, "-m", "fairlead_cli.main", "hub", "run", "--config", str(self.config)]
         self.running = start("hub", command, self._folder / "hub.log")
         if ready:
-            wait_until("the hub is ready", self.is_ready, seconds=READY_SECONDS, describe=self.running.tail)
+            try:
+                wait_until("the hub is ready", self.is_ready, seconds=READY_SECONDS, describe=self.running.tail)
+            except BaseException:
+                # Left alive it would hold the Lease, and every test after this one would fail for its sake.
+                self.running.kill()
+                raise
         return self
 
     def is_ready(self) -> bool:
