@@ -47,6 +47,7 @@ def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
         assert program.stop() == 0
 
 
+@pytest.mark.timeout(400)  # four starts of a program, however busy the machine is
 def test_kill_9_loses_nothing_acknowledged() -> None:
     """A short dose of the long fault test: plain, idempotent and transactional producers."""
     count = fault_messaging.run(3, 7, lambda text: None)

@@ -12,7 +12,7 @@ from tests.support.processes import Running, free_ports, start, wait_until
 from fairlead_messaging.io.sync_client import BulkClient
 from fairlead_wire.errors import FairleadError
 
-START_SECONDS = 30.0
+START_SECONDS = 100.0
 PROGRAM = "import sys; from fairlead_cli.main import main; main()"
 
 
