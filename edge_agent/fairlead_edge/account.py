@@ -20,6 +20,9 @@ class LinkState(msgspec.Struct, kw_only=True):
     hub: str = ""
     fence: int = 0
     since: float | None = None
+    """When it was connected, or when that ended (at first: when the agent started)."""
+    offline_seconds: float = 0.0
+    """Time without a session since the start, up to ``since``."""
     last_contact: float | None = None
     reason: str = ""
     """Why it is not connected."""
@@ -58,6 +61,7 @@ def status(account: Account) -> dict[str, Any]:
             "fence": link.fence,
             "reason": link.reason,
             "sinceSeconds": _ago(account.now, link.since),
+            "offlineSeconds": offline_seconds(link, account.now),
             "lastContactSeconds": _ago(account.now, link.last_contact),
         },
         "objects": {"held": account.held},
@@ -120,6 +124,8 @@ def families(account: Account) -> list[Family]:
         _events("publish", "messages received, accepted, repeated, without a route, refused", account.publishing),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", account.pumping),
     ]
+    offline = offline_seconds(link, account.now)
+    found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:
         found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
     for name, kind, text in (
@@ -152,6 +158,12 @@ def _events(part: str, help: str, counters: Mapping[str, int]) -> Family:
         labels=("event",),
         samples={(event,): float(count) for event, count in counters.items()},
     )
+
+
+def offline_seconds(link: LinkState, now: float) -> float:
+    """Time without a session since the start, including the present outage."""
+    present = 0.0 if link.state == "connected" or link.since is None else now - link.since
+    return round(link.offline_seconds + max(0.0, present), 3)
 
 
 def _ago(now: float, then: float | None) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from fairlead_edge import account, metrics
 from fairlead_edge.account import Account, LinkState
@@ -59,6 +60,7 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
         "fence": 3,
         "reason": "",
         "sinceSeconds": 60.0,
+        "offlineSeconds": 0.0,
         "lastContactSeconds": 1.5,
     }
     assert status["queues"][1] == {
@@ -103,3 +105,19 @@ def test_metrics_are_readable_and_carry_every_part() -> None:
     assert found["fairlead_edge_queue_length"].labels == {"endpoint": "iothub", "priority": "1"}
     assert found["fairlead_edge_queue_expired_total"].value == 2
     assert found["fairlead_edge_publish_events_total"].labels == {"event": "accepted"}
+
+
+@pytest.mark.parametrize(
+    ("link", "seconds"),
+    [
+        (LinkState(), 0.0),
+        (LinkState(state="connecting", since=90.0), 10.0),
+        (LinkState(state="connected", since=90.0, offline_seconds=7.5), 7.5),
+        (LinkState(state="refused", since=90.0, offline_seconds=7.5), 17.5),
+    ],
+)
+def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: float) -> None:
+    """Past outages and the present one."""
+    assert account.offline_seconds(link, 100.0) == seconds
+    assert account.status(told(link=link))["link"]["offlineSeconds"] == seconds
+    assert "fairlead_edge_offline_seconds_total" in metrics.render(account.families(told(link=link)))

@@ -29,6 +29,7 @@ from websockets.exceptions import ConnectionClosed
 from fairlead_wire import codec, digest, message
 
 UP_SECONDS = 20.0
+ROUTES_SECONDS = 60.0
 ROUTES_PATH = "apis/fairlead.dev/v1alpha1/edgeroutes/all"
 ALL_PRIORITIES = {
     "schemaVersion": "1.1.0",
@@ -282,7 +283,9 @@ class EdgeProgram:
                 assert error.code == 503, error
                 return False
 
-        wait_until("routes arrive", accepts, seconds=UP_SECONDS, every=0.02)
+        running = self.running
+        assert running is not None
+        wait_until("routes arrive", accepts, seconds=ROUTES_SECONDS, every=0.02, describe=running.tail)
 
 
 def telemetry(priority: int | str, body: Any, **more: Any) -> dict[str, Any]:

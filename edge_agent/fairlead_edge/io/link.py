@@ -24,7 +24,7 @@ from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
 from fairlead_edge import sync
-from fairlead_edge.account import LinkState
+from fairlead_edge.account import LinkState, offline_seconds
 from fairlead_edge.io.conversation import CLOSE_SECONDS_MAX, Conversation, LinkDown
 from fairlead_edge.metastore import Metastore
 from fairlead_edge.settings import LOOPBACK
@@ -126,6 +126,7 @@ class Link:
     async def run(self) -> None:
         """Until cancelled, or until the hub says not to come back.  Raises what the store raises: it is broken then."""
         try:
+            self.state.since = self._clock()
             self.state.last_contact = self._touched = await self._store.contact_at()
             while not self._stopping:
                 end = await self._attempt()
@@ -147,8 +148,9 @@ class Link:
 
     def _note_end(self, end: sync.Close) -> None:
         repeated = self.state.reason == end.reason and self.state.state == "connecting"
+        if self.state.state == "connected":
+            self.state.since = self._clock()
         self.state.state = "connecting" if end.retry_after is not None else "refused"
-        self.state.since = self._clock()
         self.state.reason = end.reason
         if not repeated and not self._stopping:  # a hub that is away is reported once, not every second
             _log.warning("link_down", code=end.code, reason=end.reason, retry_after=end.retry_after)
@@ -238,7 +240,12 @@ class Link:
         self.counters["sessions"] += 1
         now = self._clock()
         self.state = LinkState(
-            state="connected", hub=welcome.hub, fence=welcome.fence, since=now, last_contact=self.state.last_contact
+            state="connected",
+            hub=welcome.hub,
+            fence=welcome.fence,
+            since=now,
+            offline_seconds=offline_seconds(self.state, now),
+            last_contact=self.state.last_contact,
         )
         _log.info("link_up", hub=welcome.hub, fence=welcome.fence, session=welcome.session)
         for listener in self._opened:

@@ -37,6 +37,27 @@ async def test_it_comes_back_after_the_connection_broke() -> None:
             assert link.counters["sessions"] == 2
 
 
+async def test_an_outage_is_dated_from_its_beginning_and_counted() -> None:
+    """However many attempts fail meanwhile."""
+    seconds = itertools.count(50)
+    async with HubServer() as hub:
+        link = make(hub.url, MemoryMetastore())
+        link._clock = lambda: float(next(seconds))
+        async with running(link):
+            await hub.open()
+            await until(lambda: link.state.state == "connected")
+            port, before = hub.port, link.state.offline_seconds
+            await hub.__aexit__()
+            await until(lambda: link.state.state == "connecting")
+            began = link.state.since
+            await until(lambda: link.counters["ended_unreachable"] >= 2)
+            assert link.state.since == began
+            async with HubServer(port) as again:
+                await again.open()
+                await until(lambda: link.state.state == "connected")
+                assert link.state.offline_seconds > before
+
+
 async def test_a_hub_that_says_nothing_any_more_is_left() -> None:
     """Half open: no packet comes, no close either."""
     async with HubServer() as hub:
