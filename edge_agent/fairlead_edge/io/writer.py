@@ -191,7 +191,7 @@ def _open(path: Path, setup: Callable[[apsw.Connection], None]) -> apsw.Connecti
     for pragma in (
         "journal_mode=WAL",
         "synchronous=FULL",
-        "wal_autocheckpoint=2000",  # pages of 4 KiB: 8 MiB of log before it is folded back
+        "wal_autocheckpoint=500",  # pages of 4 KiB: folded back in steps short enough for those who wait meanwhile
         "journal_size_limit=16777216",
         "temp_store=MEMORY",
     ):
