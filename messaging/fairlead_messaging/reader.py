@@ -24,15 +24,13 @@ PAYLOAD_END = LAST[POSITION_BYTES:]
 class Page:
     """Messages as two columns; ``next_position`` is the exclusive start of the next page.
 
-    ``held_by`` is the pointer of the undecided transaction that ended the page, 0 when none did;
-    ``complete`` says that the scan reached the end (or the hold), not a limit.
+    ``complete`` says that the scan reached the end, or the first undecided row, and not a limit.
     """
 
     ids: list[bytes] = field(default_factory=list)
     payloads: list[bytes] = field(default_factory=list)
     next_position: bytes
     size: int = 0
-    held_by: int = 0
     complete: bool = False
     plain: bool = True
     """Whether every row passed was a message without transaction and without a ttl of its own."""
@@ -80,7 +78,6 @@ def read(
             row = rows.decode(value)
             decision = decide(row.pointer) if row.pointer and decide is not None else Decision.ACCEPT
             if decision is Decision.HOLD:
-                page.held_by = abs(row.pointer)
                 break
             if decision is Decision.SKIP or _is_expired(position, row.ttl_seconds, now_ms):
                 page.next_position = _past(position, page, upto)

@@ -126,11 +126,6 @@ def _property_text(key: str, value: object) -> str:
     return text
 
 
-def is_dead(data_generation: int, topic_generation: int) -> bool:
-    """Whether data of one generation is unreachable under the topic's present generation (negative: deleted)."""
-    return data_generation < abs(topic_generation) or data_generation == -topic_generation
-
-
 def expand_system_topics(names: list[str]) -> list[str]:
     """``prefix:N`` stands for prefix0 … prefix(N-1); other entries stand for themselves.
 

@@ -77,6 +77,14 @@ class Transaction(msgspec.Struct, kw_only=True):
     def in_topic(self, topic: Topic) -> Touched | None:
         return next((each for each in self.touched if each.is_of(topic)), None)
 
+    def touch(self, topic: Topic) -> Touched:
+        """What it did in this topic so far, to be changed; nothing yet at first."""
+        found = self.in_topic(topic)
+        if found is None:
+            found = Touched(namespace=topic.namespace, name=topic.name, generation=topic.generation)
+            self.touched = [*self.touched, found]
+        return found
+
 
 def encode(transaction: Transaction) -> bytes:
     return msgspec.json.encode(transaction)

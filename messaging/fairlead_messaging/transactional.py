@@ -24,7 +24,7 @@ def publish(state: TopicState, transactions: Transactions, command: Publish, bat
         # An abort would hide what the producer counts as stored, and its retry would be skipped: lost.
         raise Refused("a producer and a transaction cannot be combined", code="producer_in_transaction")
     writing = transactions.writable(command.pointer, now_ms)
-    touched = transactions.touch(writing, topic)
+    touched = writing.touch(topic)
     if command.messages:
         first, last = publishing.append(state, command.messages, batch, now_ms, command.pointer)
     else:
@@ -48,7 +48,7 @@ def store(state: TopicState, transactions: Transactions, command: Store, batch: 
     """
     topic = _open_to_transactions(state, command.namespace, command.name)
     writing = transactions.writable(command.pointer, now_ms)
-    touched = transactions.touch(writing, topic)
+    touched = writing.touch(topic)
     prefix = keys.payloads(topic, command.pointer)
     for payload, ttl_seconds in command.messages:
         touched.stored = state.sequencer.next(now_ms)

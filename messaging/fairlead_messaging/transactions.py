@@ -13,7 +13,6 @@ from fairlead_messaging import keys, rows, transaction
 from fairlead_messaging.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.kv import Batch, OrderedKV
 from fairlead_messaging.message_id import POSITION_BYTES, decode_position
-from fairlead_messaging.topic import Topic
 from fairlead_messaging.transaction import State, Touched, Transaction
 from fairlead_messaging.visibility import TransactionSnapshot
 
@@ -118,14 +117,6 @@ class Transactions:
             raise Conflict(f"transaction {pointer} is {state}", code="transaction_not_in_progress", state=state)
         if now_ms > found.expires_ms:
             raise Conflict(f"transaction {pointer} has timed out", code="transaction_not_in_progress", state="invalid")
-        return found
-
-    def touch(self, writing: Transaction, topic: Topic) -> Touched:
-        """What it did in this topic so far, to be changed and then written with ``write``."""
-        found = writing.in_topic(topic)
-        if found is None:
-            found = Touched(namespace=topic.namespace, name=topic.name, generation=topic.generation)
-            writing.touched = [*writing.touched, found]
         return found
 
     def write(self, changed: Transaction, batch: Batch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,13 +29,14 @@ def test_names_come_back_out_of_a_metadata_key(namespace: str, name: str) -> Non
     assert keys.metadata_names(keys.metadata(namespace, name)) == (namespace, name)
 
 
-def test_dead_generations_end_before_the_living_one() -> None:
-    """A living topic keeps its own generation, a deleted one nothing."""
-    for generation, first_kept in ((3, 3), (-3, 4)):
-        low, high = keys.dead_generations(keys.MESSAGE, topic("n", "t", generation))
-        for number in range(1, 6):
-            row = keys.table(keys.MESSAGE, topic("n", "t", number)) + bytes(10)
-            assert (low <= row < high) == (number < first_kept)
+@pytest.mark.parametrize(
+    ("data", "present", "dead"),
+    [(3, 5, True), (3, -3, True), (6, 5, False), (6, 6, False), (6, -5, False), (2, -3, True), (3, 3, False)],
+)
+def test_which_generations_are_dead(data: int, present: int, dead: bool) -> None:
+    """Those below the present one, and the present one itself once it is deleted (negative)."""
+    low, high = keys.dead_generations(keys.MESSAGE, topic("n", "t", present))
+    assert (low <= keys.table(keys.MESSAGE, topic("n", "t", data)) + bytes(10) < high) is dead
 
 
 def test_above_is_past_every_key_with_the_prefix() -> None:

@@ -9,15 +9,6 @@ from fairlead_messaging.errors import Refused
 from fairlead_messaging.topic import Topic
 
 
-@pytest.mark.parametrize(
-    ("data", "present", "dead"),
-    [(3, 5, True), (3, -3, True), (6, 5, False), (6, 6, False), (6, -5, False), (2, -3, True)],
-)
-def test_which_generations_are_dead(data: int, present: int, dead: bool) -> None:
-    """Older ones, and the deleted one itself."""
-    assert topic.is_dead(data, present) is dead
-
-
 def test_a_record_comes_back() -> None:
     """Names are not in the value: they are the key."""
     made = Topic(namespace="n", name="t", generation=-3, ttl_seconds=5, properties={"b": "2", "a": "1"})

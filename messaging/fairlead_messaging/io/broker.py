@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 from fairlead_messaging import keys, reader, retention, topics
 from fairlead_messaging.cache import Kept, PageCache, Question
+from fairlead_messaging.clock_watch import ClockWatch
 from fairlead_messaging.commands import Command, CreateTopic, Expire, Prune, Remove, Settle, TransactionCommand
 from fairlead_messaging.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.io.bell import Bell
@@ -56,13 +58,10 @@ class Broker:
     def _mint_service_id(self, new_id: str) -> str:
         """The id of this data directory: ``new_id`` the first time, the same ever after."""
         key = keys.service("id")
+        self._kv.compare_and_set(key, None, new_id.encode())
         found = self._kv.get(key)
-        if found is not None:
-            return found.decode()
-        batch = Batch()
-        batch.put(key, new_id.encode())
-        self._kv.apply(batch)
-        return new_id
+        assert found is not None
+        return found.decode()
 
     async def create_system_topics(self) -> None:
         for name in expand_system_topics(self.settings.system_topics):
@@ -108,8 +107,12 @@ class Broker:
                 await asyncio.sleep(error.retry_after_seconds)
 
     async def _clean(self) -> None:
+        watch = ClockWatch(self.now_ms(), _steady_ms())
         while True:
             await asyncio.sleep(self.settings.cleanup.interval_seconds)
+            if not watch.look(self.now_ms(), _steady_ms()):
+                _log.warning("cleanup_waits", reason="the clock jumped ahead")
+                continue
             try:
                 await self.clean()
             except Unavailable as error:
@@ -236,3 +239,7 @@ class Broker:
         for threads in (self._readers, self._cleaner):
             await asyncio.to_thread(threads.shutdown)
         self._kv.close()
+
+
+def _steady_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
