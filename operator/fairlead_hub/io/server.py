@@ -14,7 +14,9 @@ import ssl
 from collections.abc import Callable
 
 from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request
 
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.upstream import UpstreamDesk
@@ -29,6 +31,8 @@ BATCH_FRAMES = 32
 CLOSE_SECONDS = 2.0
 DRAIN_SECONDS = 5.0
 RETRY_WHEN_DRAINING_SECONDS = 1.0
+_OPENED = Request("/", Headers())
+"""Stands for any opening that is over."""
 _log = logs.get("hub.server")
 
 
@@ -115,6 +119,8 @@ class LinkServer:
         if session is None:
             return
         link = _Link(socket, session)
+        # The opening's HTTP headers are never looked at again, and ten thousand quiet nodes would keep them for days.
+        socket.request, socket.response = _OPENED, None
         self._links[session] = link
         _log.info("session_opened", node=session.node, session=session.number, held=session.hello.held)
         self.poke()
