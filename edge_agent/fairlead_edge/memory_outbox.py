@@ -147,6 +147,9 @@ class MemoryOutbox:
                 swept += 1
         return swept
 
+    async def give_back(self) -> int:
+        return 0
+
     async def status(self, *, now: float) -> OutboxStatus:
         dead = Counter(letter.queue for letter in self._dead.values())
         found = []

@@ -215,6 +215,10 @@ class Outbox(Protocol):
         """
         ...
 
+    async def give_back(self) -> int:
+        """Return unused room to the file system, one bounded step; bytes returned, 0 = nothing that is worth it."""
+        ...
+
     async def status(self, *, now: float) -> OutboxStatus: ...
 
     async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:

@@ -31,11 +31,16 @@ class Cleaner:
             await asyncio.sleep(self._interval_seconds)
 
     async def sweep(self, *, entire: bool) -> int:
-        """One round, in small steps so that producers get their turn; returns how many went."""
+        """One round, in small steps so that producers get their turn; returns how many went.
+
+        Afterwards a file that is mostly unused is made smaller.
+        """
         swept = 0
         try:
             while count := await self._outbox.sweep(now=self._clock(), entire=entire):
                 swept += count
+            while await self._outbox.give_back():
+                pass
         except StoreFull as error:
             _log.warning("sweep_delayed", reason=str(error))
         if swept:

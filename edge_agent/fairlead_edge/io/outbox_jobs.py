@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -16,6 +16,10 @@ from fairlead_edge.io import outbox_queries
 from fairlead_edge.io import segment as segment_io
 from fairlead_edge.io.outbox_queries import WITH_RUNS, rows
 from fairlead_edge.queue_id import QueueId
+
+UNUSED_PAGES_MIN: Final = 4096
+"""16 MiB: less than this is kept for the next outage."""
+GIVE_BACK_PAGES: Final = 1024
 
 # ---- append --------------------------------------------------------------------------------------------------------
 
@@ -291,6 +295,19 @@ def _expired_at_heads(connection: apsw.Connection, now: float) -> dict[int, list
         found[queue] = offsets
         left -= len(offsets)
     return found
+
+
+def give_back(connection: apsw.Connection) -> int:
+    """See ``outbox.Outbox.give_back``: moving pages wears the disk too, so only when most of the file is unused."""
+    [(unused,)] = rows(connection, "PRAGMA freelist_count")
+    [(pages,)] = rows(connection, "PRAGMA page_count")
+    if unused < UNUSED_PAGES_MIN or 2 * unused < pages:
+        return 0
+    rows(connection, f"PRAGMA incremental_vacuum({GIVE_BACK_PAGES})")
+    [(left,)] = rows(connection, "PRAGMA page_count")
+    [(page_bytes,)] = rows(connection, "PRAGMA page_size")
+    given: int = (pages - left) * page_bytes
+    return given
 
 
 # ---- dead letters --------------------------------------------------------------------------------------------------

@@ -103,6 +103,9 @@ class SqliteOutbox:
     async def sweep(self, *, now: float, entire: bool) -> int:
         return await self.writer.submit(partial(outbox_jobs.sweep, now=now, entire=entire))
 
+    async def give_back(self) -> int:
+        return await self.writer.submit(outbox_jobs.give_back)
+
     async def status(self, *, now: float) -> outbox.OutboxStatus:
         return await self.writer.read(partial(outbox_queries.status, now=now, max_bytes=self.max_bytes))
 

@@ -189,6 +189,7 @@ def _open(path: Path, setup: Callable[[apsw.Connection], None]) -> apsw.Connecti
     connection = apsw.Connection(str(path), statementcachesize=200)
     connection.set_busy_timeout(5_000)
     for pragma in (
+        "auto_vacuum=INCREMENTAL",  # of a new file: what was drained can be given back to the file system
         "journal_mode=WAL",
         "synchronous=FULL",
         "wal_autocheckpoint=500",  # pages of 4 KiB: folded back in steps short enough for those who wait meanwhile

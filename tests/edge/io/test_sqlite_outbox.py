@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,23 @@ async def test_clock_is_stamped_at_once(tmp_path: Path) -> None:
         (1,)
     ]
     await box.close()
+
+
+async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
+    """After a long outage the disk is the others' again, but for a little that the next outage may need."""
+    box = SqliteOutbox(tmp_path / "outbox.db", epoch=1, max_bytes=1 << 30)
+    count = 24
+    for _ in range(count):
+        await box.append([Entry("", os.urandom(1 << 20), (Reference(ALARMS),))], now=0)
+    assert await box.give_back() == 0
+    await box.settle(ALARMS, sent=range(count), checkpoint=count - 1, at="t")
+    given = 0
+    while step := await box.give_back():
+        given += step
+    await box.close()
+    size = (tmp_path / "outbox.db").stat().st_size
+    assert given > 8 << 20 and size + given > 24 << 20
+    assert size < 18 << 20
 
 
 async def test_file_of_a_newer_program_is_refused(tmp_path: Path) -> None:
