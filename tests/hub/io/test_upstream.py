@@ -1,146 +1,229 @@
-"""Upstream batches into the real messaging service, and the answers the edge gets."""
+"""Batches from edges into a real messaging service: an ack only behind its 200, everything else is said to the edge."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from tests.support.hub_core import Core, Edge
-from tests.support.messaging_service import MessagingService
+from tests.support.live import ROUTES
+from tests.support.messaging import Topics, serving
+from tests.support.upstream import until
 
 from fairlead_hub.io.upstream import UpstreamDesk
-from fairlead_messaging.io.client import MessagingClient
+from fairlead_messaging.io.client import MessagingClient, Producer, Published
 from fairlead_wire import message
-from fairlead_wire.errors import Malformed
+from fairlead_wire.errors import Malformed, Permanent, Temporary
 
-TOPIC = ("default", "telemetry")
+
+def item(sequence: int = 0, *, topic: str = "default/telemetry", **fields: Any) -> message.UpstreamMessage:
+    base = {
+        "id": f"m{sequence}", "topic": topic, "epoch": 7, "sequence": sequence, "source": "/messages", "priority": 0,
+        "enqueued_at": "2026-11-20T00:00:00Z", "body": msgspec.Raw(b'{"x":1}'),
+    }  # fmt: skip
+    return message.UpstreamMessage(**{**base, **fields})
+
+
+class Door:
+    """Stands before the service: counts, holds back, and fails as told."""
+
+    def __init__(self, client: MessagingClient) -> None:
+        self._client = client
+        self.fail: list[Exception] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.published: list[tuple[str, Producer | None]] = []
+
+    async def create_topic(self, namespace: str, name: str) -> bool:
+        return await self._client.create_topic(namespace, name)
+
+    async def publish(
+        self, namespace: str, name: str, payloads: list[bytes], *, producer: Producer | None = None
+    ) -> Published:
+        self.published.append((f"{namespace}/{name}", producer))
+        await self.open.wait()
+        if self.fail:
+            raise self.fail.pop(0)
+        if any(b"poison" in payload for payload in payloads):
+            raise Permanent("one of them is poison", code="bad_message")
+        return await self._client.publish(namespace, name, payloads, producer=producer)
 
 
 class Line:
-    """An open session and the desk behind it."""
+    """One edge's line up: what it sends, what it is answered."""
 
-    def __init__(self, client: MessagingClient | None, window: int = 4) -> None:
-        self.core = Core("edge-1")
-        self.edge: Edge = self.core.connect()
+    def __init__(self, core: Core, desk: UpstreamDesk, door: Door, topics: Topics) -> None:
+        self.core, self.desk, self.door, self.topics = core, desk, door, topics
+        self.edge: Edge = core.connect("edge-1")
         self.edge.sent()
-        self.client = client
-        self.desk = UpstreamDesk(self.core.hub, client, window=window)
-        self._id = 0
+        self.answers: list[Any] = []
 
-    def say(self, *sequences: int, topic: str = "default/telemetry", stream: str = "s", body: bytes = b"1") -> int:
-        self._id += 1
-        batch = [
-            message.UpstreamMessage(
-                id=f"m{n}", topic=topic, epoch=7, sequence=n, source="/messages", priority=0,
-                enqueued_at="2026-11-20T00:00:00Z", body=msgspec.Raw(body),
-            )
-            for n in sequences
-        ]  # fmt: skip
-        header = message.Upstream(id=self._id, stream=stream)
-        self.desk.accept(self.edge.session, header, msgspec.json.encode(batch))
-        return self._id
+    def send(self, id: int, *items: message.UpstreamMessage, stream: str = "iothub_0", content: bytes = b"") -> None:
+        header = message.Upstream(id=id, stream=stream)
+        self.desk.accept(self.edge.session, header, content or msgspec.json.encode(list(items)))
 
-    async def answers(self, count: int) -> list[message.Ack | message.Nack]:
-        found: list[message.Ack | message.Nack] = []
-        ends = time.monotonic() + 20
-        while len(found) < count:
-            assert time.monotonic() < ends, f"only {found}"
-            await asyncio.sleep(0.01)
-            frames = self.edge.session.frames(self.core.now, 100)
-            found += [header for header, _ in frames if isinstance(header, message.Ack | message.Nack)]
-        return found
+    async def answer(self) -> Any:
+        """The next one."""
+        await until(lambda: self.answers or self.answers.extend(self.edge.sent()) or self.answers)
+        return self.answers.pop(0)
+
+    async def stored(self, topic: str = "telemetry") -> list[str]:
+        """Ids of the messages in the topic."""
+        page = await self.topics.poll(topic)
+        return [msgspec.json.decode(payload)["id"] for payload in page.payloads]
+
+
+@contextlib.asynccontextmanager
+async def lines() -> AsyncIterator[Line]:
+    async with serving() as topics, MessagingClient(topics.url) as client:
+        core, door = Core("edge-1"), Door(client)
+        desk = UpstreamDesk(core.hub, door, window=2)
+        await desk.ensure_topics()
+        yield Line(core, desk, door, topics)
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[MessagingService]:
-    running = await asyncio.to_thread(MessagingService(tmp_path, store="memory").start)
-    yield running
-    await asyncio.to_thread(running.kill)
+async def line() -> AsyncIterator[Line]:
+    async with lines() as made:
+        yield made
 
 
-@pytest.fixture
-async def line(service: MessagingService) -> AsyncIterator[Line]:
-    async with MessagingClient(service.url) as client:
-        yield Line(client)
-
-
-async def stored(line: Line, topic: tuple[str, str] = TOPIC) -> list[int]:
-    assert line.client is not None
-    page = await line.client.poll(*topic)
-    return [msgspec.json.decode(one.payload)["sequence"] for one in page.messages]
-
-
-async def test_an_ack_means_stored(line: Line) -> None:
-    """In the topic, stamped with the node; streams go beside each other, one stream in order."""
-    await line.desk.ensure_topics()
-    ids = [line.say(1, 2), line.say(3), line.say(9, stream="other")]
-    answers = await line.answers(3)
-    assert sorted(one.parent_id for one in answers) == ids and all(isinstance(one, message.Ack) for one in answers)
-    assert [n for n in await stored(line) if n < 9] == [1, 2, 3]
+async def test_an_ack_means_that_it_is_in_the_topic(line: Line) -> None:
+    """With the node's name as the hub knows it, under the node's producer."""
+    line.send(1, item(0), item(1))
+    assert await line.answer() == message.Ack(parent_id=1)
+    assert await line.stored() == ["m0", "m1"]
+    [(topic, producer)] = line.door.published
+    assert topic == "default/telemetry" and producer is not None
+    assert (producer.id, producer.epoch, producer.sequences) == ("edge-1/iothub_0", 7, [0, 1])
+    assert line.core.hub.counts.upstream_messages == 2
 
 
 async def test_the_same_again_is_stored_once(line: Line) -> None:
-    """A batch whose answer was lost comes again: acknowledged, counted, not doubled."""
-    await line.desk.ensure_topics()
-    line.say(1, 2)
-    line.say(1, 2, 3)
-    await line.answers(2)
-    assert await stored(line) == [1, 2, 3]
-    assert line.core.hub.counts.upstream_duplicates == 2
+    """The ack was lost; the edge sends everything again and new ones with it."""
+    line.send(1, item(0))
+    await line.answer()
+    line.send(2, item(0), item(1))
+    assert await line.answer() == message.Ack(parent_id=2)
+    assert await line.stored() == ["m0", "m1"]
+    assert line.core.hub.counts.upstream_duplicates == 1
+
+
+async def test_batches_of_a_stream_are_published_in_order(line: Line) -> None:
+    """The second waits for the first, another stream does not."""
+    line.door.open.clear()
+    line.send(1, item(0))
+    line.send(2, item(1))
+    line.send(3, item(0), stream="iothub_5")
+    await until(lambda: len(line.door.published) == 2)
+    assert {producer.id for _, producer in line.door.published if producer} == {"edge-1/iothub_0", "edge-1/iothub_5"}
+    line.door.open.set()
+    answers = [await line.answer() for _ in range(3)]
+    ids = [answer.parent_id for answer in answers]
+    assert sorted(ids) == [1, 2, 3] and ids.index(1) < ids.index(2)
+
+
+async def test_more_than_the_window_is_malformed(line: Line) -> None:
+    """The edge was told how many batches may be unanswered; memory does not grow with what it sends."""
+    line.door.open.clear()
+    with pytest.raises(Malformed, match="more than 2"):
+        for id in range(1, 10):
+            line.send(id, item(id))
+    line.door.open.set()
 
 
 async def test_a_topic_never_granted_is_refused_alone(line: Line) -> None:
-    """The edge dead-letters it with the reason; nothing reaches the topic."""
-    line.say(1, topic="secret/plans")
-    (answer,) = await line.answers(1)
-    assert isinstance(answer, message.Ack)
-    assert [(one.index, one.code) for one in answer.refused] == [(0, "topic_not_granted")]
+    """The rest of the batch is stored; the edge dead-letters what is named."""
+    line.send(1, item(0), item(1, topic="other/secret"))
+    answer = await line.answer()
+    assert [(each.index, each.code) for each in answer.refused] == [(1, "topic_not_granted")]
+    assert await line.stored() == ["m0"]
+    assert line.core.hub.counts.upstream_refused == {"topic_not_granted": 1}
 
 
-async def test_a_missing_topic_is_created_and_tried_again(line: Line) -> None:
-    """Never a reason to drop: a temporary nack, and the same again is stored."""
-    line.say(1)
-    (nack,) = await line.answers(1)
-    assert isinstance(nack, message.Nack) and not nack.permanent
-    line.say(1)
-    (ack,) = await line.answers(1)
-    assert isinstance(ack, message.Ack) and await stored(line) == [1]
+async def test_a_message_nobody_takes_is_found_by_halving(line: Line) -> None:
+    """One in eight; the seven others are stored."""
+    items = [item(n, source="/poison" if n == 5 else "/messages") for n in range(8)]
+    line.send(1, *items)
+    answer = await line.answer()
+    assert [(each.index, each.code) for each in answer.refused] == [(5, "bad_message")]
+    assert sorted(await line.stored()) == [f"m{n}" for n in range(8) if n != 5]
 
 
-async def test_messaging_down_is_not_now(service: MessagingService, line: Line) -> None:
-    """The edge keeps its messages and comes back."""
-    await asyncio.to_thread(service.kill)
-    line.say(1)
-    (nack,) = await line.answers(1)
-    assert isinstance(nack, message.Nack) and not nack.permanent and nack.retry_after
-    assert nack.code == "messaging_unavailable"
+@pytest.mark.parametrize(("after", "told"), [(9.0, 9.0), (None, 1.0)])
+async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None, told: float) -> None:
+    """A temporary nack with the time to come back; nothing is kept here."""
+    line.door.fail.append(Temporary("it restarts", retry_after_seconds=after))
+    line.send(1, item(0))
+    answer = await line.answer()
+    assert isinstance(answer, message.Nack)
+    assert (answer.code, answer.permanent, answer.retry_after) == ("messaging_unavailable", False, told)
+    line.send(2, item(0))
+    assert await line.answer() == message.Ack(parent_id=2)
+    assert line.core.hub.counts.upstream_deferred == {"messaging_unavailable": 1}
 
 
-async def test_without_messaging_it_is_not_now() -> None:
-    line = Line(None)
-    line.say(1)
-    (nack,) = await line.answers(1)
-    assert isinstance(nack, message.Nack) and nack.code == "no_messaging" and nack.retry_after
+async def test_a_topic_deleted_meanwhile_is_made_again(line: Line) -> None:
+    """A missing topic is a reason to try again, never to drop."""
+    assert (await line.topics.ask("DELETE", "topics/telemetry")).status == 200
+    line.send(1, item(0))
+    answer = await line.answer()
+    assert isinstance(answer, message.Nack) and not answer.permanent
+    line.send(2, item(0))
+    assert await line.answer() == message.Ack(parent_id=2)
+    assert await line.stored() == ["m0"]
 
 
-async def test_more_than_the_window_breaks_the_protocol() -> None:
-    """An edge that ignores its window is cut off, not queued for."""
-    line = Line(None, window=2)
-    with pytest.raises(Malformed, match="more than 2 upstream batches"):
-        for number in range(4):
-            line.say(number)
+async def test_topics_of_edge_routes_are_made_before_anything_is_published(line: Line) -> None:
+    """A route's topic needs no administrator."""
+    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "default/alarms"}}}
+    line.core.put("main", ROUTES, namespace="", spec=spec)
+    line.edge.ack(*line.edge.sent())
+    await line.desk.ensure_topics()
+    line.send(1, item(0, topic="default/alarms"))
+    assert await line.answer() == message.Ack(parent_id=1)
+    assert await line.stored("alarms") == ["m0"]
 
 
-async def test_nonsense_ends_the_session(line: Line) -> None:
-    """A batch that is none: refused with the reason."""
-    header = message.Upstream(id=1, stream="s")
-    line.desk.accept(line.edge.session, header, b"{")
-    ends = time.monotonic() + 10
-    while line.edge.session.closing is None:
-        assert time.monotonic() < ends
-        await asyncio.sleep(0.01)
-    assert line.edge.session.closing.code == "protocol"
+async def test_topics_are_tried_again_while_messaging_is_away() -> None:
+    """It may start after the hub."""
+    core = Core("edge-1")
+    async with MessagingClient("http://127.0.0.1:9") as client:
+        desk = UpstreamDesk(core.hub, client, window=2)
+        await desk.ensure_topics()
+        assert desk._ready == set()
+
+
+async def test_before_everything_is_listed_it_is_not_now() -> None:
+    """A hub that just started must not refuse what was granted before."""
+    async with serving() as topics, MessagingClient(topics.url) as client:
+        core = Core("edge-1", listed=False)
+        line = Line(core, UpstreamDesk(core.hub, Door(client), window=2), Door(client), topics)
+        line.send(1, item(0))
+        answer = await line.answer()
+        assert (answer.code, answer.permanent) == ("starting", False)
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b'[{"id":"\xff"}]', b'[{"x":' + b"[" * 50_000])
+async def test_a_batch_that_is_none_ends_the_session_with_the_reason(line: Line, content: bytes) -> None:
+    """And no other session."""
+    line.send(1, content=content)
+    answer = await line.answer()
+    assert isinstance(answer, message.Refuse) and answer.code == "protocol" and answer.reason
+    assert line.core.hub.counts.malformed == 1
+
+
+async def test_a_session_that_ended_is_forgotten(line: Line) -> None:
+    """What was not answered, the edge sends again; nothing is published for it any more."""
+    line.door.open.clear()
+    line.send(1, item(0))
+    line.send(2, item(1))
+    await until(lambda: line.door.published)
+    line.desk.forget(line.edge.session)
+    line.door.open.set()
+    await until(lambda: not line.desk._tasks)
+    assert len(line.door.published) == 1
