@@ -61,6 +61,12 @@ class Offsets(msgspec.Struct, frozen=True, kw_only=True):
         topics = {name: _position_dict(self.topics[name]) for name in sorted(self.topics)}
         return {"svc": self.service, "topics": topics, "v": VERSION}
 
+    def since(self, before: Offsets) -> Offsets:
+        """The same places, as the end of a batch that began at ``before``: at rest when it is where that ended too."""
+        if self != before:
+            return self
+        return Offsets(service=self.service, topics={name: at.rested() for name, at in self.topics.items()})
+
     @property
     def rows(self) -> int:
         """Rows promised for the batch that ends here."""

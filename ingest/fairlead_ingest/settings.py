@@ -19,6 +19,7 @@ SECURITY = ("mtls", "insecure")
 NAMED_POSITIONS = ("earliest", "latest", "table")
 PORT_DEFAULT = 11016
 _TOPIC = re.compile(r"[^/\s]+/[^/\s]+")
+_TRANSFORM = re.compile(r".+:[A-Za-z_]\w*")
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
 _LOOPBACK = ("127.", "localhost:", "[::1]:")
 
@@ -34,6 +35,8 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     schema: str | None = None
     # Any: TOML has times of its own, and a union of text and time cannot be told apart; start_of checks it.
     starting_position: Any = None
+    transforms: list[str] | None = None
+    dedupe_seconds: float | None = None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,6 +74,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     starting_position: Any = "earliest"
     format: str = "envelope"
     schema: str | None = None
+    # Functions from DataFrame to DataFrame, "module:function" or "path.py:function", in this order.
+    transforms: list[str] = []
+    # Drop what one producer sent twice under new ids within this time; 0 for none. The service does it better.
+    dedupe_seconds: float = 0
     on_expired: str = "count"
     on_recreated: str = "fail"
     reader: str = "ingest"
@@ -139,6 +146,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 name=pipeline.name or f"pipeline-{index}",
                 format=pipeline.format or self.format,
                 schema=pipeline.schema or self.schema,
+                transforms=self.transforms if pipeline.transforms is None else pipeline.transforms,
+                dedupe_seconds=self.dedupe_seconds if pipeline.dedupe_seconds is None else pipeline.dedupe_seconds,
                 starting_position=self.starting_position
                 if pipeline.starting_position is None
                 else pipeline.starting_position,
@@ -156,6 +165,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     format=self.format,
                     schema=self.schema,
                     starting_position=self.starting_position,
+                    transforms=self.transforms,
+                    dedupe_seconds=self.dedupe_seconds,
                 ),
             )
         for job in given:
@@ -199,6 +210,13 @@ def _check(job: Pipeline) -> None:
     assert job.format is not None
     _one_of("format", job.format, FORMATS)
     start_of(job.starting_position)
+    for name in job.transforms or ():
+        if not _TRANSFORM.fullmatch(name):
+            raise ValueError(f"transforms: {name!r} is not of the form module:function or path.py:function")
+    if job.dedupe_seconds and job.dedupe_seconds < 0:
+        raise ValueError("dedupe_seconds: must not be negative")
+    if job.format == "raw" and (job.schema or job.dedupe_seconds):
+        raise ValueError('format: "raw" has no body to type and no producer to dedupe by')
 
 
 def _one_of(key: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ from fairlead_ingest.schema import ENVELOPE_COLUMNS, RESCUED, Contract
 
 _BAD = "_does_not_fit"
 _PARSED = "_parsed"
+_KEY = "_producer_key"
 # What the sink takes off again: never columns of the table.
 PASSENGERS = ("_error", "_payload")
 
@@ -34,6 +35,17 @@ def typed(rows: DataFrame, contract: Contract) -> DataFrame:
         error = F.coalesce(F.col("_error"), F.when(misfit.isNotNull(), sentence))
     others = ("_topic", "_id", "_published_at")
     return parsed.select(*ENVELOPE_COLUMNS, *columns, *others, error.alias("_error"), "_payload")
+
+
+def deduplicated(rows: DataFrame, seconds: float) -> DataFrame:
+    """Drop what one producer sent again, under another message id, within ``seconds`` of publishing.
+
+    The key is the producer's own numbering; rows that are dead letters have none and are all kept.
+    """
+    producer = F.concat_ws("/", "node", F.col("epoch").cast("string"), "stream", F.col("sequence").cast("string"))
+    keyed = rows.withColumn(_KEY, F.when(F.col("_error").isNull(), producer).otherwise(F.concat(F.lit("/"), "_id")))
+    timed = keyed.withWatermark("_published_at", f"{seconds} seconds")
+    return timed.dropDuplicatesWithinWatermark([_KEY]).drop(_KEY)
 
 
 def lineage(rows: DataFrame) -> DataFrame:

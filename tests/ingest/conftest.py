@@ -18,6 +18,9 @@ TEST_CONF = {
     "spark.sql.shuffle.partitions": "1",
 }
 
+# Spark takes seconds to start and a minute where others use the same cores.
+SPARK_SECONDS = 300
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
@@ -43,7 +46,8 @@ def topic(messaging: MessagingService) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What asks for the session carries the mark `spark`."""
+    """What asks for the session carries the mark `spark`; the first of them pays for the start of Spark."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(SPARK_SECONDS))

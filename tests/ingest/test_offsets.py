@@ -36,6 +36,13 @@ def test_a_rested_position_promises_nothing() -> None:
     assert moved.rested() == Position(g=3, p="0f", fg=3, f="0f", r=0)
 
 
+def test_a_batch_without_new_data_begins_where_it_ends() -> None:
+    """Spark runs such batches to move watermarks; nothing is promised for them again."""
+    end = Offsets(service="s", topics={"a/t": Position(g=1, p="0f", fg=1, f="0a", r=7)})
+    assert end.since(end) == Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
+    assert end.since(Offsets(service="s", topics={"a/t": Position.at(1, "0a")})) == end
+
+
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"v": 2}', '{"v": 1, "svc": "s", "topics": {"a": 5}}'])
 def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
     """A checkpoint of another source, or a newer one, stops with its code."""

@@ -43,7 +43,7 @@ class MessagingService:
         self._config = folder / "messaging.toml"
         self._config.write_text(
             f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\n{security}'
-            f'store = "{store}"\n[cleanup]\ninterval_seconds = 1.0\n'
+            f'store = "{store}"\n[cleanup]\ninterval_seconds = 3600.0\n'
         )
         self._client = BulkClient(self.url, tls=self.tls, timeout_seconds=10.0)
         self._running: Running | None = None

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fairlead_ingest import transforms
 from fairlead_ingest.io import delta, sink, source
-from fairlead_ingest.io.job import contract_of, source_options, table_schema
+from fairlead_ingest.io.job import shaped, source_options, table_schema
 from fairlead_ingest.settings import Pipeline, Settings
 
 
@@ -31,9 +30,7 @@ def run(
         if value is not None:
             options[name] = str(value)
     rows = session.read.format(source.FORMAT).options(**options).load()
-    if pipeline.format == "envelope" and pipeline.schema:
-        rows = transforms.typed(rows, contract_of(Path(pipeline.schema)))
-    rows = transforms.lineage(rows)
+    rows = shaped(rows, pipeline)
     delta.ensure(into, table_schema(rows.schema))
     delta.ensure(delta.beside(into, delta.DEAD_LETTERS), delta.DEAD_LETTERS_SCHEMA)
     held = _held(session, into, from_ms, until_ms)

@@ -32,6 +32,11 @@ def is_fresh(checkpoint: Path) -> bool:
     return not folder.is_dir() or not any(entry.name.isdigit() for entry in folder.iterdir())
 
 
+def has(checkpoint: Path, batch: int) -> bool:
+    """Spark still keeps where ``batch`` ends."""
+    return (checkpoint / "offsets" / str(batch)).is_file()
+
+
 def end_of(checkpoint: Path, batch: int) -> Offsets:
     """Where ``batch`` ends, no places at all behind another source. Raises ``Stop`` where Spark has not planned it."""
     try:

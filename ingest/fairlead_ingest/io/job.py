@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import LongType, StructField, StructType
 
 from fairlead_ingest import commit, errors, offsets, schema, transforms
-from fairlead_ingest.io import checkpoint, delta, sink, source, status
+from fairlead_ingest.io import checkpoint, delta, plugins, sink, source, status
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.offsets import Offsets
 from fairlead_ingest.settings import Pipeline, Settings, start_of
@@ -164,9 +164,7 @@ class Job:
         options = source_options(self._session, self._settings, self._pipeline)
         options["startingOffsets"] = json.dumps(self._begin())
         rows = self._session.readStream.format(source.FORMAT).options(**options).load()
-        if self._pipeline.format == "envelope" and self._pipeline.schema:
-            rows = transforms.typed(rows, contract_of(Path(self._pipeline.schema)))
-        return transforms.lineage(rows)
+        return shaped(rows, self._pipeline)
 
     def _begin(self) -> dict[str, Any]:
         """Where each topic starts; counts only while the checkpoint is fresh."""
@@ -269,6 +267,23 @@ def contract_of(path: Path) -> schema.Contract:
         raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
     except PySparkException as error:
         raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
+
+
+def shaped(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """What the source gave, as the pipeline wants it: typed, the user's transforms, lineage. Raises ``Stop``."""
+    if pipeline.schema:
+        rows = transforms.typed(rows, contract_of(Path(pipeline.schema)))
+    for name in pipeline.transforms or ():
+        rows = plugins.apply(name, rows)
+    if pipeline.dedupe_seconds and rows.isStreaming:
+        rows = transforms.deduplicated(rows, pipeline.dedupe_seconds)
+    return transforms.lineage(_lineage_last(rows))
+
+
+def _lineage_last(rows: DataFrame) -> DataFrame:
+    """A transform appends its columns; the contract has lineage after them."""
+    last = [name for name in (*plugins.KEPT, *transforms.PASSENGERS) if name in rows.columns]
+    return rows.select(*[f"`{name}`" for name in rows.columns if name not in last], *last)
 
 
 def table_schema(rows: StructType) -> pa.Schema:

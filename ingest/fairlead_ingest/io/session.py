@@ -46,11 +46,12 @@ def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str
         "spark.sql.streaming.stopTimeout": "30s",
         "spark.sql.streaming.minBatchesToRetain": "20",
     }
-    if master.startswith("local"):
+    # Under spark-submit the master is given there; a builder's would silently win over it.
+    is_submitted = "SPARK_ENV_LOADED" in os.environ
+    if master.startswith("local") and not is_submitted:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.builder.appName(name)
-    # Under spark-submit the master is given there; a builder's would silently win over it.
-    if "SPARK_ENV_LOADED" not in os.environ:
+    if not is_submitted:
         builder = builder.master(master)
     for key, value in {**settings, **conf}.items():
         builder = builder.config(key, value)

@@ -91,6 +91,9 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         written = [message for message in messages if isinstance(message, Written)]
         end = checkpoint.end_of(self._checkpoint, batchId)
+        if batchId > 0 and checkpoint.has(self._checkpoint, batchId - 1):
+            # Spark also runs batches without new data, to let watermarks move; such a batch begins where it ends.
+            end = end.since(checkpoint.end_of(self._checkpoint, batchId - 1))
         application = commit.application_id(checkpoint.query_id(self._checkpoint))
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]

@@ -22,6 +22,7 @@ def test_the_end_of_a_batch_is_where_spark_planned_it(tmp_path: Path) -> None:
     for batch in (9, 10):
         written(tmp_path, batch, Offsets(service="s", topics={"a/t": Position.at(1, f"{batch:02x}")}))
     assert checkpoint.end_of(tmp_path, 9).topics["a/t"].p == "09"
+    assert (checkpoint.has(tmp_path, 10), checkpoint.has(tmp_path, 11)) == (True, False)
     last = checkpoint.last_end(tmp_path)
     assert last is not None and last.topics["a/t"].p == "0a"
 
