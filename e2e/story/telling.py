@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from e2e.images.build import TAG
 from e2e.story.cluster import Cluster
 from e2e.story.outside import Outside
 from tests.support.processes import wait_until
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
 CHARTS = ROOT / "charts"
@@ -136,7 +138,10 @@ class Story:
         began = time.monotonic()
         for start in range(0, MESSAGES, 100):
             self.published += self.outside.publish([{"n": start + n} for n in range(100)])
-        self.published += json.loads(self._in_edge_pod(PUBLISH_IN_POD))
+        # Refused as a whole until its first EdgeRoutes have arrived.
+        self.published += self._until(
+            "the edge in its Pod takes messages", lambda: json.loads(self._in_edge_pod(PUBLISH_IN_POD))
+        )
         self._until_all_rows()
         self._figure("messages_to_table_seconds", began)
 
@@ -232,8 +237,8 @@ class Story:
         self.figures[name] = round(time.monotonic() - began, 1)
         self.say(f"{name.removesuffix('_seconds').replace('_', ' ')}: {self.figures[name]} s")
 
-    def _until(self, what: str, condition: Callable[[], Any]) -> None:
-        wait_until(what, condition, seconds=WAIT_SECONDS, every=0.2)
+    def _until(self, what: str, condition: Callable[[], T]) -> T:
+        return wait_until(what, condition, seconds=WAIT_SECONDS, every=0.2)
 
     def _values(self) -> dict[str, Any]:
         claim = {"storageClass": self.cluster.storage_class, "size": "2Gi"}
