@@ -106,7 +106,8 @@ class FakeHub:
             refused = {each.index for each in answer.refused}
             for index, each in enumerate(messages):
                 if index not in refused:
-                    self.stored[each.epoch, stream, each.sequence] = each
+                    first = self.stored.setdefault((each.epoch, stream, each.sequence), each)
+                    assert first.id == each.id, "two messages under one name: the topic would drop the second"
         return answer
 
     async def until(self, condition: Callable[[], bool]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -98,6 +99,36 @@ async def test_restart_sends_what_no_route_names_any_more(tmp_path: Path, hub: F
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     await again.outbox.close()
+
+
+async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path, hub: FakeHub) -> None:
+    """An older copy of the store sends again what it holds, under the same names; what is new has names of its own."""
+    folder = tmp_path / "node"
+    folder.mkdir()
+
+    async def life(epoch: int, count: int) -> None:
+        upstream = open_upstream(folder / "outbox.db", hub, epoch=epoch)
+        await publish(upstream, count, 0)
+        if epoch == 1:
+            await upstream.outbox.close()
+            shutil.copytree(folder, tmp_path / "copy")
+            return
+        running = asyncio.create_task(upstream.run())
+        hub.connect()
+        await hub.until(lambda: upstream.pump.counters["acked"] >= 10 + count)
+        hub.cut()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await upstream.outbox.close()
+
+    await life(1, 10)
+    await life(2, 5)
+    assert len(hub.stored) == 15
+    for epoch in (3, 4):  # restored twice, or a clone that runs beside it: the same for the topic
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "copy", folder)
+        await life(epoch, 5)
+    assert len(hub.stored) == 10 + 5 + 5 + 5
 
 
 async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: Upstream) -> None:
