@@ -94,17 +94,19 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int)
 
 def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:
     index, messages = keys.table(keys.EXPIRY, topic), keys.table(keys.MESSAGE, topic)
-    count, lowest, highest = 0, LAST, b""
+    count, lowest, highest, last = 0, LAST, b"", b""
     for key, _ in snapshot.scan(index, index + now_ms.to_bytes(8, "big")):
         if count >= ROWS_MAX:
             found.more = True
             break
-        position = key[-POSITION_BYTES:]
-        found.batch.delete(key)
+        position, last = key[-POSITION_BYTES:], key
         found.batch.delete(messages + position)
         count, lowest, highest = count + 1, min(lowest, position), max(highest, position)
+    if count:
+        # One range of the index instead of single keys: the next pass begins there and would walk over each of them.
+        _remove_range(snapshot, found, index, last + b"\x00")
     if count >= COMPACT_ROWS_MIN:
-        found.emptied += [(messages + lowest, messages + highest + b"\x00"), (index, index + now_ms.to_bytes(8, "big"))]
+        found.emptied += [(messages + lowest, messages + highest + b"\x00"), (index, last + b"\x00")]
 
 
 def _remove_silent_producers(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:

@@ -122,6 +122,7 @@ class Broker:
         """One pass over every topic: remove what nobody can read any more."""
         await self._committer.submit(Prune())
         for topic in await self.read(topics.every):
+            emptied: dict[bytes, tuple[bytes, bytes]] = {}
             more = True
             while more:
                 found = await self.read(partial(retention.sweep, topic=topic, now_ms=self.now_ms()))
@@ -131,7 +132,11 @@ class Broker:
                 await self._committer.submit(Remove(batch=found.batch), found.batch.size)
                 self.removed_rows += len(found.batch)
                 for low, high in found.emptied:
-                    await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.compact, low, high)
+                    # One range a table, and only once at the end: each compaction reads all that lies in it.
+                    before = emptied.get(low[:1], (low, high))
+                    emptied[low[:1]] = (min(low, before[0]), max(high, before[1]))
+            for low, high in emptied.values():
+                await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.compact, low, high)
         self.cleanups += 1
 
     async def read(self, look: Callable[[Snapshot], Result]) -> Result:
