@@ -26,12 +26,16 @@ class _Keys(tuple[str, ...]):
 
 
 _shapes: dict[tuple[str, ...], _Keys] = {}
+_TRUE, _FALSE = object(), object()
+"""Stand for truths: Python holds 1 and True for equal, and would share ``[1]`` with ``[true]``."""
 
 
 def pack(value: Any) -> Packed:
     """Immutable; give it to ``unpack`` only."""
     if isinstance(value, str):
         return intern(value)
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
     if isinstance(value, dict):
         keys = tuple(value)
         shape = _shapes.get(keys)
@@ -48,7 +52,7 @@ def pack(value: Any) -> Packed:
 def unpack(packed: Packed) -> Any:
     """A fresh body, safe to change."""
     if not isinstance(packed, tuple):
-        return packed
+        return packed is _TRUE if packed in (_TRUE, _FALSE) else packed
     shape, *values = packed
     if shape is None:
         return [unpack(value) for value in values]

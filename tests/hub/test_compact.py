@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_hub import compact
 from fairlead_hub.compact import pack, unpack
 
 json_values = st.recursive(
@@ -33,3 +35,17 @@ def test_equal_parts_are_one_object() -> None:
     first = pack({"state": "Synced", "conditions": [{"type": "Synced", "at": "12:00"}]})
     second = pack({"state": "Parked", "conditions": [{"type": "Synced", "at": "12:00"}]})
     assert first[0] is second[0] and first[2] is second[2]
+
+
+def test_numbers_are_not_shared_with_truths() -> None:
+    """Python holds them for equal; JSON does not."""
+    for value in ([[0]], [[False]], [[1]], [[True]], {"a": {"b": 1}}, {"a": {"b": True}}):
+        assert repr(unpack(pack(value))) == repr(value)
+
+
+def test_what_is_shared_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full tables are forgotten, and what was packed before stays right."""
+    monkeypatch.setattr(compact, "SHARED_MAX", 8)
+    bodies = [{f"key{n}": {f"inner{n}": n}} for n in range(100)]
+    assert [unpack(each) for each in [pack(body) for body in bodies]] == bodies
+    assert len(compact._shared) <= 8 and len(compact._shapes) <= 8
