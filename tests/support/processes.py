@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,6 +26,9 @@ LOG_LINE_CHARS = 600
 PR_SET_PDEATHSIG = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
+_starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
+"""Starts every program: the kernel kills a child when the *thread* that started it ends, and this one never does."""
 
 
 class Unmet(AssertionError):
@@ -75,7 +79,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def die_with_parent() -> None:
-    """In the child, before exec: the kernel kills it when the thread that started it ends, even by SIGKILL."""
+    """In the child, before exec: the kernel kills it when the thread that forked it ends, even by SIGKILL."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -150,11 +154,12 @@ def start(
 ) -> Running:
     """Start `command` with its output appended to `log`, in its own process group.
 
-    It dies with the calling thread unless `outlive`. Call it from the main thread for that reason.
+    It dies with this process, even by SIGKILL, unless `outlive`.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
-        process = subprocess.Popen(
+        process = _starter.submit(
+            subprocess.Popen,
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -163,5 +168,5 @@ def start(
             cwd=folder,
             start_new_session=True,
             preexec_fn=None if outlive else die_with_parent,
-        )
+        ).result()
     return Running(name, command, log, process)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-from tests.support.processes import Unmet, free_ports, shortened, start, wait_until
+from tests.support.processes import Running, Unmet, free_ports, shortened, start, wait_until
 
 
 def test_a_condition_that_never_holds_says_what_was_seen() -> None:
@@ -49,6 +51,17 @@ def test_a_program_that_ends_by_itself_shows_its_log(tmp_path: Path) -> None:
         running.require_alive()
 
 
+def test_a_program_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
+    """An async test starts things in a pool whose threads end with its loop; what is shared must stay."""
+    found: list[Running] = []
+    asking = threading.Thread(target=lambda: found.append(start("sleeper", ["sleep", "600"], tmp_path / "log")))
+    asking.start()
+    asking.join()
+    with pytest.raises(subprocess.TimeoutExpired):
+        found[0].process.wait(0.3)
+    found[0].kill()
+
+
 def test_stop_is_polite_and_kill_is_not(tmp_path: Path) -> None:
     """SIGTERM first; a program that handles it ends with its own code; kill -9 ends as signal 9."""
     program = "import signal, sys; signal.signal(15, lambda *_: sys.exit(0)); print('up', flush=True); signal.pause()"
@@ -73,3 +86,18 @@ def test_a_long_log_line_keeps_both_ends() -> None:
     """A traceback in a JSON line is useless without its last words."""
     assert shortened("a" * 9 + "b" * 9, 6) == "aaa … bbb"
     assert shortened("short", 6) == "short"
+
+
+def test_a_program_started_from_a_thread_outlives_that_thread(tmp_path: Path) -> None:
+    """The kernel's signal goes with the starting thread; a helper thread that ends must not take a server along."""
+    started: list[Running] = []
+    thread = threading.Thread(target=lambda: started.append(start("sleep", ["sleep", "60"], tmp_path / "sleep.log")))
+    thread.start()
+    thread.join()
+    [running] = started
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.process.wait(0.3)
+        assert running.alive
+    finally:
+        running.kill()
