@@ -33,6 +33,8 @@ NESTING_MAX: Final = 200
 
 _SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE)
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+_JSON: Final[dict[str, str | None]] = {"contentType": JSON_CONTENT_TYPE, "contentEncoding": ENCODINGS[0]}
+"""What a JSON body implies; shared by all that say nothing else, so never changed."""
 _encode = msgspec.json.encode
 
 
@@ -229,9 +231,10 @@ def _with_defaults(submission: Submission) -> dict[str, str | None]:
     given = submission.system_properties
     if submission.body is msgspec.UNSET:
         return given
+    if not given:
+        return _JSON
     names = {name.lower() for name in given}
-    defaults = {"contentType": JSON_CONTENT_TYPE, "contentEncoding": ENCODINGS[0]}
-    return {**given, **{name: value for name, value in defaults.items() if name.lower() not in names}}
+    return {**given, **{name: value for name, value in _JSON.items() if name.lower() not in names}}
 
 
 def _body_fields(submission: Submission, system_properties: dict[str, str | None]) -> dict[str, Any]:
@@ -259,8 +262,10 @@ def _routable_body(submission: Submission, system_properties: dict[str, str | No
     if isinstance(submission.body_base64, str):
         return base64.b64decode(submission.body_base64)
     assert isinstance(submission.body, msgspec.Raw)
-    encoding = next((value for name, value in system_properties.items() if name.lower() == "contentencoding"), None)
     content = bytes(submission.body)
+    if system_properties is _JSON:
+        return content
+    encoding = next((value for name, value in system_properties.items() if name.lower() == "contentencoding"), None)
     # The text arrived as UTF-8 whatever its encoding is declared to be: conditions get it decoded.
     return content if encoding == ENCODINGS[0] else content.decode()
 

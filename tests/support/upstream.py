@@ -130,7 +130,7 @@ def open_upstream(
         outbox=SqliteOutbox(path, epoch=epoch, max_bytes=max_bytes),
         node="edge-1",
         link=hub,
-        random=Random(7),
+        random=Random(epoch),
         cleanup_seconds=3600,
         check_entire_queue=True,
         policy=policy,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import os
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
@@ -26,16 +25,16 @@ from fairlead_edge.pump import UPSTREAM_POLICY
 from fairlead_edge.queue_id import QueueId
 from fairlead_wire.delivery import DeliveryPolicy
 
-ID_BYTES: Final = 16
-"""As random as a UUID and a third of its cost."""
+ID_BITS: Final = 128
+"""As unique as a UUID, without asking the kernel for each: ids are names, not secrets."""
 
 
 class Upstream:
     """One per agent, on an open outbox (whose clock and closing are its owner's business).
 
-    ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of
-    ``[store]``; ``random`` draws the jitter
-    of ``policy``, by which a batch the hub could not take is sent again.
+    ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of ``[store]``.
+    ``random``, seeded by the system, names messages and draws the jitter of ``policy``, by which a batch the hub could
+    not take is sent again.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Upstream:
             self.outbox,
             clock=clock,
             wall=wall,
-            mint=lambda: os.urandom(ID_BYTES).hex(),
+            mint=lambda: f"{random.getrandbits(ID_BITS):032x}",
             make_room=lambda: self.cleaner.sweep(entire=True),
             offered=self._offered,
             evict=evict,
