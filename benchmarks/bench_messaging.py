@@ -239,13 +239,17 @@ def _wake(program: MessagingProgram) -> Iterator[Row]:
 
 
 def _expired(program: MessagingProgram) -> Iterator[Row]:
-    """Both fillings expire, one cleanup passes, and a poll is timed against one on a topic that never had any."""
-    _create(program, "empty")
+    """Both fillings expire, cleanup passes, and polls are timed in turn with polls on topics that never had them.
+
+    The topic with message ttls keeps a thousand living messages behind the expired ones, and so does its counterpart.
+    """
+    for topic in ("empty", "fresh", "mixed"):
+        _create(program, topic)
     _create(program, "expired", ttl=3600)
-    _create(program, "mixed")
     _fill(program, "expired", EXPIRED_MESSAGES)
     _fill(program, "mixed", EXPIRED_MIXED, ttl=2)
-    _fill(program, "mixed", 1000)
+    for topic in ("mixed", "fresh"):
+        _fill(program, topic, 1000)
 
     async def expire() -> None:
         async with MessagingClient(program.url) as client:
@@ -253,13 +257,12 @@ def _expired(program: MessagingProgram) -> Iterator[Row]:
 
     asyncio.run(expire())
     _await_cleanup(program)
-    empty = _empty_poll_ms(program, "empty", None)
-    expired = _empty_poll_ms(program, "expired", None)
-    mixed = _empty_poll_ms(program, "mixed", 1)
-    for name, value in (("msg.expired.topic_ttl", expired), ("msg.expired.message_ttl", mixed)):
-        yield _row(name, value, "ms", value <= 1.2 * empty, empty, value / empty)
-    worst = max(expired, mixed)
-    yield _row("msg.expired", worst, "ms", worst <= 1.2 * empty, empty, worst / empty)
+    took = _poll_medians_ms(program, ("empty", "expired", "fresh", "mixed"))
+    for name, ours, theirs in (("topic_ttl", "expired", "empty"), ("message_ttl", "mixed", "fresh")):
+        ratio = took[ours] / took[theirs]
+        yield _row(f"msg.expired.{name}", took[ours], "ms", ratio <= 1.2, took[theirs], ratio)
+    worst = max(took["expired"] / took["empty"], took["mixed"] / took["fresh"])
+    yield _row("msg.expired", worst, "x", worst <= 1.2, 1.0, worst)
 
 
 def _await_cleanup(program: MessagingProgram) -> None:
@@ -275,15 +278,19 @@ def _metric(program: MessagingProgram, name: str) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"fairlead_messaging_{name} "))
 
 
-def _empty_poll_ms(program: MessagingProgram, topic: str, limit: int | None) -> float:
-    async def poll() -> float:
-        waits = []
+def _poll_medians_ms(program: MessagingProgram, topics: tuple[str, ...]) -> dict[str, float]:
+    """Taken in turn, so that whatever else the machine does falls on all of them."""
+
+    async def poll() -> dict[str, float]:
+        waits: dict[str, list[float]] = {topic: [] for topic in topics}
         async with MessagingClient(program.url) as client:
-            for _ in range(EMPTY_POLLS):
-                began = time.perf_counter()
-                await client.poll("default", topic, limit=limit)
-                waits.append(time.perf_counter() - began)
-        return sorted(waits)[len(waits) // 2] * 1000
+            for number in range(EMPTY_POLLS):
+                for topic in topics:
+                    began = time.perf_counter()
+                    # Each time another start long ago, so that the store answers and not the cache.
+                    await client.poll("default", topic, start_from=number, limit=1)
+                    waits[topic].append(time.perf_counter() - began)
+        return {topic: sorted(each)[len(each) // 2] * 1000 for topic, each in waits.items()}
 
     return uvloop.run(poll())
 
