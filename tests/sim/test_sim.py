@@ -2,6 +2,7 @@
 
 import pytest
 from tests.sim.laws import LawBroken
+from tests.sim.record_world import RecordWorld
 from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 from tests.sim.worlds import WORLDS
@@ -40,6 +41,17 @@ def test_the_laws_notice_a_message_forgotten_before_its_ack():
         except LawBroken:
             broken += 1
     assert broken > 15
+
+
+def test_the_laws_notice_a_record_that_leads():
+    """An ack without a disk behind it: the first record written from it says what the node never had."""
+    broken = 0
+    for seed in range(5):
+        try:
+            RecordWorld(seed, records_lead=True).run()
+        except LawBroken:
+            broken += 1
+    assert broken == 5
 
 
 def test_a_seed_replays_exactly():

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.sim.messaging_world import MessagingWorld
+from tests.sim.record_world import RecordWorld
 from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 
 WORLDS: dict[str, Callable[[int], None]] = {
     "down": lambda seed: World(seed).run(),
     "messaging": lambda seed: MessagingWorld(seed).run(),
+    "records": lambda seed: RecordWorld(seed).run(),
     "up": lambda seed: UpWorld(seed).run(),
 }

@@ -1,0 +1,322 @@
+"""A seeded world for records: the whole core of the hub, the API server's twin behind its book, and edges with disks.
+
+What goes wrong: writes that are refused, conflict or are lost with the hub; records deleted and edited by hand; hubs
+killed between any two steps; acks lost; disks wiped and restored; the API server taken back in time.
+
+Laws:
+1. No record ever names content that the node never had on disk: it may lag, never lead.
+2. When it has calmed, every node holds what it should, and its records say exactly that: one for each, none besides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from random import Random
+from typing import Any
+
+import msgspec
+from tests.sim.laws import LawBroken
+from tests.support.live import CONFIG_MAP, ROUTES, live
+
+from fairlead_hub import ledger, objectsync, rules
+from fairlead_hub.content import Held, LiveObject
+from fairlead_hub.counts import Counts
+from fairlead_hub.hub import EDGE_NODES, Hub
+from fairlead_hub.io.ledger_kube import Writer
+from fairlead_hub.ledger import Answer, Document, MemoryLedger, Observed, Removal
+from fairlead_hub.node_session import NodeSession
+from fairlead_hub.records import COLLECTIONS
+from fairlead_hub.settings import Settings
+from fairlead_wire import digest, message, resource
+
+NODES = ("edge-0", "edge-1")
+OBJECTS = 5
+STEPS = 250
+CALM_STEPS = 400
+RULE = {"metadata": {"name": "all"}, "spec": {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}]}}
+
+
+class FlakyLedger:
+    """The twin, sometimes away; what it wrote may never be answered, because the hub died meanwhile."""
+
+    def __init__(self, store: MemoryLedger, random: Random) -> None:
+        self.store, self._random = store, random
+        self.calm = False
+
+    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
+        if not self.calm and self._random.random() < 0.15:
+            if self._random.random() < 0.5:
+                await self.store.put(document, observed, fence)
+            return Answer.RETRY, None
+        return await self.store.put(document, observed, fence)
+
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
+        if not self.calm and self._random.random() < 0.15:
+            return Answer.RETRY
+        return await self.store.remove(removal, observed, fence)
+
+
+class Edge:
+    """A disk and a connection; frames wait in ``inbox`` until the world lets them be read."""
+
+    def __init__(self) -> None:
+        self.disk: dict[str, Held] = {}
+        self.backup: dict[str, Held] = {}
+        self.ever: set[tuple[str, str]] = set()
+        self.inbox: list[Any] = []
+        self.session: NodeSession | None = None
+
+
+class RecordWorld:
+    """``run`` plays it.  ``records_lead`` plants the bug the first law is there for."""
+
+    def __init__(self, seed: int, *, records_lead: bool = False) -> None:
+        self.random = Random(seed)
+        self.records_lead = records_lead
+        self.now = 0.0
+        self.version = 0
+        self.fence = 0
+        self.calm = False
+        self.live: dict[str, LiveObject] = {}
+        self.store = MemoryLedger()
+        self.edges = {name: Edge() for name in NODES}
+        self.backup: tuple[dict[str, LiveObject], dict[ledger.Name, Observed]] = ({}, {})
+        self.runner = asyncio.Runner()
+        self.start_hub()
+
+    # ---- the hub ---------------------------------------------------------------------------------
+
+    def start_hub(self) -> None:
+        """A new process: nothing is remembered, everything is listed again."""
+        self.fence += 1
+        self.flaky = FlakyLedger(self.store, self.random)
+        self.flaky.calm = self.calm
+        self.hub = Hub(Settings(security="insecure"), name="hub", fence=self.fence, wall_offset=0.0)
+        self.writer = Writer(
+            self.hub.book, self.flaky, Counts(), flush_seconds=1, in_flight=1, fence=lambda: self.fence,
+            may_write=lambda: True, on_fenced=lambda fence: None,
+        )  # fmt: skip
+        for edge in self.edges.values():
+            edge.session, edge.inbox = None, []
+        for kind in (CONFIG_MAP, ROUTES):
+            self.hub.know_kind(kind)
+        for name in NODES:
+            self.hub.set_node(name, f"uid-{name}", {}, self.now)
+        self.hub.set_rule(rules.rule(RULE))
+        for name in ("nodes", "syncrules", "edgeroutes"):
+            self.hub.input_synced(name)
+        for one in self.live.values():
+            self.hub.put_object(one, self.now)
+        self.hub.kind_synced(CONFIG_MAP.group_kind)
+        self.observe_all()
+
+    def observe_all(self) -> None:
+        for name in [name for name in self.hub.book.observed if name not in self.store.documents]:
+            self.hub.record_vanished(name, self.node_of(name), self.now)
+        for name, there in list(self.store.documents.items()):
+            if name[0] == EDGE_NODES:
+                self.hub.edge_node_observed(name[2], there)
+            else:
+                self.hub.record_observed(name, self.node_of(name), there, self.now)
+        for collection in (*COLLECTIONS, EDGE_NODES):
+            self.hub.collection_synced(collection, self.now)
+        self.hub.settle(self.now)
+
+    def node_of(self, name: ledger.Name) -> str:
+        return name[2].rpartition(".")[0] if name[0] != EDGE_NODES else name[2]
+
+    def flush(self) -> None:
+        self.runner.run(self.writer.flush())
+        for name, there in self.store.documents.items():
+            if name[0] not in COLLECTIONS:
+                continue
+            body = {"metadata": {"namespace": name[1]}, "spec": there.head.get("spec"), "status": there.status}
+            record = objectsync.parse(body)
+            if record is None or not record.digest:
+                continue
+            if (record.uid, record.digest) not in self.edges[record.node].ever:
+                raise LawBroken(f"{name}: names content that {record.node} never had")
+
+    # ---- the cluster -----------------------------------------------------------------------------
+
+    def change(self) -> None:
+        name = f"c{self.random.randrange(OBJECTS)}"
+        self.version += 1
+        there = self.live.get(name)
+        if there is not None and self.random.random() < 0.3:
+            del self.live[name]
+            self.hub.remove_object(there.key, there.uid, self.now)
+            return
+        uid = there.uid if there is not None else f"uid-{name}-{self.version}"
+        value = str(self.random.randrange(3))
+        one = live(CONFIG_MAP, name, uid=uid, version=str(self.version), data={"v": value})
+        self.live[name] = one
+        self.hub.put_object(one, self.now)
+
+    def restore_api_server(self) -> None:
+        objects, documents = self.backup
+        self.live = dict(objects)
+        self.store.documents = dict(documents)
+        fresh = {one.key: one.uid for one in self.live.values()}
+        for one in self.live.values():
+            self.hub.put_object(copy.copy(one), self.now)
+        self.hub.relist(CONFIG_MAP.group_kind, fresh, self.now)
+        self.observe_all()
+
+    def meddle(self) -> None:
+        """Somebody deletes a record, or writes nonsense into its status."""
+        names = sorted(name for name in self.store.documents if name[0] in COLLECTIONS)
+        if not names:
+            return
+        name = self.random.choice(names)
+        there = self.store.documents[name]
+        if self.random.random() < 0.5:
+            del self.store.documents[name]
+            self.hub.record_vanished(name, self.node_of(name), self.now)
+        else:
+            self.store._version += 1
+            status = {**there.status, "objectResourceVersion": "", "objectDigest": "", "state": "Synced"}
+            changed = Observed(version=str(self.store._version), generation=1, status=status, head=there.head)
+            self.store.documents[name] = changed
+            self.hub.record_observed(name, self.node_of(name), changed, self.now)
+
+    # ---- the edges -------------------------------------------------------------------------------
+
+    def connect(self, name: str) -> None:
+        edge = self.edges[name]
+        if edge.session is not None:
+            self.hub.closed(edge.session, self.now)
+        edge.inbox.clear()
+        pairs = [(held.uid, held.digest) for held in edge.disk.values()]
+        hello = message.Hello(
+            node=name,
+            agent="sim",
+            store_epoch=1,
+            fence=0,
+            bits=0,
+            held=len(pairs),
+            root=digest.Buckets.of(pairs, 0).root,
+        )
+        opened = self.hub.open(name, hello, self.now)
+        assert isinstance(opened, NodeSession), opened
+        edge.session = opened
+
+    def pump(self, name: str) -> None:
+        """The hub writes, the edge reads some of it."""
+        edge = self.edges[name]
+        if edge.session is None:
+            return
+        edge.inbox.extend(edge.session.frames(self.now, 8))
+        reads = len(edge.inbox) if self.calm else self.random.randrange(len(edge.inbox) + 1)
+        for header, _ in edge.inbox[:reads]:
+            self.read(edge, header)
+        del edge.inbox[:reads]
+
+    def read(self, edge: Edge, header: Any) -> None:
+        match header:
+            case message.Compare():
+                sums = digest.Buckets.of(((h.uid, h.digest) for h in edge.disk.values()), header.bits)
+                self.say(edge, message.Buckets(parent_id=header.id, bits=header.bits), sums.encode())
+            case message.ListBuckets():
+                entries = [message.Entry(h.path, h.uid, h.digest, h.version) for h in edge.disk.values()]
+                self.say(edge, message.Entries(parent_id=header.id, last=True), msgspec.json.encode(entries))
+            case message.Update():
+                if self.records_lead:
+                    self.say(edge, message.Ack(parent_id=header.id))
+                    return
+                if not self.calm and self.random.random() < 0.2:
+                    permanent = self.random.random() < 0.5
+                    self.say(edge, message.Nack(parent_id=header.id, code="no", reason="", permanent=permanent))
+                    return
+                held = Held(header.resource, header.uid, header.digest, header.resource_version)
+                edge.disk[resource.parse(header.resource).key] = held
+                edge.ever.add((header.uid, header.digest))
+                self.answer(edge, header.id)
+            case message.Delete():
+                key = resource.parse(header.resource).key
+                if key in edge.disk and edge.disk[key].uid == header.uid:
+                    del edge.disk[key]
+                self.answer(edge, header.id)
+
+    def answer(self, edge: Edge, id: int) -> None:
+        if self.calm or self.random.random() > 0.2:
+            self.say(edge, message.Ack(parent_id=id))
+
+    def say(self, edge: Edge, header: Any, content: bytes = b"") -> None:
+        if edge.session is not None:
+            self.hub.receive(edge.session, header, content, self.now)
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        self.now += self.random.random() if not self.calm else 5.0
+        name = self.random.choice(NODES)
+        edge = self.edges[name]
+        if not self.calm:
+            match self.random.randrange(100):
+                case n if n < 30:
+                    self.change()
+                case n if n < 34:
+                    self.start_hub()
+                case n if n < 40:
+                    self.connect(name)
+                case n if n < 42:
+                    edge.disk = {} if self.random.random() < 0.5 else dict(edge.backup)
+                    self.connect(name)
+                case n if n < 44:
+                    edge.backup = dict(edge.disk)
+                case n if n < 50:
+                    self.meddle()
+                case n if n < 52:
+                    self.backup = (dict(self.live), dict(self.store.documents))
+                case 53:
+                    self.restore_api_server()
+                case n if n < 75:
+                    self.flush()
+                case _:
+                    pass
+        for each in NODES:
+            edge = self.edges[each]
+            if self.calm and edge.session is None:
+                self.connect(each)
+            self.pump(each)
+            if edge.session is not None and not self.hub.tick(edge.session, self.now):
+                self.hub.closed(edge.session, self.now)
+                edge.session = None
+            elif edge.session is not None and self.random.random() < 0.5:
+                self.say(edge, message.Keepalive())
+        self.hub.sweep(self.now)
+        self.hub.report(self.now)
+
+    def run(self) -> None:
+        """Raises ``LawBroken``."""
+        try:
+            for _ in range(STEPS):
+                self.step()
+            self.calm = self.flaky.calm = True
+            for number in range(CALM_STEPS):
+                self.step()
+                if number % 10 == 0:
+                    self.flush()
+            self.judge()
+        finally:
+            self.runner.close()
+
+    def judge(self) -> None:
+        wanted = {one.key: (one.uid, one.digest) for one in self.live.values()}
+        for name, edge in self.edges.items():
+            held = {key: (one.uid, one.digest) for key, one in edge.disk.items()}
+            if held != wanted:
+                raise LawBroken(f"{name} holds {held}, wanted is {wanted}")
+            said = {}
+            for found, there in self.store.documents.items():
+                if found[0] in COLLECTIONS and self.node_of(found) == name:
+                    status, spec = there.status, there.head["spec"]
+                    said[f"configmaps/{found[1]}/{spec['objectName']}", spec["objectUID"]] = (
+                        status["state"], status["objectDigest"],
+                        status["objectResourceVersion"] == status["wantedResourceVersion"],
+                    )  # fmt: skip
+            truth = {(key, uid): ("Synced", content, True) for key, (uid, content) in wanted.items()}
+            if said != truth:
+                raise LawBroken(f"records of {name} say {said}, the truth is {truth}")
