@@ -1,39 +1,114 @@
-"""kopf beside the hub: it asks for verdicts, touches nothing, and ends when it is told."""
+"""kopf around our own resources: asked for a verdict when one changes, never a finger on users' objects."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
+import pytest
 from tests.support.cluster import Cluster
-from tests.support.hub import sync_rule
+from tests.support.hub import config_map, sync_rule
+from tests.support.upstream import until
 
+from fairlead_hub.hub import Hub
 from fairlead_hub.io import operator
 from fairlead_hub.io.kube import access
+from fairlead_hub.io.verdict_desk import VerdictDesk
+from fairlead_hub.settings import Settings
+
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
-class Asked:
-    """Who was asked about."""
+class Asked(VerdictDesk):
+    """Remembers for what it was asked, and in which thread."""
 
     def __init__(self) -> None:
-        self.names: set[tuple[str, str]] = set()
+        super().__init__(Hub(Settings(security="insecure"), name="h", fence=1, wall_offset=0.0))
+        self.asked: set[tuple[str, str]] = set()
+        self.loops: set[asyncio.AbstractEventLoop] = set()
 
     def ask(self, collection: str, name: str) -> None:
-        self.names.add((collection, name))
+        self.loops.add(asyncio.get_running_loop())
+        self.asked.add((collection, name))
 
 
-async def test_a_changed_rule_asks_for_a_verdict_and_stays_untouched(defined: Cluster) -> None:
-    """No finalizer, no annotation: a rule can be deleted while no hub runs."""
-    defined.apply(sync_rule("for-kopf", {"apiVersion": "v1", "kind": "ConfigMap"}))
-    asked = Asked()
-    task = asyncio.create_task(operator.run(access(str(defined.kubeconfig)), asked))  # type: ignore[arg-type]
-    ends = time.monotonic() + 30
-    while ("syncrules", "for-kopf") not in asked.names:
-        assert time.monotonic() < ends
-        await asyncio.sleep(0.05)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    found = defined.get("/apis/fairlead.dev/v1alpha1/syncrules/for-kopf")["metadata"]
-    assert "finalizers" not in found
-    assert set(found.get("annotations", {})) <= {"kubectl.kubernetes.io/last-applied-configuration"}
-    defined.kubectl("delete", "syncrule", "for-kopf")
+@pytest.fixture
+def kube(defined: Cluster) -> Iterator[Cluster]:
+    yield defined
+    defined.kubectl("delete", "syncrules,edgeroutes", "--all")
+
+
+@contextlib.asynccontextmanager
+async def operating(kube: Cluster) -> AsyncIterator[Asked]:
+    desk = Asked()
+    task = asyncio.create_task(operator.run(access(str(kube.kubeconfig)), desk))
+    try:
+        yield desk
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def routes(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": name},
+        "spec": {"schemaVersion": "1.0", "routes": {"r": {"route": "FROM /* INTO $upstream"}}},
+    }  # fmt: skip
+
+
+async def test_what_is_there_and_what_comes_is_asked_for(kube: Cluster) -> None:
+    """In the hub's own loop, although kopf lives in another; an API server that was killed is found again."""
+    await asyncio.to_thread(kube.apply, sync_rule("there", CONFIG_MAPS))
+    async with operating(kube) as desk:
+        await until(lambda: ("syncrules", "there") in desk.asked)
+        await asyncio.to_thread(kube.apply, routes("main"))
+        await until(lambda: ("edgeroutes", "main") in desk.asked)
+        assert desk.loops == {asyncio.get_running_loop()}
+        await asyncio.to_thread(kube.restart_apiserver)
+        await asyncio.to_thread(kube.apply, sync_rule("after", CONFIG_MAPS))
+        await until(lambda: ("syncrules", "after") in desk.asked, seconds=60)
+
+
+async def test_nothing_is_written_on_anybodys_object(kube: Cluster, namespace: str) -> None:
+    """No finalizer, no annotation, no label: rules and users' objects stay as they were applied."""
+    await asyncio.to_thread(kube.apply, [sync_rule("r", CONFIG_MAPS), config_map("a", namespace, n="1")])
+
+    def metadata() -> tuple[Any, ...]:
+        rule = json.loads(kube.kubectl("get", "syncrule", "r", "-o", "json"))["metadata"]
+        user = json.loads(kube.kubectl("get", "configmap", "a", "-n", namespace, "-o", "json"))["metadata"]
+        return rule, user
+
+    before = await asyncio.to_thread(metadata)
+    async with operating(kube) as desk:
+        await until(lambda: ("syncrules", "r") in desk.asked)
+    assert await asyncio.to_thread(metadata) == before
+    assert all("finalizers" not in each for each in before)
+
+
+async def test_it_ends_when_it_is_told_to(kube: Cluster) -> None:
+    """With its thread, so that the hub can end."""
+    async with asyncio.timeout(60):
+        async with operating(kube) as desk:
+            await asyncio.to_thread(kube.apply, sync_rule("r", CONFIG_MAPS))
+            await until(lambda: desk.asked)
+
+
+async def test_a_life_that_fails_is_followed_by_another(kube: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ended kopf: the nodes are served on, and it is started again."""
+    monkeypatch.setattr(operator, "RESTART_SECONDS", 0.01)
+    lives: list[str] = []
+    live = operator._live
+
+    def fails_first(*arguments: Any) -> str:
+        lives.append("one")
+        return "it failed" if len(lives) == 1 else live(*arguments)
+
+    monkeypatch.setattr(operator, "_live", fails_first)
+    await asyncio.to_thread(kube.apply, sync_rule("r", CONFIG_MAPS))
+    async with operating(kube) as desk:
+        await until(lambda: ("syncrules", "r") in desk.asked)
+        assert len(lives) == 2

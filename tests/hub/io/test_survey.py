@@ -1,59 +1,176 @@
-"""Accounts from the API objects alone: what `status` and `explain` say where no hub can be asked."""
+"""Where everything stands when no hub can be asked: from Nodes, rules, objects and records of a real API server."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
 import pytest
 from tests.support.cluster import Cluster
 from tests.support.hub import config_map, edge_node, sync_rule
 
-from fairlead_hub import objectsync
+from fairlead_hub import content, objectsync
 from fairlead_hub.io import survey
-from fairlead_hub.io.kube import MERGE_PATCH, Kube
-from fairlead_hub.objectsync import Record
+from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.watches import OURS
+
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
+KIND = content.Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 
 
 @pytest.fixture
-def furnished(defined: Cluster, namespace: str) -> str:
-    """edge-s, a rule for ConfigMaps of the namespace, one object of it."""
-    defined.apply([edge_node("edge-s"), config_map("a", namespace, v="1")])
-    defined.apply(sync_rule("survey", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [namespace]}))
-    yield namespace
-    defined.kubectl("delete", "syncrule", "survey")
-    defined.kubectl("delete", "node", "edge-s")
+def kube(defined: Cluster) -> Iterator[Cluster]:
+    """The cluster with one edge Node, and without our objects afterwards."""
+    defined.apply(edge_node("edge-1"))
+    yield defined
+    defined.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
 
 
-async def recorded(kube: Kube, cluster: Cluster, namespace: str, **fields: object) -> None:
-    live = cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/a")
-    made = {
-        "node": "edge-s", "api_version": "v1", "kind": "ConfigMap", "namespace": namespace, "object_name": "a",
-        "uid": live["metadata"]["uid"], "version": "1", "digest": "", "wanted_version": "1", "state": "Parked",
-        "reason": "too_sour", "retries": 3,
+async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
+    await asyncio.to_thread(kube.apply, list(objects))
+
+
+async def recorded(client: Kube, namespace: str, **fields: Any) -> None:
+    """A record as a hub would have left it."""
+    defaults: dict[str, Any] = {
+        "node": "edge-1", "api_version": "v1", "kind": "ConfigMap", "namespace": namespace, "object_name": "a",
+        "uid": "u1", "version": "1", "digest": "", "wanted_version": "1", "state": "Synced",
     }  # fmt: skip
-    record = Record(**{**made, **fields})  # type: ignore[arg-type]
-    root = f"apis/fairlead.dev/v1alpha1/namespaces/{namespace}/objectsyncs"
-    await kube.request("POST", root, objectsync.head(record))
-    status = {"status": objectsync.status(record, [], 1, "2026-11-20T00:00:00Z", 1)}
-    await kube.request("PATCH", f"{root}/{record.name}/status", status, content_type=MERGE_PATCH)
+    record = objectsync.Record(**{**defaults, **fields})
+    root = f"{OURS}/namespaces/{namespace}/objectsyncs"
+    await client.request("POST", root, objectsync.head(record))
+    status = objectsync.status(record, [], 1, "2026-11-20T12:00:00Z", 1)
+    await client.request(
+        "PATCH", f"{root}/{record.name}/status", {"status": status}, content_type="application/merge-patch+json"
+    )
 
 
-async def test_explained_by_rules_and_records(client: Kube, cluster: Cluster, furnished: str) -> None:
-    """Wanted but never acknowledged; parked and why; not selected; not there."""
-    assert (await survey.explain(client, "edge-s", "cm", furnished, "a"))["code"] == "no_record"
-    await recorded(client, cluster, furnished)
-    found = await survey.explain(client, "edge-s", "ConfigMap", furnished, "a")
-    assert found["code"] == "parked" and "too_sour" in found["answer"]
-    defined_elsewhere = config_map("elsewhere", "default", v="1")
-    await client.request("POST", "api/v1/namespaces/default/configmaps", defined_elsewhere)
-    assert (await survey.explain(client, "edge-s", "cm", "default", "elsewhere"))["code"] == "not_selected"
-    await client.request("DELETE", "api/v1/namespaces/default/configmaps/elsewhere")
-    assert (await survey.explain(client, "edge-s", "cm", furnished, "missing"))["code"] == "no_object"
-    assert (await survey.explain(client, "nobody", "cm", furnished, "a"))["code"] == "no_node"
+async def live(client: Kube, namespace: str) -> content.LiveObject:
+    return content.build(await client.get(f"api/v1/namespaces/{namespace}/configmaps/a"), KIND)
 
 
-async def test_nodes_and_what_is_parked(client: Kube, cluster: Cluster, furnished: str) -> None:
-    """A node that never connected is listed as away; parked records are listed."""
-    await recorded(client, cluster, furnished)
-    rows = {row["node"]: row for row in await survey.nodes(client)}
-    assert rows["edge-s"]["connected"] is False and rows["edge-s"]["lastContact"] == ""
-    mine = [one for one in await survey.parked(client) if one["namespace"] == furnished]
-    assert [(one["node"], one["object_name"], one["reason"]) for one in mine] == [("edge-s", "a", "too_sour")]
+async def test_nodes_tell_what_their_edge_nodes_tell(kube: Cluster, client: Kube) -> None:
+    """Only those with the edge label; one that never came has empty columns."""
+    await apply(
+        kube, edge_node("edge-0"), {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "server"}},
+        {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": {"name": "edge-1"}},
+    )  # fmt: skip
+    status = {"connected": True, "objectsWanted": 5, "objectsHeld": 3, "objectsParked": 1}
+    await client.request(
+        "PATCH", f"{OURS}/edgenodes/edge-1/status", {"status": status}, content_type="application/merge-patch+json"
+    )
+    never, one = await survey.nodes(client)
+    assert (never["node"], never["connected"], never["lastContact"], never["wanted"]) == ("edge-0", False, "", 0)
+    assert (one["node"], one["connected"], one["pending"], one["parked"]) == ("edge-1", True, 2, 1)
+
+
+async def test_parked_records_are_listed(kube: Cluster, client: Kube, namespace: str) -> None:
+    """With the reason; those in sync are not."""
+    await recorded(client, namespace)
+    await recorded(client, namespace, uid="u2", object_name="b", state="Parked", reason="too_large", retries=5)
+    mine = [each for each in await survey.parked(client) if each["namespace"] == namespace]
+    assert [(each["object_name"], each["reason"], each["retries"]) for each in mine] == [("b", "too_large", 5)]
+
+
+async def test_held_is_told_by_content(kube: Cluster, client: Kube, namespace: str) -> None:
+    """The record has the digest the cluster's object has."""
+    await apply(kube, config_map("a", namespace, n="1"), sync_rule("r", CONFIG_MAPS))
+    there = await live(client, namespace)
+    await recorded(client, namespace, uid=there.uid, digest=there.digest, last_ack_time="2026-11-20T12:00:00Z")
+    found = await survey.explain(client, "edge-1", "configmap", namespace, "a")
+    assert (found["code"], found["answer"]) == ("held", "held since 2026-11-20T12:00:00Z")
+    assert found["wanted"]["uid"] == found["record"]["uid"] == there.uid
+
+
+@pytest.mark.parametrize(
+    ("record", "code", "answer"),
+    [
+        ({"state": "Pending", "reason": "Lagging"}, "pending", "Lagging"),
+        ({"state": "Parked", "reason": "too_large", "retries": 5}, "parked", "parked after 5 retries: too_large"),
+        (None, "no_record", "it is wanted, but the node never acknowledged it"),
+    ],
+    ids=["pending", "parked", "never acknowledged"],
+)
+async def test_not_held_says_why(
+    kube: Cluster, client: Kube, namespace: str, record: dict[str, Any] | None, code: str, answer: str
+) -> None:
+    """As far as the record tells."""
+    await apply(kube, config_map("a", namespace, n="1"), sync_rule("r", CONFIG_MAPS))
+    if record is not None:
+        await recorded(client, namespace, uid=(await live(client, namespace)).uid, **record)
+    found = await survey.explain(client, "edge-1", "cm", namespace, "a")
+    assert found["code"] == code and found["answer"].startswith(answer)
+
+
+async def test_an_object_no_rule_selects(kube: Cluster, client: Kube, namespace: str) -> None:
+    """The rule names another namespace."""
+    await apply(kube, config_map("a", namespace), sync_rule("r", {**CONFIG_MAPS, "namespaces": ["other"]}))
+    assert (await survey.explain(client, "edge-1", "configmap", namespace, "a"))["code"] == "not_selected"
+
+
+async def test_what_pods_refer_to(kube: Cluster, client: Kube, namespace: str) -> None:
+    """A rule with ``referenced`` asks the node's Pods."""
+    pod = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": namespace},
+        "spec": {
+            "nodeName": "edge-1", "containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "v", "configMap": {"name": "a"}}],
+        },
+    }  # fmt: skip
+    referenced = sync_rule("r", {**CONFIG_MAPS, "select": "referenced"})
+    await apply(kube, config_map("a", namespace), config_map("b", namespace), referenced, pod)
+    assert (await survey.explain(client, "edge-1", "configmap", namespace, "a"))["code"] == "no_record"
+    assert (await survey.explain(client, "edge-1", "configmap", namespace, "b"))["code"] == "not_selected"
+
+
+async def test_an_object_that_is_nowhere(kube: Cluster, client: Kube, namespace: str) -> None:
+    """Neither object nor record."""
+    await apply(kube, sync_rule("r", CONFIG_MAPS))
+    assert (await survey.explain(client, "edge-1", "configmap", namespace, "none"))["code"] == "no_object"
+
+
+async def test_an_object_deleted_while_its_node_is_away(kube: Cluster, client: Kube, namespace: str) -> None:
+    """The record is all that tells of it."""
+    await apply(kube, sync_rule("r", CONFIG_MAPS))
+    await recorded(client, namespace, state="Deleting")
+    found = await survey.explain(client, "edge-1", "configmap", namespace, "a")
+    assert found["code"] == "deleting" and "wanted" not in found
+
+
+async def test_a_node_that_is_none(kube: Cluster, client: Kube, namespace: str) -> None:
+    """Unknown, or without the label."""
+    await apply(kube, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "server"}})
+    assert (await survey.explain(client, "nobody", "configmap", namespace, "a"))["code"] == "no_node"
+    found = await survey.explain(client, "server", "configmap", namespace, "a")
+    assert found["code"] == "no_node" and "node-role.kubernetes.io/edge" in found["answer"]
+
+
+async def test_a_rule_that_cannot_be_read(kube: Cluster, client: Kube, namespace: str) -> None:
+    """It is named with the field, because nothing certain can be said before it is mended."""
+    bad = sync_rule("bad", CONFIG_MAPS, nodeSelector={"matchExpressions": [{"key": "role", "operator": "In"}]})
+    await apply(kube, bad)
+    found = await survey.explain(client, "edge-1", "configmap", namespace, "a")
+    assert found["code"] == "rule_broken" and "SyncRule bad: spec.nodeSelector" in found["answer"]
+
+
+async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) -> None:
+    """No rule is needed for them, and the namespace of the command does not matter."""
+    routes = {
+        "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "main"},
+        "spec": {"schemaVersion": "1.0", "routes": {"r": {"route": "FROM /* INTO $upstream"}}},
+    }  # fmt: skip
+    await apply(kube, routes)
+    found = await survey.explain(client, "edge-1", "edgeroutes", "default", "main")
+    assert (found["code"], found["key"]) == ("no_record", "edgeroutes.fairlead.dev//main")
+
+
+async def test_long_lists_come_in_pages(kube: Cluster, client: Kube, namespace: str) -> None:
+    """A page is no answer."""
+    for n in range(5):
+        await client.request("POST", f"api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": f"c{n}"}})
+    raw = await client.get(f"api/v1/namespaces/{namespace}/configmaps", limit="2")
+    assert msgspec.json.decode(raw)["metadata"]["continue"]
+    found = await survey._items(client, f"api/v1/namespaces/{namespace}/configmaps", limit="2")
+    assert {f"c{n}" for n in range(5)} <= {item["metadata"]["name"] for item in found}
