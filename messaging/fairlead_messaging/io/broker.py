@@ -91,8 +91,10 @@ class Broker:
             transactions = self._service.transactions
             expiry = transactions.next_expiry_ms()
             if not self._chores.is_set() and (expiry is None or expiry >= self.now_ms()):
-                # Not simply the time until expiry: the clock may step meanwhile.
-                timeout = None if expiry is None else min((expiry + 1 - self.now_ms()) / 1000, TEND_SECONDS_MAX)
+                # Not simply the time until expiry: the clock may step meanwhile, and whoever began or ended a
+                # transaction may have hung up before it was done.
+                due_seconds = TEND_SECONDS_MAX if expiry is None else (expiry + 1 - self.now_ms()) / 1000
+                timeout = min(due_seconds, TEND_SECONDS_MAX)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._chores.wait(), timeout)
             self._chores.clear()
@@ -115,8 +117,8 @@ class Broker:
                 continue
             try:
                 await self.clean()
-            except Unavailable as error:
-                _log.warning("cleanup_failed", reason=error.message)
+            except (Unavailable, StorageError) as error:
+                _log.warning("cleanup_failed", reason=str(error))
 
     async def clean(self) -> None:
         """One pass over every topic: remove what nobody can read any more."""
