@@ -97,6 +97,15 @@ async def test_an_edge_that_invents_codes_grows_no_table(core: Core, kube: Kube)
     assert "fairlead_hub_parkings_total{other}" in reasons
 
 
+async def test_no_number_carries_a_name(core: Core, kube: Kube) -> None:
+    """Of a node or an object: the exposition does not grow with the fleet, and tells nobody's secrets."""
+    core.put("passwords-of-shop")
+    edge = core.connect()
+    edge.nack(edge.sent()[0])
+    text = HubMetrics(core.hub, kube, lambda: core.now).text().decode()
+    assert "edge-1" not in text and "passwords-of-shop" not in text and "configmaps" not in text
+
+
 async def test_an_empty_hub_has_all_its_numbers(kube: Kube) -> None:
     """Dashboards need no special case for the first minute."""
     found = samples(Core(listed=False), kube)

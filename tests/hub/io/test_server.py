@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -111,7 +112,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def test_a_node_gets_what_it_should_hold_and_every_change(served: Served) -> None:
-    """Also what is larger than one part."""
+    """Create, update, delete."""
     served.put("a", data={"k": "1"})
     async with served.node(keep_content=True) as node:
         await until(lambda: set(node.held) == {"configmaps/shop/a"})
@@ -121,6 +122,16 @@ async def test_a_node_gets_what_it_should_hold_and_every_change(served: Served) 
         served.server.poke()
         await until(lambda: not node.held)
     await until(lambda: not served.hub.sessions)
+
+
+async def test_large_contents_travel_in_parts(served: Served) -> None:
+    """A megabyte that does not compress arrives whole; progress is said on the way."""
+    noise = random.Random(1).randbytes(500_000).hex()
+    served.put("big", data={"k": noise})
+    async with served.node(keep_content=True) as node:
+        await until(lambda: node.contents)
+        assert noise.encode() in node.contents["configmaps/shop/big"]
+        assert served.hub.counts.frames_sent > 2
 
 
 async def test_only_who_is_concerned_is_woken(served: Served) -> None:
