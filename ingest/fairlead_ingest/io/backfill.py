@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fairlead_ingest.io import delta, sink, source
 from fairlead_ingest.io.job import shaped, source_options, table_schema
+from fairlead_ingest.io.session import activate
 from fairlead_ingest.settings import Pipeline, Settings
 
 
@@ -36,6 +37,7 @@ def run(
     held = _held(session, into, from_ms, until_ms)
     missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*rows.columns)
     before = delta.count(into)
+    activate(session)
     missing.write.format(sink.FORMAT).option("table", str(into)).mode("append").save()
     return {"rows_before": before, "rows_added": delta.count(into) - before}
 

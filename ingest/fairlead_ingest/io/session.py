@@ -64,3 +64,11 @@ def register(session: SparkSession) -> None:
     """Make ``fairlead`` and ``fairlead_delta`` known to a session."""
     session.dataSource.register(FairleadDataSource)
     session.dataSource.register(DeltaSink)
+
+
+def activate(session: SparkSession) -> None:
+    """Make ``session`` the one of this thread: a batch write looks for its format there, and a thread that did not make
+    the session has none."""
+    jvm = session._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)

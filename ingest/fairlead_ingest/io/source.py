@@ -18,10 +18,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from fairlead_ingest import loss, offsets, ranges
+from fairlead_ingest import errors, loss, offsets, ranges
 from fairlead_ingest.io.batch import FairleadReader
 from fairlead_ingest.io.fetching import Stretch, go_on, reachable, recreated_in_batch, rows_of
 from fairlead_ingest.io.options import Options, spark_schema
+from fairlead_ingest.io.topic_writer import TopicWriter
 from fairlead_ingest.offsets import Offsets, Position
 from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Plan, TopicMissing
 
@@ -40,6 +41,11 @@ class FairleadDataSource(DataSource):
 
     def reader(self, schema: StructType) -> FairleadReader:
         return FairleadReader(Options.of(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
+        if overwrite:
+            raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a topic is never overwritten')
+        return TopicWriter(Options.of(self.options), schema.names)
 
     def streamReader(self, schema: StructType) -> FairleadStreamReader:
         return FairleadStreamReader(Options.of(self.options))

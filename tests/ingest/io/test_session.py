@@ -29,3 +29,9 @@ def test_the_session_is_quiet_and_lives_in_utc(spark: SparkSession) -> None:
     """No page, no progress bar, no local time."""
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.uiWebUrl is None
+
+
+def test_a_thread_can_take_the_session_for_its_own(spark: SparkSession) -> None:
+    """Batch writes look there."""
+    session.activate(spark)
+    assert SparkSession.getActiveSession() is not None

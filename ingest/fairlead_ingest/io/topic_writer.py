@@ -1,0 +1,92 @@
+"""Writing a DataFrame into a topic, all of it or nothing: the seed's long transaction.
+
+    writer (driver) begins ─→ tasks store their rows under it ─→ commit: publish what was stored, commit
+                                                                  abort: nobody ever sees a row
+
+Readers see the rows when the transaction is committed, in the order of the tasks' stores. A task that Spark tries again
+would store its rows twice under the same transaction, so the whole write is given up instead; run it again.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.fetching import reachable
+from fairlead_ingest.io.options import Options
+from fairlead_wire.errors import Permanent, Temporary
+
+PAYLOAD = "payload"
+TRANSACTION_SECONDS = 600.0
+STORE_ROWS = 1_000
+STORE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass
+class Stored(WriterCommitMessage):
+    """How many rows one task stored."""
+
+    rows: int
+
+
+class TopicWriter(DataSourceArrowWriter):
+    """Column ``payload`` (binary or text) into the one topic of the options. Made in the driver, where it begins."""
+
+    def __init__(self, options: Options, columns: list[str]) -> None:
+        if len(options.topics) != 1:
+            raise errors.Stop(errors.BAD_OPTION, "topics: exactly one to write into")
+        if PAYLOAD not in columns:
+            raise errors.Stop(errors.BAD_OPTION, f"{PAYLOAD}: the column that is written; there is {columns}")
+        self._options = options
+        self._topic = options.topics[0]
+        with options.client() as client, reachable():
+            begun = client.transact("", {"timeout": TRANSACTION_SECONDS})
+        self._pointer = int(begun["transactionWritePointer"])
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Stored:
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() > 0:
+            raise errors.Stop(errors.TASK_REPEATED, "a task was tried again; the whole write is given up, run it again")
+        rows = 0
+        with self._options.client() as client, reachable():
+            for batch in iterator:
+                for texts in _portions(batch[PAYLOAD].to_pylist()):
+                    client.post(self._topic, "store", {"transactionWritePointer": self._pointer, "messages": texts})
+                    rows += len(texts)
+        return Stored(rows=rows)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        stored = sum(message.rows for message in messages if isinstance(message, Stored))
+        with self._options.client() as client, reachable():
+            if stored:
+                client.post(self._topic, "publish", {"transactionWritePointer": self._pointer, "messages": []})
+            client.transact(f"/{self._pointer}/commit")
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        with self._options.client() as client:
+            try:
+                client.transact(f"/{self._pointer}/abort")
+            except (Temporary, Permanent):
+                return  # it ends by its timeout, and nobody sees its rows meanwhile
+
+
+def _portions(payloads: list[Any]) -> Iterator[list[str]]:
+    """Base64 texts in requests of bounded rows and bytes."""
+    texts: list[str] = []
+    size = 0
+    for payload in payloads:
+        text = base64.b64encode(payload.encode() if isinstance(payload, str) else payload or b"").decode()
+        if texts and (len(texts) >= STORE_ROWS or size + len(text) > STORE_BYTES):
+            yield texts
+            texts, size = [], 0
+        texts.append(text)
+        size += len(text)
+    if texts:
+        yield texts
