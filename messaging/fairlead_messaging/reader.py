@@ -61,36 +61,43 @@ def read(
     page = Page(next_position=after)
     ids, payloads = page.ids, page.payloads
     prefix = keys.table(keys.MESSAGE, topic)
-    skipped = 0
+    skipped = size = 0
+    decision = Decision.ACCEPT
     for key, value in snapshot.scan(prefix + after[:POSITION_BYTES], prefix + upto[:POSITION_BYTES] + b"\x00"):
-        position = key[-POSITION_BYTES:]
-        if value[0] == 0:  # a plain message, by far the most
-            message_id = position + NO_PAYLOAD
+        if value[0] == 0:  # a plain message, by far the most: this branch decides how fast reading is
+            message_id = key[-POSITION_BYTES:] + NO_PAYLOAD
             if message_id <= after:
                 continue
             ids.append(message_id)
             payloads.append(value[1:])
-            page.size += len(value) - 1
-            page.next_position = message_id
+            size += len(value) - 1
         else:
             page.plain = False
             skipped += 1
-            row = rows.decode(value)
+            position, row = key[-POSITION_BYTES:], rows.decode(value)
             decision = decide(row.pointer) if row.pointer and decide is not None else Decision.ACCEPT
             if decision is Decision.HOLD:
                 break
+            page.next_position = max(page.next_position, ids[-1] if ids else after)
             if decision is Decision.SKIP or _is_expired(position, row.ttl_seconds, now_ms):
                 page.next_position = _past(position, page, upto)
             elif row.is_reference:
+                page.size = size
                 _read_payloads(snapshot, topic, position, row, page, after, upto, limit, bytes_max, now_ms)
+                size = page.size
             elif position + NO_PAYLOAD > after:
                 ids.append(position + NO_PAYLOAD)
                 payloads.append(row.payload)
-                page.size += len(row.payload)
-                page.next_position = position + NO_PAYLOAD
-        if len(ids) >= limit or page.size >= bytes_max or skipped >= SKIPPED_ROWS_MAX:
-            return page
-    page.complete = True
+                size += len(row.payload)
+        if len(ids) >= limit or size >= bytes_max or skipped >= SKIPPED_ROWS_MAX:
+            break
+    else:
+        page.complete = True
+    if decision is Decision.HOLD:
+        page.complete = True
+    page.size = size
+    if ids:
+        page.next_position = max(page.next_position, ids[-1])
     return page
 
 
