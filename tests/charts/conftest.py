@@ -17,7 +17,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         helm_program()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def helm() -> None:
     """The real helm, or a skip that says how to get it."""
     if helm_program() is None:

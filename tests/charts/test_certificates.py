@@ -25,7 +25,7 @@ def certificates(secret: dict[str, Any], key: str) -> list[x509.Certificate]:
 
 
 @pytest.fixture(scope="module")
-def secrets() -> dict[str, dict[str, Any]]:
+def secrets(helm: None) -> dict[str, dict[str, Any]]:
     """Secrets of the combination with edges, by the end of their names."""
     return {
         found["metadata"]["name"].removeprefix("fl-fairlead-"): found
