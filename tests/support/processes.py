@@ -27,8 +27,6 @@ PR_SET_PDEATHSIG = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
-_starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
-"""Starts every program: the kernel kills a child when the *thread* that started it ends, and this one never does."""
 
 
 class Unmet(AssertionError):
@@ -158,7 +156,7 @@ def start(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
-        process = _starter.submit(
+        process = _spawner.submit(
             subprocess.Popen,
             command,
             stdin=subprocess.DEVNULL,

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.support.processes import Running, Unmet, free_ports, shortened, start, wait_until
+from tests.support.processes import Unmet, free_ports, shortened, start, wait_until
 
 
 def test_a_condition_that_never_holds_says_what_was_seen() -> None:
@@ -86,18 +86,3 @@ def test_a_long_log_line_keeps_both_ends() -> None:
     """A traceback in a JSON line is useless without its last words."""
     assert shortened("a" * 9 + "b" * 9, 6) == "aaa … bbb"
     assert shortened("short", 6) == "short"
-
-
-def test_a_program_started_from_a_thread_outlives_that_thread(tmp_path: Path) -> None:
-    """The kernel's signal goes with the starting thread; a helper thread that ends must not take a server along."""
-    started: list[Running] = []
-    thread = threading.Thread(target=lambda: started.append(start("sleep", ["sleep", "60"], tmp_path / "sleep.log")))
-    thread.start()
-    thread.join()
-    [running] = started
-    try:
-        with pytest.raises(subprocess.TimeoutExpired):
-            running.process.wait(0.3)
-        assert running.alive
-    finally:
-        running.kill()

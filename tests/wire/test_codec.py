@@ -1,5 +1,7 @@
 """Frames: bounded before they are parsed, content untouched."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import zstandard
 from hypothesis import given
@@ -92,3 +94,14 @@ def test_compressed_content_must_say_its_size_and_be_whole():
         codec.unpack("zstd", packed[:-3])
     with pytest.raises(FrameTooLarge):
         codec.unpack("", b"a" * 11, limit=10)
+
+
+def test_threads_pack_and_unpack_side_by_side():
+    """Compression contexts are not shared: what one thread packs, no other thread garbles."""
+    contents = [bytes([n]) * 5000 + str(n).encode() * 400 for n in range(64)]
+
+    def there_and_back(content):
+        return codec.unpack(*codec.pack(content))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(there_and_back, contents * 10)) == contents * 10

@@ -8,7 +8,7 @@ as it is, so an object is encoded, digested and compressed once however many nod
 
 from __future__ import annotations
 
-import functools
+import threading
 from typing import Final, TypeVar
 
 import msgspec
@@ -33,6 +33,17 @@ _ZSTD_LEVEL: Final = 1
 _encoder = msgspec.json.Encoder()
 _from_edge = msgspec.json.Decoder(message.FromEdge)
 _from_hub = msgspec.json.Decoder(message.FromHub)
+
+
+class _Contexts(threading.local):
+    """Compression contexts are costly to make and must not be shared by threads: one pair for each."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_content_size=True)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_contexts = _Contexts()
 
 
 def encode(header: message.AnyHeader, content: bytes = b"") -> bytes:
@@ -85,7 +96,7 @@ def pack(content: bytes) -> tuple[message.Encoding, bytes]:
     """Compress when it pays.  Returns the encoding to put into the header, and the bytes."""
     if len(content) < COMPRESS_BYTES_MIN:
         return "", content
-    packed = _compressor().compress(content)
+    packed = _contexts.compressor.compress(content)
     return ("zstd", packed) if len(packed) < len(content) else ("", content)
 
 
@@ -101,16 +112,6 @@ def unpack(encoding: message.Encoding, content: bytes, limit: int = CONTENT_BYTE
             raise Malformed("compressed content does not declare its size")
         if declared > limit:
             raise FrameTooLarge(size=declared, limit=limit)
-        return _decompressor().decompress(content, max_output_size=limit)
+        return _contexts.decompressor.decompress(content, max_output_size=limit)
     except zstandard.ZstdError as error:
         raise Malformed(f"compressed content: {error}") from None
-
-
-@functools.cache
-def _compressor() -> zstandard.ZstdCompressor:
-    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_content_size=True)
-
-
-@functools.cache
-def _decompressor() -> zstandard.ZstdDecompressor:
-    return zstandard.ZstdDecompressor()
