@@ -9,37 +9,41 @@ from pathlib import Path
 
 import pytest
 from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule
 from tests.support.processes import wait_until
 
-from fairlead_cli.simulated_node import SimulatedNode
 
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def asked_hub(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubProcess]:
-    """edge-near is connected and holds two ConfigMaps of namespace cli-test; edge-far never was."""
+    """edge-near is connected and holds two ConfigMaps of namespace cli-test; edge-far never was.
+
+    It ends with its module: a hub that lived on would hold the Lease and collect the records of all tests behind it.
+    """
     cluster.apply(CRDS)
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-    cluster.kubectl("create", "namespace", "cli-test")
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cli-test"}})
     cluster.apply([edge_node("edge-near"), edge_node("edge-far")])
     cluster.apply([config_map("a", "cli-test", v="1"), config_map("b", "cli-test", v="1")])
     cluster.apply(sync_rule("cli-test", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["cli-test"]}))
     hub = HubProcess(cluster, tmp_path_factory.mktemp("hub"), toml="[record]\nflush_seconds = 0.1\n").start()
-    node = SimulatedNode("edge-near", hub.url)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    loop, enough = asyncio.new_event_loop(), asyncio.Event()
+
+    async def connected() -> None:
+        async with fleet(hub, "edge-near"):
+            await enough.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(connected(),), daemon=True)
     thread.start()
-    running = asyncio.run_coroutine_threadsafe(node.run(), loop)
     wait_until("records", lambda: cluster.kubectl("get", "osync", "-n", "cli-test").count("Synced") >= 2, seconds=30)
     wait_until("account", lambda: "edge-near" in cluster.kubectl("get", "enode"), seconds=30)
     yield hub
-    running.cancel()
-    loop.call_soon_threadsafe(loop.stop)
+    loop.call_soon_threadsafe(enough.set)
     thread.join()
+    loop.close()
     hub.stop()
     cluster.kubectl("delete", "node", "edge-near", "edge-far")
     cluster.kubectl("delete", "syncrule", "cli-test")
-    cluster.kubectl("delete", "namespace", "cli-test", "--wait=false")
+    cluster.kubectl("delete", "configmaps,objectsyncs", "--all", "-n", "cli-test")
 
 
 @pytest.fixture
