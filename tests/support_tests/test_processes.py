@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.support.processes import Unmet, free_ports, shortened, start, wait_until
+from tests.support.processes import Running, Unmet, free_ports, shortened, start, wait_until
 
 
 def test_a_condition_that_never_holds_says_what_was_seen() -> None:
