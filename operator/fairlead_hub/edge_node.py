@@ -90,7 +90,14 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
 
 def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Nothing but times and queue lengths differ: no transition, so it can wait."""
-    keys = ("connected", "storeEpoch", "agentVersion", "objectsWanted", "objectsHeld", "objectsParked", "grantedTopics")
+    return counts_only(status, observed) and all(
+        status.get(key) == observed.get(key) for key in ("objectsWanted", "objectsHeld")
+    )
+
+
+def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
+    """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
+    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics")
     return all(status.get(key) == observed.get(key) for key in keys)
 
 

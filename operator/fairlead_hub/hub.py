@@ -30,6 +30,10 @@ NODE_GONE_RETRY_SECONDS = 30.0
 REPLACED_RETRY_SECONDS = 60.0
 """A second machine with the same identity: long enough that two of them do not throw each other out all day."""
 BUSY_RETRY_SECONDS = 5.0
+RETURN_SECONDS = 30.0
+"""How long after a start nodes that were connected are given to return before they are called away."""
+COUNTS_SECONDS = 10.0
+"""A node being brought up to date changes its counts all the time: they are written at most this often."""
 REPORT_SECONDS = 180.0
 """EdgeNode is written at most this often for queue lengths and contact times alone."""
 
@@ -62,6 +66,11 @@ class Hub:
         self._reported: dict[str, float] = {}
         self._unreported: set[str] = set()
         self._live_kinds: dict[str, Kind] = {}
+        self._met: set[str] = set()
+        """Nodes that had a session with this process."""
+        self._first_report: float | None = None
+        self._returned = False
+        """Whoever wanted to come back after our start has had the time."""
 
     @property
     def fence(self) -> int:
@@ -184,6 +193,7 @@ class Hub:
                 session, "node_deleted", f"Node {name} was deleted or is no edge node", NODE_GONE_RETRY_SECONDS
             )
         self.granted.pop(name, None)
+        self._met.discard(name)
         self.counts.records_collected += self.records.forget_node(name)
         self.book.want(ledger.Removal(name=(EDGE_NODES, "", name), node=name))
 
@@ -288,6 +298,7 @@ class Hub:
         self._next_session += 1
         self.sessions[node] = session
         self.counts.handshakes += 1
+        self._met.add(node)
         welcome = message.Welcome(
             hub=self.name,
             fence=self.fence,
@@ -452,9 +463,7 @@ class Hub:
         self.records.now = now
         if "nodes" not in self.placement.inputs_synced:
             return
-        for node in self.book.nodes():
-            if node not in self.placement.nodes:
-                self.counts.records_collected += self.records.forget_node(node)
+        self._collect_vanished()
         for node, session in self.sessions.items():
             if session.live:
                 if session.audit(now):
@@ -462,6 +471,13 @@ class Hub:
                 if all(name in self.book.synced for name in COLLECTIONS):
                     self.records.compared(session, self.wanted(node))
             self._unreported.add(node)
+
+    def _collect_vanished(self) -> None:
+        """Nodes that were deleted while no hub looked leave documents behind; EdgeNode goes with its Node by itself."""
+        if "nodes" in self.placement.inputs_synced:
+            for node in self.book.nodes():
+                if node not in self.placement.nodes:
+                    self.counts.records_collected += self.records.forget_node(node)
 
     def record_vanished(self, name: ledger.Name, node: str, now: float) -> None:
         """Somebody deleted a document by hand: it is written again if it still says something true."""
@@ -488,6 +504,7 @@ class Hub:
         """The first list of our own documents is in: what was decided without them is decided again."""
         self.book.synced.add(name)
         self.records.now = now
+        self._collect_vanished()
         if all(name in self.book.synced for name in COLLECTIONS):
             for node, session in self.sessions.items():
                 if session.live:
@@ -498,10 +515,19 @@ class Hub:
         self.records.now = now
         if EDGE_NODES not in self.book.synced or "nodes" not in self.placement.inputs_synced:
             return
+        if self._first_report is None:
+            self._first_report = now
+        elif now - self._first_report >= RETURN_SECONDS and not self._returned:
+            self._returned = True
+            for name, observed in self.book.observed.items():
+                if name[0] == EDGE_NODES and observed.status.get("connected"):
+                    self._unreported.add(name[2])
         due = {n for n, at in self._reported.items() if now - at >= REPORT_SECONDS and n in self.sessions}
         waiting, self._unreported = self._unreported | due, set()
         for node in waiting:
-            if node in self.placement.nodes:
+            # A hub that has just started does not call nodes away that are about to come back.
+            known = node in self.sessions or node in self._met or self._returned
+            if known and node in self.placement.nodes:
                 self._report_node(node, now, due=node in due)
 
     def _report_node(self, node: str, now: float, *, due: bool) -> None:
@@ -518,8 +544,16 @@ class Hub:
             at=self.records.text(),
             fence=self.fence,
         )
-        if observed is not None and not due and edge_node.decides_the_same(document.status(observed), observed.status):
-            return
+        if observed is not None and not due:
+            status, said = document.status(observed), observed.status
+            if edge_node.decides_the_same(status, said):
+                return
+            session = self.sessions.get(node)
+            under_way = session is not None and bool(session.pending_since)
+            recently = now - self._reported.get(node, -COUNTS_SECONDS) < COUNTS_SECONDS
+            if under_way and recently and edge_node.counts_only(status, said):
+                self._unreported.add(node)
+                return
         self._reported[node] = now
         self.book.want(document)
         if observed is None or observed.status.get("connected") != account.connected:

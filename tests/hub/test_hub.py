@@ -6,6 +6,7 @@ from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub import hub as hub_module
+from fairlead_hub import ledger
 from fairlead_hub.hub import EDGE_NODES
 from fairlead_hub.settings import Link
 from fairlead_wire import message
@@ -421,3 +422,30 @@ def test_deleted_edge_routes_are_deleted_at_the_edge(core):
     core.remove(one)
     assert told(edge.sent()) == [("Delete", "main")]
     assert "shop/alarms" in core.hub.granted_to("edge-1")
+
+
+async def test_a_restarted_hub_gives_nodes_time_to_return(core):
+    """A storm of reconnects writes no EdgeNode; who has not returned after half a minute is called away."""
+    core.connect("edge-1")
+    core.hub.report(core.now)
+    await core.flush()
+    [there] = [one for name, one in core.ledger.documents.items() if name[0] == EDGE_NODES]
+    after = Core("edge-1")
+    after.hub.edge_node_observed("edge-1", there)
+    after.hub.report(after.now)
+    assert after.hub.book.pending((EDGE_NODES, "", "edge-1")) is None
+    after.now += 29
+    after.hub.report(after.now)
+    assert after.hub.book.pending((EDGE_NODES, "", "edge-1")) is None
+    after.now += 2
+    after.hub.report(after.now)
+    wanted = after.hub.book.pending((EDGE_NODES, "", "edge-1"))
+    assert wanted is not None and wanted.status(there)["connected"] is False
+
+
+def test_records_listed_after_the_nodes_are_collected_at_once(core):
+    """A Node deleted while no hub ran: its records go when both lists are in, not at the next slow pass."""
+    name = ("objectsyncs", "shop", "gone.uid-1")
+    core.hub.book.observe(name, "gone", ledger.Observed(version="1", generation=1, status={}, head={}))
+    core.hub.collection_synced("objectsyncs", core.now)
+    assert isinstance(core.hub.book.pending(name), ledger.Removal)
