@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.pki import Authority
 
 from fairlead_hub.io import http
+from fairlead_wire.io import tls
 
 
 class Asked:
@@ -104,6 +108,31 @@ async def test_it_is_read_only(asked: Asked) -> None:
     """Nothing here changes anything."""
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert (await asked.text("/v1/nodes", method))[0] == 405
+
+
+async def test_with_certificates_nobody_else_sees_the_account(tmp_path: Path) -> None:
+    """Beyond loopback: names of nodes and objects are shown to those of our authority only."""
+    authority = Authority(tmp_path)
+
+    def files(name: str) -> tls.Files:
+        pair = authority.issue(name, hosts=("127.0.0.1",))
+        return tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
+
+    app = web.Application()
+    http.account_routes(app, Core("edge-1").hub, lambda: 0.0)
+    runner, port = await http.listen(app, "127.0.0.1", 0, tls.server_context(files("hub")))
+    url = f"https://127.0.0.1:{port}/v1/nodes"
+    nobody = ssl.create_default_context(cafile=str(authority.certificate))
+    try:
+        async with aiohttp.ClientSession() as session:
+            async with session.get(url, ssl=tls.client_context(files("operator"))) as answer:
+                assert answer.status == 200
+            with pytest.raises(aiohttp.ClientError):
+                await session.get(url, ssl=nobody)
+            with pytest.raises(aiohttp.ClientError):
+                await session.get(url.replace("https", "http"))
+    finally:
+        await runner.cleanup()
 
 
 async def test_a_port_in_use_is_an_error_of_the_system(asked: Asked) -> None:
