@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.pki import Authority
 
 from fairlead_wire import message
+from fairlead_wire.io import tls
 
 FAST = (
     "[record]\nflush_seconds = 0.2\npending_seconds = 1\n"
@@ -283,3 +285,34 @@ async def test_waits_for_an_api_server_that_is_down(kube: Cluster, namespace: st
     assert hub.text("/healthz") == "ok\n"
     assert not hub.is_ready()
     assert hub.stop() == 0
+
+
+async def test_mutual_tls_from_end_to_end(kube: Cluster, namespace: str, tmp_path: Path) -> None:
+    """The process with certificates: a node is who its certificate says, and gets its objects."""
+    authority = Authority(tmp_path / "pki")
+    server, client = authority.issue("hub", hosts=("127.0.0.1",)), authority.issue("edge-1")
+    top = f'tls_ca = "{authority.certificate}"\ntls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
+    hub = HubProcess(kube, tmp_path, top=top)
+    hub.config.write_text(hub.config.read_text().replace('"insecure"', '"mtls"'))
+    hub.url = hub.url.replace("ws://", "wss://")
+    hub.start()
+    kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1")])
+    kube.apply(rule_for(namespace))
+    context = tls.client_context(tls.Files(ca=authority.certificate, cert=client.certificate, key=client.key))
+    async with fleet(hub, "edge-1", context=context) as nodes:
+        await until("it arrives", lambda: "a" in own(nodes["edge-1"].held, namespace))
+    assert hub.stop() == 0
+
+
+async def test_an_address_in_use_is_one_sentence(kube: Cluster, hub: HubProcess, tmp_path: Path) -> None:
+    """A second hub on the same ports ends with 1 and the reason, without a traceback."""
+    folder = tmp_path / "second"
+    folder.mkdir()
+    second = HubProcess(kube, folder)
+    second.config.write_text(hub.config.read_text())
+    second.start(ready=False)
+    assert second.running is not None
+    await until("it ends", lambda: second.running is not None and not second.running.alive, seconds=30)
+    assert second.running.process.returncode == 1
+    assert "address already in use" in second.events("cannot_serve")[0]["reason"]
+    assert "Traceback" not in second.running.log.read_text()
