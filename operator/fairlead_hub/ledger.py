@@ -109,6 +109,8 @@ class Book:
         self._of_node: dict[str, set[Name]] = defaultdict(set)
         self._dirty: OrderedDict[Name, Wanted] = OrderedDict()
         self._writing: dict[Name, Wanted] = {}
+        self.behind_since: dict[Name, float] = {}
+        """When a record began to differ from what is written; kept by whoever knows the time, ended here."""
         self.synced: set[str] = set()
         """Collections whose first list is in."""
 
@@ -122,6 +124,8 @@ class Book:
     def settled(self, name: Name) -> None:
         """What is there is right after all: forget a write that has not started."""
         self._dirty.pop(name, None)
+        if name not in self._writing:
+            self.behind_since.pop(name, None)
 
     def pending(self, name: Name) -> Wanted | None:
         return self._dirty.get(name) or self._writing.get(name)
@@ -143,6 +147,8 @@ class Book:
     def wrote(self, wanted: Wanted, observed: Observed | None) -> None:
         """It is there now as ``observed`` (None: it is gone)."""
         del self._writing[wanted.name]
+        if wanted.name not in self._dirty:
+            self.behind_since.pop(wanted.name, None)
         if observed is None:
             self._unobserve(wanted.name, wanted.node)
         else:
@@ -153,6 +159,8 @@ class Book:
         del self._writing[wanted.name]
         if again and wanted.name not in self._dirty:
             self._dirty[wanted.name] = wanted
+        if wanted.name not in self._dirty:
+            self.behind_since.pop(wanted.name, None)
 
     # ---- what the watch says -----------------------------------------------------------------------
 

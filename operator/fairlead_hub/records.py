@@ -136,6 +136,7 @@ class Records:
             self.book.settled(name)
             if self.book.pending(name) is None:
                 return
+        self.book.behind_since.setdefault(name, self.now)
         self.book.want(RecordDocument(name=name, node=record.node, record=record, records=self))
 
     def drop(self, node: str, namespace: str, uid: str) -> None:

@@ -250,3 +250,14 @@ def test_times_are_rfc_3339(core):
     """From the monotonic clock and its offset to the wall."""
     assert core.hub.records.text(0.0) == "2027-01-15T08:00:00Z"
     assert core.hub.records.text(61.9) == "2027-01-15T08:01:01Z"
+
+
+async def test_how_far_records_are_behind_is_known(core):
+    """From the ack until the write; a record that is written lags no more."""
+    core.now = 5.0
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    assert list(core.hub.book.behind_since.values()) == [5.0]
+    await core.flush()
+    assert not core.hub.book.behind_since and core.status(one)["state"] == "Synced"

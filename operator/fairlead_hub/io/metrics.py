@@ -52,11 +52,15 @@ class HubMetrics(Collector):
                 "Objects not deleted because a cache is not certain.",
                 sum(len(s.frozen) for s in sessions),
             ),
+            ("record_lag_seconds", "How long the oldest record has been behind the truth.", self._record_lag(now)),
             ("records_dirty", "Records that wait to be written.", len(hub.book)),
             ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.frozen)),
             ("fence", "Fencing number.", hub.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
+
+    def _record_lag(self, now: float) -> float:
+        return max(0.0, now - min(self._hub.book.behind_since.values(), default=now))
 
     def _counters(self) -> Iterator[Metric]:
         counts = self._hub.counts
