@@ -26,6 +26,8 @@ from tests.support.pki import PRIVATE_MODE, Authority, service_account_keys
 from tests.support.processes import Running, Unmet, free_ports, start, wait_until
 
 HOST = "127.0.0.1"
+ADVERTISED = "192.0.2.1"
+"""In the Endpoints of the kubernetes Service, where loopback is refused; reserved for examples, nobody goes there."""
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
 PORT_ATTEMPTS = 5
 READY_SECONDS = 100.0
@@ -184,7 +186,7 @@ class Cluster(Kubernetes):
             "kube-apiserver",
             f"--etcd-servers=http://{HOST}:{self._etcd_ports[0]}",
             f"--bind-address={HOST}",
-            f"--advertise-address={HOST}",
+            f"--advertise-address={ADVERTISED}",
             f"--secure-port={self._port}",
             f"--tls-cert-file={self._serving.certificate}",
             f"--tls-private-key-file={self._serving.key}",
