@@ -205,8 +205,11 @@ def _check(job: Pipeline) -> None:
     if len(set(job.topics)) != len(job.topics):
         raise ValueError("topics: one is named twice")
     for key in ("table", "checkpoint"):
-        if not getattr(job, key):
+        value = getattr(job, key)
+        if not value:
             raise ValueError(f"{key}: required, but not set")
+        if "://" in value:
+            raise ValueError(f"{key}: a folder that every task can reach, not a URL")
     assert job.format is not None
     _one_of("format", job.format, FORMATS)
     start_of(job.starting_position)

@@ -54,6 +54,7 @@ class Job:
         self._seen_batch = -1
         self._noted: dict[str, str] = {}
         self._place = Offsets()
+        self._trigger_seen: str | None = None
         self._looked: datetime.datetime | None = None
         self._client: BulkClient | None = None
 
@@ -110,6 +111,12 @@ class Job:
 
     def observe(self) -> int:
         """Carry what was committed since last time into metrics and to the service; the batches newly seen."""
+        # Opening the table is work that grows with it: only a trigger that has ended can have committed.
+        progress = self._query.lastProgress if self._query is not None else None
+        trigger = None if progress is None else str(progress["timestamp"])
+        if self.is_running and trigger == self._trigger_seen:
+            return 0
+        self._trigger_seen = trigger
         facts = self._commits_since()
         for entry in facts:
             self.metrics.committed(self.name, entry)
@@ -125,7 +132,6 @@ class Job:
         if facts:
             self._place = offsets.parse(facts[-1]["reached"])
             self._note(self._place)
-            progress = self._query.lastProgress if self._query is not None else None
             if progress is not None:
                 self.metrics.batch_seconds.labels(self.name).set(progress["batchDuration"] / 1000)
                 self.metrics.batch_rows.labels(self.name).set(progress["numInputRows"])
