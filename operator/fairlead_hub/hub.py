@@ -18,7 +18,8 @@ from fairlead_hub import content, edge_node, happenings, ledger, rules
 from fairlead_hub.catalog import Catalog, Change
 from fairlead_hub.content import EDGE_ROUTES, GroupKind, Kind, LiveObject
 from fairlead_hub.counts import Counts
-from fairlead_hub.node_session import Acked, Compared, NodeSession, Parked, Removed, Retried, Unparked
+from fairlead_hub.node_session import NodeSession
+from fairlead_hub.outcomes import Acked, Compared, Parked, Removed, Retried, Unparked
 from fairlead_hub.placement import Placement, Wish
 from fairlead_hub.records import COLLECTIONS, Records
 from fairlead_hub.settings import Settings

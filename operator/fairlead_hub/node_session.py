@@ -20,6 +20,7 @@ import msgspec
 from fairlead_hub.compare import Comparison
 from fairlead_hub.content import Held, LiveObject
 from fairlead_hub.node_queue import NodeQueue
+from fairlead_hub.outcomes import Acked, Compared, Outcome, Parked, Removed, Retried, Unparked
 from fairlead_hub.placement import Wish
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import delivery, message
@@ -43,63 +44,6 @@ class View(Protocol):
         """Why this key may not be deleted there yet; empty when it may."""
 
     def waiting_for(self, node: str) -> str: ...
-
-
-class Acked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The edge has this on disk."""
-
-    key: str
-    held: Held
-    seconds: float
-    """From the offer to the ack."""
-
-
-class Removed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The edge no longer has this UID."""
-
-    key: str
-    uid: str
-    path: str
-
-
-class Parked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Given up for now; others go on.  ``code`` is for programs, ``reason`` for people."""
-
-    key: str
-    uid: str
-    path: str
-    digest: str
-    """Empty: it was a delete."""
-    code: str
-    reason: str
-    retries: int
-    next_retry_at: float
-
-
-class Unparked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """It is tried again; ``why`` is one of newer, schedule, unwanted."""
-
-    key: str
-    uid: str
-    path: str
-    why: str
-
-
-class Retried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A send failed and will be repeated; ``code`` is timeout or the nack's."""
-
-    key: str
-    code: str
-
-
-class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What the edge holds is known now."""
-
-    divergent_buckets: int
-    differences: int
-
-
-Outcome = Acked | Removed | Parked | Unparked | Retried | Compared
 
 
 class Flight(msgspec.Struct, kw_only=True, gc=False):

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from fairlead_hub import happenings, ledger, objectsync, reconcile
 from fairlead_hub.content import Held, Kind, LiveObject
-from fairlead_hub.node_session import Acked, NodeSession, Parked, Removed, Unparked
+from fairlead_hub.node_session import NodeSession
 from fairlead_hub.objectsync import Record, State
+from fairlead_hub.outcomes import Acked, Parked, Removed, Unparked
 
 COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
 

@@ -5,7 +5,8 @@ import random
 import pytest
 from tests.support.live import CONFIG_MAP, live
 
-from fairlead_hub.node_session import Acked, NodeSession, Parked, Removed, Retried, Unparked
+from fairlead_hub.node_session import NodeSession
+from fairlead_hub.outcomes import Acked, Parked, Removed, Retried, Unparked
 from fairlead_hub.placement import Wish
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import codec, digest, message

@@ -26,7 +26,8 @@ from tests.sim.link import Link
 from fairlead_edge.sync import Received, Ticked
 from fairlead_hub.catalog import Catalog
 from fairlead_hub.content import LiveObject
-from fairlead_hub.node_session import Acked, NodeSession
+from fairlead_hub.node_session import NodeSession
+from fairlead_hub.outcomes import Acked
 from fairlead_hub.placement import INPUTS, Placement, Wish
 from fairlead_hub.rules import rule
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
