@@ -47,7 +47,8 @@ def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
     with BulkClient(messaging.url) as client:
         first = client.plan(topic, after="", limit_rows=2)
         commit_rows(tmp_path, topic, Position.at(first.generation, first.upto or ""))
-        facts = status.of(pipeline(tmp_path, topic), client, NOW + datetime.timedelta(seconds=60))
+        later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=60)
+        facts = status.of(pipeline(tmp_path, topic), client, later)
     json.dumps(facts)
     assert (facts["state"], facts["rows"], facts["last_batch"]) == ("ok", 2, 1)
     assert facts["totals"]["expired_unread"] == 2
