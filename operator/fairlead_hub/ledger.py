@@ -19,6 +19,10 @@ import msgspec
 
 from fairlead_hub import compact
 
+ECHOES_MAX = 4
+ECHO_SECONDS = 5.0
+"""How late the watch may bring what we wrote ourselves."""
+
 Status = dict[str, Any]
 Name = tuple[str, str, str]
 """(collection, namespace, name); namespace "" for cluster-scoped collections."""
@@ -31,11 +35,15 @@ class Observed:
     dicts would take, and unpacked when somebody asks.
     """
 
-    __slots__ = ("_head", "_status", "generation", "version")
+    __slots__ = ("_head", "_status", "echoes", "echoes_until", "generation", "version")
 
     def __init__(self, *, version: str, generation: int, status: Status, head: dict[str, Any]) -> None:
         self.version = version
         self.generation = generation
+        self.echoes: tuple[str, ...] = ()
+        """Versions we wrote before this one, whose echoes the watch may still bring …"""
+        self.echoes_until = 0.0
+        """… until then; afterwards an older version is news (a restored API server)."""
         self._status = compact.pack(status)
         self._head = compact.pack(head)
 
@@ -111,6 +119,8 @@ class Book:
         self._writing: dict[Name, Wanted] = {}
         self.behind_since: dict[Name, float] = {}
         """When a record began to differ from what is written; kept by whoever knows the time, ended here."""
+        self.now = 0.0
+        """Kept by whoever knows the time; only how old an echo may be depends on it."""
         self.synced: set[str] = set()
         """Collections whose first list is in."""
 
@@ -152,6 +162,10 @@ class Book:
         if observed is None:
             self._unobserve(wanted.name, wanted.node)
         else:
+            before = self.observed.get(wanted.name)
+            if before is not None and before is not observed:
+                observed.echoes = (*observed.echoes, before.version, *before.echoes)[:ECHOES_MAX]
+            observed.echoes_until = self.now + ECHO_SECONDS
             self._observe(wanted.name, wanted.node, observed)
 
     def failed(self, wanted: Wanted, *, again: bool) -> None:
@@ -169,6 +183,8 @@ class Book:
         if name in self._writing:
             return False
         known = self.observed.get(name)
+        if known is not None and observed.version in known.echoes and self.now < known.echoes_until:
+            return False
         self._observe(name, node, observed)
         return known is None or known.version != observed.version
 

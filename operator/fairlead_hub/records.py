@@ -43,11 +43,20 @@ class Records:
     def __init__(self, book: ledger.Book, *, fence: int) -> None:
         self.book = book
         self.fence = fence
-        self.now = 0.0
+        self._now = 0.0
         self.wall_offset = 0.0
         self._second, self._text = -1, ""
         self.kinds: dict[str, Kind] = {}
         """By the type part of a key: what a path's plural is called."""
+
+    @property
+    def now(self) -> float:
+        """The latest time anybody told, seconds of the monotonic clock."""
+        return self._now
+
+    @now.setter
+    def now(self, value: float) -> None:
+        self._now = self.book.now = value
 
     # ---- outcomes --------------------------------------------------------------------------------
 
@@ -133,6 +142,8 @@ class Records:
         name = name_of(record)
         there = self._parsed(name)
         pending = self.book.pending(name)
+        if isinstance(pending, RecordDocument) and pending.record.says_the_same(record):
+            return  # being written, or about to be
         if there is not None and there.says_the_same(record) and not isinstance(pending, ledger.Removal):
             self.book.settled(name)
             if self.book.pending(name) is None:

@@ -131,3 +131,17 @@ def test_take_is_bounded(limit):
     for n in range(3):
         book.want(document(n, name=("objectsyncs", "shop", f"r{n}")))
     assert len(list(book.take(limit))) == min(limit, 3)
+
+
+def test_a_late_echo_of_our_own_older_write_is_no_news():
+    """The watch brings the creation after the status was written; only much later an older version is news."""
+    book = Book()
+    book.want(document("a"))
+    [wanted] = book.take(1)
+    written = observed("8")
+    written.echoes = ("7",)
+    book.wrote(wanted, written)
+    assert not book.observe(NAME, "edge-1", observed("7"))
+    assert book.observed[NAME].version == "8"
+    book.now = 60.0
+    assert book.observe(NAME, "edge-1", observed("7"))

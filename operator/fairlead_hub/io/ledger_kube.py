@@ -56,7 +56,9 @@ class KubeLedger:
                 observed = _observed(await self._kube.request("POST", _collection(document.name), head))
             body = {"metadata": {"resourceVersion": observed.version}, "status": document.status(observed)}
             answer = await self._kube.request("PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH)
-            return Answer.WRITTEN, _observed(answer)
+            written = _observed(answer)
+            written.echoes = (observed.version,)
+            return Answer.WRITTEN, written
         except Refused as error:
             if error.status == 409:
                 return await self._conflict(document.name, fence)
