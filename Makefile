@@ -33,7 +33,8 @@ $(VENV)/.installed: requirements/dev.lock pyproject.toml | python
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "fairlead: this Python has no venv module; install python3-venv (or your system's equivalent)" >&2; exit 1; }
 	@echo "fairlead: installing the pinned packages into $(VENV) (1.7 GB on disk, a minute or two)" >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -q --require-hashes -r requirements/dev.lock
+	@# As wheels only: the old way of installing an sdist (pyspark) leaves no list of its files, which the images need.
+	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -q --use-pep517 --require-hashes -r requirements/dev.lock
 	@$(BIN)/pip install --disable-pip-version-check -q --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -74,6 +75,7 @@ test: ## everything that needs nothing but this machine; PYTEST="…" narrows it
 	$(call timed,install,$(MAKE) --no-print-directory dev)
 	$(call timed,check,$(MAKE) --no-print-directory check)
 	$(call timed,control plane,$(MAKE) --no-print-directory control-plane)
+	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
 	@$(PY) -m pytest --durations=15 $(PYTEST) </dev/null
 
 .PHONY: sim
