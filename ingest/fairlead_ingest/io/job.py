@@ -25,6 +25,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from fairlead_ingest import commit, errors, offsets, schema, transforms
 from fairlead_ingest.io import checkpoint, delta, plugins, sink, source, status
 from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.session import activate
 from fairlead_ingest.offsets import Offsets
 from fairlead_ingest.settings import Pipeline, Settings, start_of
 from fairlead_messaging.io.sync_client import BulkClient, Tls
@@ -92,6 +93,7 @@ class Job:
             writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self._seen_batch = self._last_batch()
         self._place = self._reached()
+        activate(self._session)
         self._query = writer.start()
 
     def failure(self) -> tuple[str | None, str] | None:

@@ -67,8 +67,8 @@ def register(session: SparkSession) -> None:
 
 
 def activate(session: SparkSession) -> None:
-    """Make ``session`` the one of this thread: a batch write looks for its format there, and a thread that did not make
-    the session has none."""
+    """Make ``session`` the one of this thread: writers look for their format there, and a thread of Spark that did not
+    make the session (each connection from Python has one) knows none."""
     jvm = session._jvm
     assert jvm is not None
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.pki import Authority
 from tests.support.processes import wait_until
 
 from fairlead_ingest import errors
@@ -304,3 +305,15 @@ def test_several_tables_in_one_job(run: Run, messaging: MessagingService, topic:
     counted = rows(tmp_path).group_by("_topic").len().sort("len")
     assert counted["_topic"].to_list() == [topic, other]
     assert pl.scan_delta(str(tmp_path / "second")).collect().height == 2
+
+
+def test_tasks_and_driver_prove_who_they_are(run: Run, tmp_path: Path) -> None:
+    """Mutual TLS from planning to reading to noting the position."""
+    with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
+        service.create("default/t")
+        service.publish("default/t", [upstream_message(1)])
+        assert service.tls is not None
+        files = {"tls_ca": service.tls.ca, "tls_cert": service.tls.cert, "tls_key": service.tls.key}
+        run(messaging_url=service.url, topics=["default/t"], security="mtls", **files)
+        assert [reader["lag_messages"] for reader in service.readers("default/t")] == [0]
+    assert rows(tmp_path)["sequence"].to_list() == [1]
