@@ -232,7 +232,8 @@ class LinkServer:
                     link.aborted = f"{session.closing.code}: {session.closing.reason}"
                     await link.socket.close()
                     return
-            self._hub.tick(session, self._clock())
+            if session.outcomes:
+                self._hub.tick(session, self._clock())
         except ConnectionClosed:
             return
         finally:
