@@ -36,6 +36,8 @@ ENVIRON = {
     "HOME": "/tmp",
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
+    # A distribution's own interpreter (Debian's) looks for packages elsewhere than where they are put.
+    "PYTHONPATH": f"/{layers.SITE}",
     "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
 }
 
