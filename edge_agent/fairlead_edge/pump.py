@@ -71,6 +71,8 @@ class Send(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     queue: QueueId
     items: tuple[Item, ...]
+    follows: bool = False
+    """An earlier batch of this queue is unanswered as this one leaves; the hub puts them off together."""
 
 
 class Settle(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,8 +267,9 @@ class Pump:
         self._start(stream, now)
         if stream.state is State.DEAD_PROCESS:
             return self._bury(stream, batch, offsets)
+        follows = bool(stream.unanswered)
         stream.unanswered[batch] = offsets
-        return Send(batch=batch, queue=stream.queue, items=live)
+        return Send(batch=batch, queue=stream.queue, items=live, follows=follows)
 
     def state(self, priority: int) -> State:
         """The state of one priority, for status and tests."""

@@ -178,12 +178,15 @@ class Sync:
             self.session.close()
             return [Close(code="protocol", reason=str(error))]
 
-    def send_upstream(self, stream: str, encoding: message.Encoding, content: bytes, now: float) -> tuple[int, Send]:
+    def send_upstream(
+        self, stream: str, encoding: message.Encoding, content: bytes, now: float, *, follows: bool = False
+    ) -> tuple[int, Send]:
         """A batch goes up; ``Settled`` with its id follows unless the session ends.  ``LocalError`` unless open."""
         if not self.is_open:
             raise LocalError("no session is open")
         id = self.session.take_id()
-        return id, self._send(message.Upstream(id=id, stream=stream, encoding=encoding), now, content)
+        header = message.Upstream(id=id, stream=stream, encoding=encoding, follows=follows)
+        return id, self._send(header, now, content)
 
     def _handle(self, event: Event, now: float) -> list[Effect]:
         match event:

@@ -1,6 +1,7 @@
-"""What an edge says, on its way into topics: who may name which topic, and the envelope.
+"""What an edge says, on its way into topics: in which order, who may name which topic, and the envelope.
 
-    upstream frame ─plan─▶ Refused (never, with the reason) + Parcels by (topic, stream, epoch) ─publish─▶ ack
+    upstream frame ─Order─▶ not now, with the one it follows
+           └─plan─▶ Refused (never, with the reason) + Parcels by (topic, stream, epoch) ─publish─▶ ack
 
 The hub stamps ``node`` from the link's identity, whatever the message claims (contract section 8).
 """
@@ -67,6 +68,34 @@ class Parcel(msgspec.Struct, kw_only=True):
             payloads=self.payloads[part],
             indexes=self.indexes[part],
         )
+
+
+class Order:
+    """One stream of one session: what was sent behind a batch that was put off is put off with it.
+
+    So a topic shows a stream's messages in the order they were accepted, whatever failed.  The edge waits for all
+    answers before it begins again, and says so: that batch follows nothing.
+    """
+
+    __slots__ = ("put_off",)
+
+    def __init__(self) -> None:
+        self.put_off: message.Nack | None = None
+        """The "not now" the stream waits under."""
+
+    def judge(self, header: message.Upstream) -> message.Nack | None:
+        """None: publish it, and say with ``answered`` what came of it.  Else the answer."""
+        if not header.follows:
+            self.put_off = None
+        if self.put_off is None:
+            return None
+        reason = f"the batch before it was put off: {self.put_off.reason}"
+        return message.Nack(
+            parent_id=header.id, code="behind_put_off", reason=reason, retry_after=self.put_off.retry_after
+        )
+
+    def answered(self, answer: message.Ack | message.Nack) -> None:
+        self.put_off = answer if isinstance(answer, message.Nack) else None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -393,6 +393,19 @@ def test_after_a_failure_all_answers_are_awaited_then_the_first_goes_first(bench
     assert not set(range(512, 768)) & {offset for send in bench.drain(1) for offset in offsets(send)}
 
 
+def test_a_batch_says_whether_it_follows_one_that_is_unanswered(bench: Bench) -> None:
+    """The hub puts off what follows a batch it put off; the batch that begins again follows nothing."""
+    bench.store(1, 2000)
+    bench.ack(bench.send())
+    first, second = bench.send(), bench.send()
+    assert (bench.sent[0].follows, first.follows, second.follows) == (False, False, True)
+    bench.store(0)
+    assert not bench.send().follows, "another priority is another stream"
+    bench.nack(first)
+    bench.nack(second)
+    assert not bench.send(100.0).follows
+
+
 def test_fetch_overtaken_by_a_failure_is_void(bench: Bench) -> None:
     """The store's answer to a fetch of later messages must not be sent before the earlier ones."""
     bench.store(0, 600)

@@ -98,3 +98,42 @@ def test_halves_keep_messages_and_sequences_together():
     assert (first.sequences, second.sequences) == ([0, 1], [2, 3, 4])
     assert second.indexes == [2, 3, 4]
     assert len(second.payloads) == 3
+
+
+def header(id, *, follows=False):
+    return message.Upstream(id=id, stream="iothub_Pri0", follows=follows)
+
+
+NOT_NOW = message.Nack(parent_id=1, code="messaging_unavailable", reason="it restarts", retry_after=3.0)
+
+
+def test_what_follows_a_batch_that_was_put_off_waits_with_it():
+    """As long as it was sent before the edge knew; the time to come back is the first one's."""
+    order = upstream.Order()
+    assert order.judge(header(1)) is None
+    order.answered(NOT_NOW)
+    for id in (2, 3):
+        behind = order.judge(header(id, follows=True))
+        assert (behind.parent_id, behind.code, behind.permanent, behind.retry_after) == (
+            id,
+            "behind_put_off",
+            False,
+            3.0,
+        )
+        assert "it restarts" in behind.reason
+
+
+def test_a_stream_that_begins_again_is_taken():
+    """And may be put off again, by its own failure only."""
+    order = upstream.Order()
+    order.answered(NOT_NOW)
+    assert order.judge(header(4)) is None
+    order.answered(message.Ack(parent_id=4))
+    assert order.judge(header(5, follows=True)) is None
+
+
+def test_an_edge_that_says_nothing_of_order_is_served():
+    """Without the mark every batch is a beginning: never a stream that waits for ever."""
+    order = upstream.Order()
+    order.answered(NOT_NOW)
+    assert order.judge(header(2)) is None

@@ -180,7 +180,9 @@ class Sender:
             # The planted mistake: forget the messages as soon as they left.
             offsets = tuple(item.offset for item in send.items)
             run(self.outbox.settle(send.queue, sent=offsets, checkpoint=max(offsets), at=""))
-        self._send(message.Upstream(id=self._next_id, stream=str(send.queue), encoding=encoding), content)
+        stream = str(send.queue)
+        header = message.Upstream(id=self._next_id, stream=stream, encoding=encoding, follows=send.follows)
+        self._send(header, content)
 
     def _settle(self, settle: pump.Settle) -> None:
         life = self._life

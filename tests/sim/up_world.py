@@ -9,7 +9,7 @@ producers' intervals over the store's twin).  Laws:
 3. No batch holds a message twice.
 4. Nothing is sent whose time is over.
 5. Ids in the topic rise strictly, whatever messaging's clock does, and within one stream and epoch of an edge the
-   messages of one sending stand in their order.
+   messages stand in the order in which they were accepted, whatever failed in between.
 6. At each edge: accepted = sent + expired + evicted + dead-lettered + waiting.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from random import Random
 
@@ -34,13 +34,65 @@ CALM_SECONDS = 400.0
 GRANTED = frozenset({"default/telemetry"})
 
 
+class Chain:
+    """What the hub does with one stream of one session: a batch after the other, each answered once it is durable.
+
+    Where the connection breaks, the hub may notice late: what has arrived is still worked on.
+    """
+
+    def __init__(self, topic: Topic, sender: Sender, link: Link, takes_what_follows: bool) -> None:
+        self._topic, self._sender, self._link = topic, sender, link
+        self._order = upstream.Order()
+        self._takes_what_follows = takes_what_follows
+        self._waiting: deque[tuple[message.Upstream, bytes]] = deque()
+        self._busy = False
+
+    def accept(self, header: message.Upstream, content: bytes) -> None:
+        self._waiting.append((header, content))
+        if not self._busy:
+            self._next()
+
+    def _next(self) -> None:
+        self._busy = bool(self._waiting)
+        if not self._waiting:
+            return
+        header, content = self._waiting.popleft()
+        behind = self._order.judge(header)
+        if behind is not None and not self._takes_what_follows:
+            self._answer(behind)
+            return
+        plan = upstream.plan(self._sender.name, header, content, GRANTED)
+        parcels = iter(plan.parcels)
+
+        def published(stored: bool) -> None:
+            if not stored:
+                refusal = message.Nack(parent_id=header.id, code="messaging_down", reason="not now", retry_after=1.0)
+                self._order.answered(refusal)
+                self._answer(refusal)
+                return
+            parcel = next(parcels, None)
+            if parcel is None:
+                self._answer(message.Ack(parent_id=header.id, refused=plan.refused))
+                return
+            self._topic.publish(parcel.producer, parcel.epoch, parcel.sequences, parcel.payloads, published)
+
+        published(True)
+
+    def _answer(self, answer: message.Ack | message.Nack) -> None:
+        self._link.send("down", b"", lambda _: self._sender.answered(answer))
+        self._next()
+
+
 class UpWorld:
     """``run`` plays ``steps`` bad steps and then a calm time.  Raises ``LawBroken``."""
 
-    def __init__(self, seed: int, *, edges: int = 2, settles_before_ack: bool = False) -> None:
+    def __init__(
+        self, seed: int, *, edges: int = 2, settles_before_ack: bool = False, takes_what_follows: bool = False
+    ) -> None:
         self.random = Random(seed)
         self.now = 0.0
         self.calm = False
+        self._takes_what_follows = takes_what_follows
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
         self.topic = Topic(self.random, self.schedule, lambda: self.now)
@@ -107,9 +159,15 @@ class UpWorld:
     def _connect(self, sender: Sender) -> None:
         link = Link(self.random, self.schedule, lambda: self.now)
         self.links[sender.name] = link
+        chains: dict[str, Chain] = {}
+
+        def arrived(header: message.Upstream, content: bytes) -> None:
+            if header.stream not in chains:
+                chains[header.stream] = Chain(self.topic, sender, link, self._takes_what_follows)
+            chains[header.stream].accept(header, content)
 
         def up(header: message.Upstream, content: bytes) -> None:
-            link.send("up", content, lambda arrived: self._accept(sender, link, header, arrived))
+            link.send("up", content, lambda frame: arrived(header, frame))
 
         sender.connected(self.random.choice([1, 2, 4]), up)
 
@@ -119,25 +177,6 @@ class UpWorld:
             link.broken = True
         sender.disconnected()
 
-    def _accept(self, sender: Sender, link: Link, header: message.Upstream, content: bytes) -> None:
-        """What the hub does with a batch: plan it, publish each parcel, answer once all are durable."""
-        plan = upstream.plan(sender.name, header, content, GRANTED)
-        waiting = len(plan.parcels)
-        failed = False
-
-        def answer(stored: bool) -> None:
-            nonlocal waiting, failed
-            waiting -= 1
-            failed = failed or not stored
-            if waiting == 0:
-                reply: message.Ack | message.Nack = message.Ack(parent_id=header.id, refused=plan.refused)
-                if failed:
-                    reply = message.Nack(parent_id=header.id, code="messaging_down", reason="not now", retry_after=1.0)
-                link.send("down", b"", lambda _: sender.answered(reply))
-
-        for parcel in plan.parcels:
-            self.topic.publish(parcel.producer, parcel.epoch, parcel.sequences, parcel.payloads, answer)
-
     # ---- laws ------------------------------------------------------------------------------------
 
     def _check(self) -> None:
@@ -145,6 +184,12 @@ class UpWorld:
         ids = [id for id, _ in rows]
         if any(first >= second for first, second in itertools.pairwise(ids)):
             raise LawBroken("law 5: ids in the topic do not rise")
+        reached: dict[tuple[str, int, str], int] = {}
+        for _, row in rows:
+            line = (row["node"], row["epoch"], row["stream"])
+            if row["sequence"] <= reached.get(line, -1):
+                raise LawBroken(f"law 5: {line} has {row['sequence']} after {reached[line]}")
+            reached[line] = row["sequence"]
         seen = Counter(row["id"] for _, row in rows)
         for sender in self.senders:
             for id, expires in sender.accepted.items():

@@ -155,6 +155,8 @@ class Upstream(Header, frozen=True, kw_only=True, tag="upstream"):
     id: int
     stream: str
     encoding: Encoding = ""
+    follows: bool = False
+    """As this batch left, an earlier one of its stream was unanswered: if that one is put off, so is this."""
 
 
 class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -106,10 +106,10 @@ class Conversation:
             self._perform(effect)
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
     ) -> message.Ack | message.Nack:
         loop = asyncio.get_running_loop()
-        id, send = self._core.send_upstream(stream, encoding, content, loop.time())
+        id, send = self._core.send_upstream(stream, encoding, content, loop.time(), follows=follows)
         answer: asyncio.Future[message.Ack | message.Nack] = loop.create_future()
         self._unanswered[id] = answer
         self._bulk.append(send.frame)

@@ -113,7 +113,7 @@ class Link:
             self._conversation.handle(sync.Reported(status))
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
     ) -> message.Ack | message.Nack:
         """Send one batch and wait for the hub's answer; calls leave in the order they were made.
 
@@ -121,7 +121,7 @@ class Link:
         """
         if not self._conversation or not self._conversation.upstream_window:
             raise LinkDown("not connected to the hub")
-        return await self._conversation.send_upstream(stream, encoding, content)
+        return await self._conversation.send_upstream(stream, encoding, content, follows=follows)
 
     async def run(self) -> None:
         """Until cancelled, or until the hub says not to come back.  Raises what the store raises: it is broken then."""

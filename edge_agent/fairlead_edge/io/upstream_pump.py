@@ -39,9 +39,12 @@ class UpstreamLink(Protocol):
         ...
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
     ) -> message.Ack | message.Nack:
-        """Send one batch, in the order of calls, and wait for its answer.  Raises ``LinkDown``."""
+        """Send one batch, in the order of calls, and wait for its answer.  Raises ``LinkDown``.
+
+        ``follows``: an earlier batch of the stream is unanswered; if that is put off, so is this one.
+        """
         ...
 
 
@@ -126,7 +129,7 @@ class UpstreamPump:
         self.counters["bytes"] += len(content)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await self._link.send_upstream(str(send.queue), encoding, content)
+                answer = await self._link.send_upstream(str(send.queue), encoding, content, follows=send.follows)
         except LinkDown:
             self.counters["batches_lost"] += 1
             self._pump.lost(send.batch)

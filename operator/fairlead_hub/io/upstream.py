@@ -1,7 +1,8 @@
 """Upstream batches into messaging, and the answer back to the edge: an ack only after messaging said 200.
 
 Batches of one stream are published one after the other, streams beside each other.  Messaging down, busy, or not
-configured: a temporary nack with the time to come back; nothing is kept here and nothing is lost.
+configured: a temporary nack with the time to come back, also for what followed in that stream (``upstream.Order``);
+nothing is kept here and nothing is lost.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from fairlead_wire.io import logs
 
 NOT_NOW_SECONDS = 5.0
 STARTING_SECONDS = 1.0
+STREAMS_MAX = 256
+"""Streams of one session; an edge has one for each priority."""
 _log = logs.get("hub.upstream")
 
 
@@ -34,63 +37,84 @@ class Messaging(Protocol):
     ) -> Published: ...
 
 
-Batch = tuple[message.Upstream, bytes]
-
-
 def _nobody() -> None:
     """Until the server is there to be woken."""
 
 
+class _Chain:
+    """One stream of one session: what waits to be published, and whether it may be."""
+
+    __slots__ = ("batches", "is_worked_on", "order")
+
+    def __init__(self) -> None:
+        self.batches: deque[tuple[message.Upstream, bytes]] = deque()
+        self.order = upstream.Order()
+        self.is_worked_on = False
+
+
 class UpstreamDesk:
-    """One chain of batches for each session and stream, alive only while it has work."""
+    """One chain of batches for each session and stream."""
 
     def __init__(self, hub: Hub, messaging: Messaging | None, *, window: int) -> None:
         self._hub, self._messaging, self._window = hub, messaging, window
-        self._chains: dict[tuple[NodeSession, str], deque[Batch]] = {}
-        self._tasks: dict[tuple[NodeSession, str], asyncio.Task[None]] = {}
+        self._chains: dict[NodeSession, dict[str, _Chain]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._ready: set[str] = set()
         """Topics known to exist."""
         self.wake: Callable[[], None] = _nobody
 
     def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
         """Raises ``Malformed`` when the edge sends more at once than its window allows."""
-        key = (session, header.stream)
-        chain = self._chains.get(key)
+        chains = self._chains.setdefault(session, {})
+        chain = chains.get(header.stream)
         if chain is None:
-            chain = self._chains[key] = deque()
-        if len(chain) > self._window:
+            if len(chains) >= STREAMS_MAX:
+                raise Malformed(f"more than {STREAMS_MAX} streams in one session")
+            chain = chains[header.stream] = _Chain()
+        if len(chain.batches) > self._window:
             raise Malformed(f"more than {self._window} upstream batches at once")
-        chain.append((header, content))
-        if key not in self._tasks:
-            self._tasks[key] = asyncio.get_running_loop().create_task(self._work(key, chain))
+        chain.batches.append((header, content))
+        if not chain.is_worked_on:
+            chain.is_worked_on = True
+            task = asyncio.get_running_loop().create_task(self._work(session, chain))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def forget(self, session: NodeSession) -> None:
         """The session ended: what was not answered, the edge sends again."""
-        for key in [key for key in self._chains if key[0] is session]:
-            self._chains.pop(key).clear()
+        for chain in self._chains.pop(session, {}).values():
+            chain.batches.clear()
 
-    async def _work(self, key: tuple[NodeSession, str], chain: deque[Batch]) -> None:
-        session = key[0]
+    async def _work(self, session: NodeSession, chain: _Chain) -> None:
         try:
-            while chain:
-                header, content = chain[0]
+            while chain.batches:
+                header, content = chain.batches[0]
                 try:
-                    answer = await self._answer(session, header, content)
+                    answer = await self._judged(session, chain.order, header, content)
                 except RemoteError as error:
                     self._hub.counts.malformed += 1
                     refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
                     session.refuse(refusal)
                     answer = None
-                if chain:
-                    chain.popleft()
+                if chain.batches:
+                    chain.batches.popleft()
                 if answer is not None:
                     session.say(answer)
                 self._hub.woken.add(session)
                 self.wake()
         finally:
-            self._tasks.pop(key, None)
-            if not chain and self._chains.get(key) is chain:
-                del self._chains[key]
+            chain.is_worked_on = False
+
+    async def _judged(
+        self, session: NodeSession, order: upstream.Order, header: message.Upstream, content: bytes
+    ) -> message.Ack | message.Nack:
+        behind = order.judge(header)
+        if behind is not None:
+            self._hub.counts.upstream_deferred[behind.code] += 1
+            return behind
+        answer = await self._answer(session, header, content)
+        order.answered(answer)
+        return answer
 
     async def _answer(
         self, session: NodeSession, header: message.Upstream, content: bytes
@@ -100,7 +124,7 @@ class UpstreamDesk:
         waiting = self._hub.grants_known()
         if waiting:
             return self._not_now(header, "starting", waiting, STARTING_SECONDS)
-        plan = upstream.plan(session.node, header, content, self._hub.granted_to(session.node))
+        plan = upstream.plan(session.node, header, content, self._hub.grants.of(session.node))
         refused = list(plan.refused)
         try:
             for parcel in plan.parcels:
@@ -141,7 +165,7 @@ class UpstreamDesk:
         """Create what EdgeRoutes name; called again when they change.  Failures are tried again at the next call."""
         if self._messaging is None:
             return
-        for topic in self._hub.topics() - self._ready:
+        for topic in self._hub.grants.topics() - self._ready:
             try:
                 await self._create(topic)
             except Temporary as error:

@@ -115,10 +115,13 @@ async def test_batches_go_up_and_answers_come_back() -> None:
             peer = await hub.open(upstream_window=2)
             await asyncio.wait_for(opened.wait(), WAIT_SECONDS)
             assert link.upstream_window == 2
-            sent = [asyncio.create_task(link.send_upstream(f"s{number}", "", b"[]")) for number in range(2)]
+            sent = [
+                asyncio.create_task(link.send_upstream(f"s{number}", "", b"[]", follows=bool(number)))
+                for number in range(2)
+            ]
             first, _ = await peer.expect(message.Upstream)
             second, _ = await peer.expect(message.Upstream)
-            assert (first.stream, second.stream) == ("s0", "s1")
+            assert (first.stream, second.stream, first.follows, second.follows) == ("s0", "s1", False, True)
             nack = message.Nack(parent_id=second.id, code="busy", reason="later")
             await peer.send(nack)
             await peer.send(message.Ack(parent_id=first.id))

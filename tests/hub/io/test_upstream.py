@@ -14,6 +14,7 @@ from tests.support.live import ROUTES
 from tests.support.messaging import Topics, serving
 from tests.support.upstream import until
 
+from fairlead_hub.io import upstream
 from fairlead_hub.io.upstream import UpstreamDesk
 from fairlead_messaging.io.client import MessagingClient, Producer, Published
 from fairlead_wire import message
@@ -62,8 +63,15 @@ class Line:
         self.edge.sent()
         self.answers: list[Any] = []
 
-    def send(self, id: int, *items: message.UpstreamMessage, stream: str = "iothub_0", content: bytes = b"") -> None:
-        header = message.Upstream(id=id, stream=stream)
+    def send(
+        self,
+        id: int,
+        *items: message.UpstreamMessage,
+        stream: str = "iothub_0",
+        content: bytes = b"",
+        follows: bool = False,
+    ) -> None:
+        header = message.Upstream(id=id, stream=stream, follows=follows)
         self.desk.accept(self.edge.session, header, content or msgspec.json.encode(list(items)))
 
     async def answer(self) -> Any:
@@ -165,6 +173,32 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
     line.send(2, item(0))
     assert await line.answer() == message.Ack(parent_id=2)
     assert line.core.hub.counts.upstream_deferred == {"messaging_unavailable": 1}
+
+
+async def test_what_follows_a_batch_that_was_put_off_is_put_off_with_it(line: Line) -> None:
+    """Messaging is back for the second, but the first is not in the topic yet; the edge begins again with the first."""
+    line.door.fail.append(Temporary("it restarts", retry_after_seconds=3.0))
+    line.send(1, item(0))
+    line.send(2, item(1), follows=True)
+    line.send(3, item(0), stream="iothub_5")
+    answers = {answer.parent_id: answer for answer in [await line.answer() for _ in range(3)]}
+    assert answers[3] == message.Ack(parent_id=3)
+    assert [(answers[n].code, answers[n].retry_after) for n in (1, 2)] == [
+        ("messaging_unavailable", 3.0),
+        ("behind_put_off", 3.0),
+    ]
+    line.send(4, item(0))
+    line.send(5, item(1), follows=True)
+    assert [await line.answer(), await line.answer()] == [message.Ack(parent_id=4), message.Ack(parent_id=5)]
+    assert await line.stored() == ["m0", "m0", "m1"]
+    assert line.core.hub.counts.upstream_deferred == {"messaging_unavailable": 1, "behind_put_off": 1}
+
+
+async def test_streams_without_end_are_malformed(line: Line) -> None:
+    """An edge has one for each priority; memory does not grow with names it invents."""
+    with pytest.raises(Malformed, match="streams"):
+        for number in range(upstream.STREAMS_MAX + 1):
+            line.send(number + 1, item(0), stream=f"s{number}")
 
 
 async def test_a_topic_deleted_meanwhile_is_made_again(line: Line) -> None:
