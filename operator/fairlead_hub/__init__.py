@@ -7,9 +7,10 @@
 
 Down: ``content`` makes one canonical copy of an object for all nodes; ``catalog`` holds what the cluster has, ``rules``
 and ``placement`` decide who wants it (and what may not be deleted yet); ``compare`` finds at the opening where a store
-differs; ``node_queue`` and ``node_session`` bring it there, with ``outcomes``.  Records: ``objectsync``, ``records``,
-``reconcile``, ``ledger`` (may lag, never lead); ``edge_node``, ``verdicts``, ``happenings`` tell users, ``explain``
-says why.  ``lease`` says who is the hub, under which fencing number.  ``hub`` joins these decisions for all nodes.
+differs; ``node_queue``, ``flights``, ``letters`` and ``patience`` make up a ``node_session``, which asks its ``view``
+and tells ``outcomes``.  Records: ``bookkeeper``, ``records``, ``objectsync``, ``reconcile``, ``ledger`` (may lag, never
+lead); ``accounts``, ``edge_node``, ``verdicts``, ``happenings`` tell users, ``explain`` says why.  ``grants`` says who
+may name which topic, ``lease`` who is the hub, under which fencing number.  ``hub`` joins this for all nodes.
 
 The root decides and does no I/O; ``io`` acts; ``app`` joins the two.
 """

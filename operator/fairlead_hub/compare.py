@@ -9,11 +9,12 @@ so the edge's snapshot stands still; what changes in the cluster meanwhile is de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from fairlead_hub.content import Held, LiveObject
+from fairlead_hub.view import View
 from fairlead_wire import codec, digest, message, resource
 from fairlead_wire.errors import Malformed
 
@@ -86,6 +87,47 @@ class Comparison:
 
     def _sums(self, bits: int) -> digest.Buckets:
         return digest.Buckets.of(_pairs(self._wanted.values()), bits)
+
+
+class Opening:
+    """From a node's hello until it is known what its edge holds (``held``); then the session throws it away."""
+
+    def __init__(self, hello: message.Hello, view: View, *, held_max: int, take_id: Callable[[], int]) -> None:
+        self._hello, self._view, self._held_max, self._take_id = hello, view, held_max, take_id
+        self._comparison: Comparison | None = None
+        self.held: dict[str, Held] | None = None
+        self.divergent_buckets = 0
+
+    @property
+    def waiting_for(self) -> str:
+        """Why it cannot begin; empty when it has, or may."""
+        return "" if self._comparison is not None else self._view.waiting_for(self._hello.node)
+
+    def begin(self) -> message.Compare | None:
+        """What to ask first, when it may begin and has not; None also when both roots are the same."""
+        if self._comparison is not None or self.waiting_for:
+            return None
+        self._comparison = Comparison(wanted=self._view.wanted(self._hello.node), held_max=self._held_max)
+        if self._comparison.equal_from_the_start(self._hello):
+            self.held = self._comparison.all_held()
+            return None
+        return self._comparison.ask(self._take_id(), self._hello.held)
+
+    def heard(self, header: message.Buckets | message.Entries, content: bytes) -> message.ListBuckets | None:
+        """An answer: what to ask next.  Raises ``Malformed``."""
+        if self._comparison is None:
+            raise Malformed("no comparison was asked for")
+        listing = None
+        match header:
+            case message.Buckets():
+                listing = self._comparison.buckets_arrived(header, content, self._take_id())
+                over = listing is None
+            case message.Entries():
+                over = self._comparison.entries_arrived(header, content)
+        if over:
+            self.held = self._comparison.result()
+            self.divergent_buckets = self._comparison.divergent_buckets
+        return listing
 
 
 def _pairs(wanted: Iterable[LiveObject]) -> Iterable[tuple[str, str]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fairlead_hub.content import LiveObject
 from fairlead_hub.hub import Hub
+from fairlead_hub.node_session import NodeSession
 
 LIST_MAX = 100
 """Pending and parked keys listed for one node."""
@@ -24,10 +25,10 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
         return None
     row = _row(hub, name, now)
     session = hub.sessions.get(name)
-    row["grantedTopics"] = sorted(hub.granted_to(name))
+    row["grantedTopics"] = sorted(hub.grants.of(name))
     if session is not None:
         row["pendingObjects"] = [
-            {"key": key, "seconds": round(now - since, 3), "step": session.where(key, now)}
+            {"key": key, "seconds": round(now - since, 3), "step": step(session, key, now)}
             for key, since in list(session.pending_since.items())[:LIST_MAX]
         ]
         row["parkedObjects"] = [
@@ -46,20 +47,20 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
 
 def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
     session = hub.sessions.get(name)
-    account = hub.account(name)
+    account = hub.accounts.of(name)
     oldest = next(iter(session.pending_since.values()), None) if session is not None else None
     return {
         "node": name,
         "connected": account.connected,
         "lastContact": account.last_contact,
         "agent": account.agent,
-        "wanted": len(hub.wanted(name)),
+        "wanted": len(hub.view.wanted(name)),
         "held": account.held,
         "pending": len(session.pending_since) if session is not None else 0,
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
-        "inFlight": session.in_flight if session is not None else 0,
+        "inFlight": len(session.flights) if session is not None else 0,
         "parked": account.parked,
-        "waitingFor": hub.waiting_for(name),
+        "waitingFor": hub.view.waiting_for(name),
     }
 
 
@@ -86,21 +87,43 @@ def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, no
 def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject | None, now: float) -> tuple[str, str]:
     if node not in hub.placement.nodes:
         return "no_node", f"there is no edge Node {node}"
-    waiting = hub.waiting_for(node)
+    waiting = hub.view.waiting_for(node)
     if key is None:
         return "not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched"
     session = hub.sessions.get(node)
-    wanted = live is not None and hub.wish(node, key) is not None
+    wanted = live is not None and hub.view.wish(node, key) is not None
     if session is None:
-        last = hub.account(node).last_contact or "never"
+        last = hub.accounts.of(node).last_contact or "never"
         would = "it should hold this" if wanted else "it should not hold this"
         return "away", f"the node is away (last contact: {last}); {would}"
     if live is None and key not in session.held:
         return "no_object", waiting or "there is no such object in the cluster, and the node holds none"
     if not wanted and key not in session.held:
         return "not_selected", "no SyncRule selects this object for this node"
-    step = session.where(key, now)
-    return next((code for begins, code in _CODES if step.startswith(begins)), step.split(" ")[0].rstrip(",:")), step
+    at = step(session, key, now)
+    return next((code for begins, code in _CODES if at.startswith(begins)), at.split(" ")[0].rstrip(",:")), at
+
+
+def step(session: NodeSession, key: str, now: float) -> str:
+    """At which step of the path to this node a key is."""
+    if waiting := session.waiting_for:
+        return f"waiting: {waiting}"
+    if not session.live:
+        return "the node's store is being compared"
+    parked = session.parked.get(key)
+    if parked is not None:
+        again = parked.next_retry_at - now
+        return f"parked after {parked.retries} retries ({parked.code}: {parked.reason}); tried again in {again:.0f} s"
+    if key in session.flights:
+        return f"in flight, unacknowledged since {now - session.pending_since.get(key, now):.1f} s"
+    due = session.queue.due_at(key)
+    if due is not None:
+        return f"waiting {max(0.0, due - now):.1f} s for retry {max(1, session.patience.retries(key))}"
+    if session.queue.is_queued(key):
+        return "queued"
+    if key in session.frozen:
+        return f"kept, not deleted yet: {session.frozen[key]}"
+    return "held" if key in session.held else "not wanted"
 
 
 def _key(hub: Hub, type: str, namespace: str, name: str) -> str | None:

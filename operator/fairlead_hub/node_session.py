@@ -12,83 +12,38 @@ away: it consumes no retry, and the next hello tells what was stored (seed: reli
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random  # only ever seeded: same node, key and failure, same schedule
-from typing import Protocol
 
-import msgspec
-
-from fairlead_hub.compare import Comparison
-from fairlead_hub.content import Held, LiveObject
+from fairlead_hub import letters
+from fairlead_hub.compare import Opening
+from fairlead_hub.content import Held
+from fairlead_hub.flights import Flight, Flights, Landing
+from fairlead_hub.letters import Frame
 from fairlead_hub.node_queue import NodeQueue
 from fairlead_hub.outcomes import Acked, Compared, Outcome, Parked, Removed, Retried, Unparked
+from fairlead_hub.patience import Patience
 from fairlead_hub.placement import Wish
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
-from fairlead_wire import delivery, message
-from fairlead_wire import window as wire_window
+from fairlead_hub.view import View
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 from fairlead_wire.session import Role, Session, State, Timer
 
-Frame = tuple[message.FromHub, bytes]
 FORGET_PRIORITY = 5
 """Deletes go with the ordinary traffic: an object nobody wants any more is no reason to delay one that is wanted."""
-
-
-class View(Protocol):
-    """What a session asks of the cluster's state, always as it is now."""
-
-    def wish(self, node: str, key: str) -> Wish | None: ...
-
-    def wanted(self, node: str) -> dict[str, LiveObject]: ...
-
-    def doubt(self, node: str, key: str) -> str:
-        """Why this key may not be deleted there yet; empty when it may."""
-
-    def waiting_for(self, node: str) -> str: ...
-
-
-class Flight(msgspec.Struct, kw_only=True, gc=False):
-    """What a message in flight was about; ``held`` is what an ack makes true, None for a delete."""
-
-    key: str
-    uid: str
-    path: str
-    held: Held | None
-    policy: Delivery
-
-
-class _Try(msgspec.Struct):
-    """How often one key failed in a row."""
-
-    retries: int
-    waited: float
-    previous: float
-    uniform: delivery.Uniform
 
 
 class NodeSession:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
 
     __slots__ = (
-        "_answered_at",
-        "_answered_id",
-        "_chunked",
-        "_comparison",
         "_control",
-        "_failed_as",
-        "_flying",
         "_held_max",
-        "_lapsed_keys",
         "_limits",
-        "_parkings",
+        "_opening",
         "_policy",
-        "_queue",
-        "_reconcile",
-        "_sent_id",
-        "_tries",
         "_view",
-        "_waiting_to_compare",
-        "_window",
         "closing",
+        "flights",
         "frozen",
         "held",
         "hello",
@@ -97,12 +52,10 @@ class NodeSession:
         "node",
         "noted",
         "number",
-        "opened_at",
         "outcomes",
-        "parked",
+        "patience",
         "pending_since",
-        "sent_bytes",
-        "sent_messages",
+        "queue",
     )
 
     def __init__(
@@ -122,10 +75,8 @@ class NodeSession:
         self.node = node
         self.number = number
         self.hello = hello
-        self.opened_at = now
         self.link = Session(Role.HUB, now=now, keepalive_seconds=keepalive_seconds)
         self.held: dict[str, Held] = {}
-        self.parked: dict[str, Parked] = {}
         self.frozen: dict[str, str] = {}
         """Held, not wanted, but not to be deleted yet: key → why."""
         self.pending_since: dict[str, float] = {}
@@ -136,60 +87,49 @@ class NodeSession:
         self.live = False
         """The comparison is over: ``held`` is true, changes flow."""
         self.closing: message.Refuse | None = None
-        self.sent_messages = 0
-        self.sent_bytes = 0
         self._view = view
         self._limits = limits
         self._policy = policy
-        self._reconcile = reconcile
         self._held_max = held_max
-        self._queue = NodeQueue()
-        self._window: wire_window.Window[Flight] = wire_window.Window(
-            messages_max=limits.messages, bytes_max=limits.bytes
-        )
-        self._flying: dict[str, int] = {}
-        self._lapsed_keys: dict[str, int] = {}
-        """Keys with a send that lapsed → the newest id acked for them: an older ack that comes late says nothing."""
-        self._sent_id = 0
-        self._answered_id = 0
-        self._answered_at = float("-inf")
-        self._chunked: dict[int, float] = {}
-        """Ids of updates sent in parts → ack timeout, restarted by progress."""
-        self._tries: dict[str, _Try] = {}
-        self._failed_as: dict[str, str] = {}
-        """UID and digest of what a waiting retry is about; empty text: a delete."""
-        self._parkings: dict[str, int] = {}
+        self.queue = NodeQueue()
+        self.flights = Flights(limits)
+        self.patience = Patience(node, reconcile)
         self._control: list[Frame] = []
-        self._comparison: Comparison | None = None
-        self._waiting_to_compare = False
+        self._opening: Opening | None = None
 
     # ---- opening ---------------------------------------------------------------------------------
 
     def welcome(self, header: message.Welcome, now: float) -> None:
         """After a hello that was accepted: greet, and compare as soon as it is known what the node should hold."""
         self.link.received(self.hello, now)
-        self._say(header)
-        self._waiting_to_compare = True
+        self.say(header)
+        self._opening = Opening(self.hello, self._view, held_max=self._held_max, take_id=self.link.take_id)
         self.try_compare()
 
     def try_compare(self) -> None:
         """Start the comparison if the cluster's state is known; otherwise it waits for the next call."""
-        if not self._waiting_to_compare or self._view.waiting_for(self.node):
-            return
-        self._waiting_to_compare = False
-        comparison = Comparison(wanted=self._view.wanted(self.node), held_max=self._held_max)
-        if comparison.equal_from_the_start(self.hello):
-            self._learned(comparison.all_held(), 0)
-            return
-        self._comparison = comparison
-        self._say(comparison.ask(self.link.take_id(), self.hello.held))
+        if self._opening is not None:
+            self._ask(self._opening, self._opening.begin())
 
-    def _learned(self, held: dict[str, Held], divergent_buckets: int) -> None:
-        self._comparison = None
-        self.held = held
-        self.live = True
-        differences = self.audit(self.link.last_received)
-        self.outcomes.append(Compared(divergent_buckets=divergent_buckets, differences=differences))
+    def _answered(self, header: message.Buckets | message.Entries, content: bytes) -> None:
+        if self._opening is None:
+            raise Malformed("no comparison was asked for")
+        self._ask(self._opening, self._opening.heard(header, content))
+
+    def _ask(self, opening: Opening, question: message.Compare | message.ListBuckets | None) -> None:
+        if question is not None:
+            self.say(question)
+        if opening.held is not None:
+            self._opening = None
+            self.held = opening.held
+            self.live = True
+            differences = self.audit(self.link.last_received)
+            self.outcomes.append(Compared(divergent_buckets=opening.divergent_buckets, differences=differences))
+
+    @property
+    def waiting_for(self) -> str:
+        """Why the comparison has not begun; empty when it has."""
+        return self._opening.waiting_for if self._opening is not None else ""
 
     def audit(self, now: float) -> int:
         """Queue every difference between what is held and what is wanted; returns how many there are.
@@ -221,10 +161,10 @@ class NodeSession:
         noted = self.noted.get(key)
         if noted is not None and (wish is None or wish.live.uid != noted[0]):
             self._unnote(key)
-        if wish is None and held is None and key not in self._flying:
+        if wish is None and held is None and key not in self.flights:
             self._forget(key)
             return
-        if key not in self._flying and _is(held, wish):
+        if key not in self.flights and _is(held, wish):
             self._forget(key)
             return
         parked = self.parked.get(key)
@@ -232,16 +172,11 @@ class NodeSession:
             if parked.digest == (wish.live.digest if wish else "") and parked.uid == _uid(wish, held):
                 return
             self._unpark(key, "newer" if wish else "unwanted")
-        tried = self._tries.get(key)
-        if tried is not None and self._queue.is_waiting(key) and not self._is_new(key, wish):
+        if self.queue.is_waiting(key) and self.patience.is_retrying(key, _content(wish.live.held if wish else None)):
             return
-        self._tries.pop(key, None)
+        self.patience.renew(key)
         self.pending_since.setdefault(key, now)
-        self._queue.add(key, wish.priority if wish else FORGET_PRIORITY)
-
-    def _is_new(self, key: str, wish: Wish | None) -> bool:
-        """A key that waits for its retry: does the cluster now want something else than what failed?"""
-        return self._failed_as.get(key) != (wish.live.uid + wish.live.digest if wish else "")
+        self.queue.add(key, wish.priority if wish else FORGET_PRIORITY)
 
     # ---- sending ---------------------------------------------------------------------------------
 
@@ -250,23 +185,22 @@ class NodeSession:
         out = self._control
         self._control = []
         if self.live and self.closing is None:
-            while len(out) < limit and self._window.has_room:
-                key = self._queue.get(now)
+            while len(out) < limit and self.flights.has_room:
+                key = self.queue.get(now)
                 if key is None:
                     break
                 out.extend(self._message(key, now))
         if self.closing is not None and self.link.state is not State.CLOSED:
             out.append((self.closing, b""))
-        for header, content in out:
+        for header, _ in out:
             self.link.sent(header, now)
-            self.sent_bytes += len(content)
         return out
 
     def _message(self, key: str, now: float) -> Iterator[Frame]:
         wish = self._view.wish(self.node, key)
         held = self.held.get(key)
         if _is(held, wish) or (wish is None and held is None):
-            self._queue.done(key)
+            self.queue.done(key)
             self._forget(key)
             return
         if wish is None:
@@ -274,55 +208,28 @@ class NodeSession:
             doubt = self._view.doubt(self.node, key)
             if doubt:
                 # Offered again by the audit that follows when the watch becomes certain.
-                self._queue.done(key)
+                self.queue.done(key)
                 self._forget(key)
                 self.frozen[key] = doubt
                 return
-            yield self._delete(key, held, now)
+            flight = Flight(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
+            yield letters.delete(self._launch(flight, len(held.path), now), held)
             return
-        yield from self._update(key, wish, now)
-
-    def _delete(self, key: str, held: Held, now: float) -> Frame:
-        flight = Flight(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
-        id = self._launch(flight, len(held.path), now)
-        return message.Delete(id=id, resource=held.path, uid=held.uid), b""
-
-    def _update(self, key: str, wish: Wish, now: float) -> Iterator[Frame]:
         live = wish.live
         self.frozen.pop(key, None)
         flight = Flight(key=key, uid=live.uid, path=live.path, held=live.held, policy=wish.delivery)
-        id = self._launch(flight, len(live.content), now)
-        size = self._limits.chunk_bytes
-        parts = -(-len(live.content) // size) if len(live.content) > size else 0
-        if parts:
-            self._chunked[id] = wish.delivery.ack_timeout
-        header = message.Update(
-            id=id,
-            resource=live.path,
-            uid=live.uid,
-            resource_version=live.version,
-            digest=live.digest,
-            encoding=live.encoding,
-            chunks=parts,
-        )
-        yield header, b"" if parts else live.content
-        for index in range(parts):
-            yield message.Chunk(id=id, index=index), live.content[index * size : (index + 1) * size]
+        in_parts = letters.parts(live, self._limits.chunk_bytes) > 0
+        id = self._launch(flight, len(live.content), now, in_parts=in_parts)
+        yield from letters.update(id, live, self._limits.chunk_bytes)
 
-    def _launch(self, flight: Flight, size: int, now: float) -> int:
+    def _launch(self, flight: Flight, size: int, now: float, *, in_parts: bool = False) -> int:
         id = self.link.take_id()
-        self._window.open(id=id, token=flight, size=size, now=now, timeout=flight.policy.ack_timeout)
-        self._flying[flight.key] = id
-        self._sent_id = id
-        self.sent_messages += 1
+        self.flights.launch(id, flight, size, now, in_parts=in_parts)
         return id
-
-    def _say(self, header: message.FromHub) -> None:
-        self._control.append((header, b""))
 
     def say(self, header: message.FromHub) -> None:
         """Send this before anything else (acks and nacks of what came up)."""
-        self._say(header)
+        self._control.append((header, b""))
 
     def refuse(self, header: message.Refuse) -> None:
         """End the session with a reason; nothing else is sent after it."""
@@ -333,7 +240,7 @@ class NodeSession:
         """Is there anything to send now, as far as the window allows?"""
         if self._control or (self.closing is not None and self.link.state is not State.CLOSED):
             return True
-        return self.live and self._queue.has_ready and self._window.has_room
+        return self.live and self.queue.has_ready and self.flights.has_room
 
     # ---- what the edge says ----------------------------------------------------------------------
 
@@ -342,155 +249,92 @@ class NodeSession:
         self.link.received(header, now)
         match header:
             case message.Ack():
-                self._acked(header, now)
+                for landing in self.flights.acked(header.parent_id, cumulative=header.cumulative, now=now):
+                    self._landed(landing, now)
             case message.Nack():
-                self._nacked(header, now)
+                flight = self.flights.nacked(header.parent_id, now)
+                if flight is not None:
+                    after = header.retry_after
+                    self._failed(flight, header.code, header.reason, now, permanent=header.permanent, after=after)
             case message.Progress():
-                self._progressed(header, now)
+                self.flights.progressed(header.parent_id, now)
             case message.Keepalive():
-                self._say(message.Keepalive())
-            case message.Buckets():
-                listing = self._require_comparison().buckets_arrived(header, content, self.link.take_id())
-                if listing is None:
-                    self._finish_comparison()
-                else:
-                    self._say(listing)
-            case message.Entries():
-                if self._require_comparison().entries_arrived(header, content):
-                    self._finish_comparison()
+                self.say(message.Keepalive())
+            case message.Buckets() | message.Entries():
+                self._answered(header, content)
             case _:
                 raise Malformed(f"{type(header).__name__.lower()} is not for this session")
 
-    def _require_comparison(self) -> Comparison:
-        if self._comparison is None:
-            raise Malformed("no comparison was asked for")
-        return self._comparison
-
-    def _finish_comparison(self) -> None:
-        comparison = self._require_comparison()
-        self._learned(comparison.result(), comparison.divergent_buckets)
-
-    def _acked(self, header: message.Ack, now: float) -> None:
-        self._answered(header.parent_id, now)
-        for entry in self._window.settle(header.parent_id, cumulative=header.cumulative):
-            self._settle(entry.id, entry.token, now)
-
-    def _settle(self, id: int, flight: Flight, now: float) -> None:
+    def _landed(self, landing: Landing, now: float) -> None:
+        flight = landing.flight
         key = flight.key
-        self._chunked.pop(id, None)
-        newest = self._lapsed_keys.get(key)
-        if newest is not None:
-            if id < newest:
-                return
-            self._lapsed_keys[key] = id
-        since = self.pending_since.get(key, now)
+        held = self.held.get(key)
         if flight.held is not None:
-            before = self.held.get(key)
-            if before is not None and before.uid != flight.held.uid:
+            if held is not None and held.uid != flight.held.uid:
                 # A new object under an old name: the edge dropped the old one in the same commit, so its record goes.
-                self.outcomes.append(Removed(key=key, uid=before.uid, path=before.path))
+                self.outcomes.append(Removed(key=key, uid=held.uid, path=held.path))
             self.held[key] = flight.held
+            since = self.pending_since.get(key, now)
             self.outcomes.append(Acked(key=key, held=flight.held, seconds=now - since))
         else:
-            held = self.held.get(key)
             if held is not None and held.uid == flight.uid:
                 del self.held[key]
             self.outcomes.append(Removed(key=key, uid=flight.uid, path=flight.path))
-        self._tries.pop(key, None)
-        self._failed_as.pop(key, None)
-        if self._flying.get(key) == id:
-            del self._flying[key]
-            self._queue.done(key)
-        if key in self._flying:
+        self.patience.renew(key)
+        if landing.last:
+            self.queue.done(key)
+        if key in self.flights:
             return
         if _is(self.held.get(key), self._view.wish(self.node, key)):
             # Also when only the answer was slow and a retry or a parking was already arranged.
             self._forget(key)
-        elif not self._queue.is_queued(key):
+        elif not self.queue.is_queued(key):
             self.offer(key, now)
 
-    def _answered(self, id: int, now: float) -> None:
-        if 0 < id <= self._sent_id:
-            self._answered_id = max(self._answered_id, id)
-            self._answered_at = now
-
-    def _nacked(self, header: message.Nack, now: float) -> None:
-        self._answered(header.parent_id, now)
-        for entry in self._window.settle(header.parent_id):
-            flight = entry.token
-            if self._flying.get(flight.key) != entry.id:
-                continue  # a late nack of a send that already lapsed: its retry is arranged
-            self._failed(flight, header.code, header.reason, now, permanent=header.permanent, after=header.retry_after)
-
-    def _progressed(self, header: message.Progress, now: float) -> None:
-        timeout = self._chunked.get(header.parent_id)
-        if timeout is not None:
-            self._window.extend(header.parent_id, now=now, timeout=timeout)
-
     # ---- failures --------------------------------------------------------------------------------
+
+    @property
+    def parked(self) -> dict[str, Parked]:
+        return self.patience.parked
 
     def _failed(
         self, flight: Flight, code: str, reason: str, now: float, *, permanent: bool = False, after: float | None = None
     ) -> None:
         key = flight.key
-        self._flying.pop(key, None)
-        self._queue.done(key)
-        if self._queue.is_queued(key):
+        self.queue.done(key)
+        if self.queue.is_queued(key):
             # Something newer is queued already: it goes now, with all its retries.
-            self._tries.pop(key, None)
+            self.patience.renew(key)
             return
-        tried = self._tries.get(key)
-        if tried is None:
-            # Seeded by what is sent, so that a simulation replays; spread by node, so that nodes do not march in step.
-            generator = Random(f"{self.node}/{key}")
-            tried = _Try(0, 0.0, 0.0, delivery.generator_of(flight.policy, generator))
-            self._tries[key] = tried
-        delay = None
-        if not permanent and key not in self._parkings:
-            delay = delivery.next_delay(
-                flight.policy,
-                tried.retries,
-                uniform=tried.uniform,
-                waited_seconds=tried.waited,
-                previous_seconds=tried.previous,
-                retry_after_seconds=after,
-            )
+        delay = None if permanent else self.patience.failed(key, flight.policy, _content(flight.held), after)
         if delay is None:
-            self._park(flight, code, reason, tried.retries, now)
+            self._park(flight, code, reason, now)
             return
-        tried.retries += 1
-        tried.waited += delay.seconds
-        tried.previous = delay.seconds
-        self._failed_as[key] = flight.held.uid + flight.held.digest if flight.held else ""
-        wish = self._view.wish(self.node, key)
-        self._queue.add_after(key, wish.priority if wish else FORGET_PRIORITY, now + delay.seconds)
+        self.queue.add_after(key, self._priority(key), now + delay)
         self.outcomes.append(Retried(key=key, code=code))
 
-    def _park(self, flight: Flight, code: str, reason: str, retries: int, now: float) -> None:
+    def _park(self, flight: Flight, code: str, reason: str, now: float) -> None:
         key = flight.key
-        self._tries.pop(key, None)
-        self._failed_as.pop(key, None)
         self.pending_since.pop(key, None)
         self.noted[key] = (flight.uid, flight.path)
-        times = self._parkings.get(key, 0)
-        self._parkings[key] = times + 1
-        wait = min(self._reconcile.parked_retry_seconds * 2**times, self._reconcile.parked_retry_max_seconds)
-        self.parked[key] = parked = Parked(
+        parked = Parked(
             key=key,
             uid=flight.uid,
             path=flight.path,
             digest=flight.held.digest if flight.held else "",
             code=code,
             reason=reason,
-            retries=retries,
-            next_retry_at=now + wait,
+            retries=self.patience.retries(key),
+            next_retry_at=now,
         )
-        self.outcomes.append(parked)
+        self.outcomes.append(self.patience.park(parked, now))
+
+    def _priority(self, key: str) -> int:
+        wish = self._view.wish(self.node, key)
+        return wish.priority if wish else FORGET_PRIORITY
 
     def _unpark(self, key: str, why: str) -> None:
-        parked = self.parked.pop(key)
-        if why != "schedule":
-            self._parkings.pop(key, None)
+        parked = self.patience.unpark(key, scheduled=why == "schedule")
         self.outcomes.append(Unparked(key=key, uid=parked.uid, path=parked.path, why=why))
 
     def _forget(self, key: str) -> None:
@@ -498,9 +342,7 @@ class NodeSession:
         self.pending_since.pop(key, None)
         self._unnote(key)
         self.frozen.pop(key, None)
-        self._tries.pop(key, None)
-        self._failed_as.pop(key, None)
-        self._parkings.pop(key, None)
+        self.patience.forget(key)
         if key in self.parked:
             self._unpark(key, "unwanted")
 
@@ -517,81 +359,18 @@ class NodeSession:
         """What time asks for.  False: the peer is silent, close the connection."""
         if self.link.tick(now) is Timer.PEER_SILENT:
             return False
-        self._allow_for_slow_links(now)
-        for entry in self._window.lapse(now):
-            flight = entry.token
-            self._lapsed_keys.setdefault(flight.key, 0)
-            if self._flying.get(flight.key) == entry.id:
-                self._failed(flight, "timeout", f"no ack within {flight.policy.ack_timeout:g} s", now)
-        for key, parked in list(self.parked.items()):
-            if parked.next_retry_at <= now:
-                self._unpark(key, "schedule")
-                self.pending_since.setdefault(key, now)
-                wish = self._view.wish(self.node, key)
-                self._queue.add(key, wish.priority if wish else FORGET_PRIORITY)
+        for flight in self.flights.lapsed(now):
+            self._failed(flight, "timeout", f"no ack within {flight.policy.ack_timeout:g} s", now)
+        for key in self.patience.due(now):
+            self._unpark(key, "schedule")
+            self.pending_since.setdefault(key, now)
+            self.queue.add(key, self._priority(key))
         return True
-
-    def _allow_for_slow_links(self, now: float) -> None:
-        """Frames arrive in order: what was sent after the last answer counts its timeout from that answer.
-
-        Otherwise a thin link with a full window would time out, and send everything again, while acks are flowing.
-        A message whose successors were answered is overdue by its own time.
-        """
-        deadline = self._window.next_deadline()
-        if deadline is None or deadline > now:
-            return
-        for key, id in self._flying.items():
-            if id > self._answered_id:
-                timeout = self._timeout_of(key)
-                if self._answered_at + timeout > now:
-                    self._window.extend(id, now=self._answered_at, timeout=timeout)
-
-    def _timeout_of(self, key: str) -> float:
-        wish = self._view.wish(self.node, key)
-        return (wish.delivery if wish else self._policy).ack_timeout
 
     def next_tick(self) -> float:
         """When ``tick`` or ``frames`` may have something to do without a frame or a change coming in."""
-        times = [self.link.next_tick()]
-        times.extend(due for due in (self._window.next_deadline(), self._queue.next_due()) if due is not None)
-        if self.parked:
-            times.append(min(parked.next_retry_at for parked in self.parked.values()))
-        return min(times)
-
-    # ---- account ---------------------------------------------------------------------------------
-
-    @property
-    def queued(self) -> int:
-        return len(self._queue)
-
-    @property
-    def in_flight(self) -> int:
-        return len(self._window)
-
-    def where(self, key: str, now: float) -> str:
-        """For people: at which step of the path this key is."""
-        if self._waiting_to_compare:
-            return f"waiting: {self._view.waiting_for(self.node)}"
-        if not self.live:
-            return "the node's store is being compared"
-        if key in self.parked:
-            parked = self.parked[key]
-            again = parked.next_retry_at - now
-            return (
-                f"parked after {parked.retries} retries ({parked.code}: {parked.reason}); tried again in {again:.0f} s"
-            )
-        if key in self._flying:
-            return f"in flight, unacknowledged since {now - self.pending_since.get(key, now):.1f} s"
-        due = self._queue.due_at(key)
-        if due is not None:
-            return (
-                f"waiting {max(0.0, due - now):.1f} s for retry {self._tries[key].retries if key in self._tries else 1}"
-            )
-        if self._queue.is_queued(key):
-            return "queued"
-        if key in self.frozen:
-            return f"kept, not deleted yet: {self.frozen[key]}"
-        return "held" if key in self.held else "not wanted"
+        due = (self.flights.next_deadline(), self.queue.next_due(), self.patience.next_due())
+        return min(self.link.next_tick(), *(at for at in due if at is not None))
 
 
 def _is(held: Held | None, wish: Wish | None) -> bool:
@@ -599,6 +378,11 @@ def _is(held: Held | None, wish: Wish | None) -> bool:
     if held is None or wish is None:
         return held is None and wish is None
     return held.digest == wish.live.digest and held.uid == wish.live.uid
+
+
+def _content(held: Held | None) -> str:
+    """What a send would make true, as one word; empty for a delete."""
+    return held.uid + held.digest if held is not None else ""
 
 
 def _uid(wish: Wish | None, held: Held | None) -> str:

@@ -155,3 +155,19 @@ def test_cluster_scoped_kinds_ignore_the_namespace(core):
     """People leave the default in the command."""
     core.connect().sent()
     assert asked(core, kind="edgeroutes", namespace="default")["key"] == "edgeroutes.fairlead.dev//a"
+
+
+def test_every_step_has_its_words(core):
+    """Queued, in flight, held, not wanted: one sentence each."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.session.frames(0.0, 0)
+    assert explain.step(edge.session, one.key, 0.0) == "the node's store is being compared"
+    edge = core.connect()
+    [update] = edge.sent()
+    assert explain.step(edge.session, one.key, 1.0) == "in flight, unacknowledged since 1.0 s"
+    second = core.put("b")
+    assert explain.step(edge.session, second.key, 1.0) == "queued"
+    edge.ack(update)
+    assert explain.step(edge.session, one.key, 1.0) == "held"
+    assert explain.step(edge.session, "configmaps/shop/none", 1.0) == "not wanted"

@@ -6,8 +6,6 @@ from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub import hub as hub_module
-from fairlead_hub import ledger
-from fairlead_hub.hub import EDGE_NODES
 from fairlead_hub.settings import Link
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
@@ -294,63 +292,6 @@ async def test_the_slow_pass_sends_what_an_event_should_have(core):
     assert told(edge.sent()) == [("Update", "missed")]
 
 
-# ---- EdgeNode ------------------------------------------------------------------------------------
-
-
-def edge_node(core, name="edge-1"):
-    found = core.ledger.documents.get((EDGE_NODES, "", name))
-    return None if found is None else found.status
-
-
-async def reported(core, now):
-    core.now = now
-    core.hub.report(now)
-    await core.flush()
-
-
-async def test_edge_nodes_are_written_on_transitions(core):
-    """Connected and away; a node that never came has none."""
-    await reported(core, 0.0)
-    assert edge_node(core) is None
-    core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
-    await reported(core, 1.0)
-    status = edge_node(core)
-    assert (status["connected"], status["objectsWanted"], status["objectsHeld"]) == (True, 1, 1)
-    assert (status["storeEpoch"], status["agentVersion"], status["hub"]) == ("7", "1.0", "hub-1")
-    edge.leave()
-    await reported(core, 2.0)
-    assert edge_node(core)["connected"] is False
-    assert edge_node(core)["objectsHeld"] == 1, "what it held when it left"
-    assert [each.reason for each in core.hub.happenings.take()] == ["Connected", "Away"]
-
-
-async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
-    """Contact times alone are no reason."""
-    edge = core.connect()
-    edge.sent()
-    await reported(core, 1.0)
-    writes = core.ledger.writes
-    for now in range(2, int(hub_module.REPORT_SECONDS)):
-        edge.session.receive(message.Keepalive(), b"", float(now))
-        await reported(core, float(now))
-    assert core.ledger.writes == writes
-    await reported(core, 1.0 + hub_module.REPORT_SECONDS)
-    assert core.ledger.writes == writes + 1
-
-
-async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
-    """Queues by priority, dead letters, bytes."""
-    edge = core.connect()
-    edge.sent()
-    queue = message.QueueStatus(endpoint="iothub", priority=0, length=3, bytes=99, oldest_age_seconds=4.5)
-    edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, queues=[queue], dead_letters=2)))
-    await reported(core, 1.0)
-    status = edge_node(core)
-    assert (status["queuedMessages"], status["deadLetters"], status["queues"][0]["oldestAgeSeconds"]) == (3, 2, 4)
-
-
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b'{"held": "x"}', b'{"held":1,"routes":{"\xff":null}}', b'{"held":1,"x":' + b"[" * 100_000],
@@ -364,7 +305,7 @@ def test_a_status_that_is_none_is_malformed(core, content):
         edge.say(message.Status(), content)
 
 
-# ---- topics --------------------------------------------------------------------------------------
+# ---- EdgeRoutes ---------------------------------------------------------------------------------
 
 
 def routes(core, topic, name="main", **more):
@@ -372,46 +313,13 @@ def routes(core, topic, name="main", **more):
     return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
 
 
-def test_topics_come_from_edge_routes_that_select_the_node(core):
-    """The default topic is everybody's."""
-    routes(core, "shop/alarms", nodeSelector={"matchLabels": {"role": "shop"}})
-    core.node("edge-1", role="shop")
-    core.settle()
-    core.connect("edge-1")
-    core.connect("edge-2")
-    assert core.hub.granted_to("edge-1") == {"default/telemetry", "shop/alarms"}
-    assert core.hub.granted_to("edge-2") == {"default/telemetry"}
-    assert core.hub.topics() == {"default/telemetry", "shop/alarms"}
-
-
-async def test_a_topic_once_granted_stays_granted_over_a_restart(core):
-    """Messages routed before a change must not be refused after it."""
-    routes(core, "shop/alarms")
-    edge = core.connect()
-    routes(core, "shop/others")
-    assert core.hub.granted_to("edge-1") >= {"shop/alarms", "shop/others"}
-    await reported(core, 1.0)
-    edge.leave()
-    after = Core("edge-1")
-    after.hub.edge_node_observed("edge-1", core.ledger.documents[(EDGE_NODES, "", "edge-1")])
-    assert after.hub.granted_to("edge-1") >= {"shop/alarms", "shop/others"}
-
-
-def test_topics_are_not_judged_before_everything_is_listed():
-    """A message must not be refused because the hub just started."""
-    young = Core("edge-1", listed=False)
-    assert young.hub.grants_known() == "nodes are not listed yet"
-    young.list_all()
-    assert young.hub.grants_known() == ""
-
-
 def test_edge_routes_the_hub_cannot_read_are_told_and_freeze_deletes(core):
     """The field and the reason; nothing is deleted until they are mended."""
     routes(core, "no-namespace")
     assert "spec.routes.r.topic" in core.hub.placement.broken["edgeroutes/main"]
-    assert "edgeroutes/main" in core.hub.doubt("edge-1", "configmaps/shop/a")
+    assert "edgeroutes/main" in core.hub.view.doubt("edge-1", "configmaps/shop/a")
     routes(core, "shop/alarms")
-    assert core.hub.doubt("edge-1", "configmaps/shop/a") == ""
+    assert core.hub.view.doubt("edge-1", "configmaps/shop/a") == ""
 
 
 def test_deleted_edge_routes_are_deleted_at_the_edge(core):
@@ -421,31 +329,4 @@ def test_deleted_edge_routes_are_deleted_at_the_edge(core):
     edge.ack(*edge.sent())
     core.remove(one)
     assert told(edge.sent()) == [("Delete", "main")]
-    assert "shop/alarms" in core.hub.granted_to("edge-1")
-
-
-async def test_a_restarted_hub_gives_nodes_time_to_return(core):
-    """A storm of reconnects writes no EdgeNode; who has not returned after half a minute is called away."""
-    core.connect("edge-1")
-    core.hub.report(core.now)
-    await core.flush()
-    [there] = [one for name, one in core.ledger.documents.items() if name[0] == EDGE_NODES]
-    after = Core("edge-1")
-    after.hub.edge_node_observed("edge-1", there)
-    after.hub.report(after.now)
-    assert after.hub.book.pending((EDGE_NODES, "", "edge-1")) is None
-    after.now += 29
-    after.hub.report(after.now)
-    assert after.hub.book.pending((EDGE_NODES, "", "edge-1")) is None
-    after.now += 2
-    after.hub.report(after.now)
-    wanted = after.hub.book.pending((EDGE_NODES, "", "edge-1"))
-    assert wanted is not None and wanted.status(there)["connected"] is False
-
-
-def test_records_listed_after_the_nodes_are_collected_at_once(core):
-    """A Node deleted while no hub ran: its records go when both lists are in, not at the next slow pass."""
-    name = ("objectsyncs", "shop", "gone.uid-1")
-    core.hub.book.observe(name, "gone", ledger.Observed(version="1", generation=1, status={}, head={}))
-    core.hub.collection_synced("objectsyncs", core.now)
-    assert isinstance(core.hub.book.pending(name), ledger.Removal)
+    assert "shop/alarms" in core.hub.grants.of("edge-1")

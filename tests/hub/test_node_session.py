@@ -389,15 +389,3 @@ def test_a_refusal_is_the_last_word(cluster):
     made.refuse(message.Refuse(code="replaced", reason="newer session"))
     assert [type(header) for header, _ in made.frames(0.0, 100)] == [message.Refuse]
     assert made.frames(0.0, 100) == []
-
-
-def test_where_tells_people_the_step(cluster):
-    """Queued, in flight, parked, held: one sentence each."""
-    cluster.put()
-    made = opened(cluster)
-    assert made.where(KEY, 0.0) == "queued"
-    [update] = sent(made)
-    assert "in flight" in made.where(KEY, 1.0)
-    ack(made, update)
-    assert made.where(KEY, 1.0) == "held"
-    assert made.where("configmaps/shop/none", 1.0) == "not wanted"

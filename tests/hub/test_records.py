@@ -34,7 +34,7 @@ def rewritten(core, one, **status):
         version=f"{int(there.version) + 1000}", generation=1, status={**there.status, **status}, head=there.head
     )
     core.ledger.documents[name] = changed
-    core.hub.record_observed(name, "edge-1", changed, core.now)
+    core.hub.bookkeeper.observed(name, "edge-1", changed, core.now)
 
 
 async def test_an_ack_is_recorded(core):
@@ -199,7 +199,7 @@ async def test_a_record_deleted_by_hand_is_written_again(core):
     _, one = await delivered(core, "a")
     [name] = core.names()
     del core.ledger.documents[name]
-    core.hub.record_vanished(name, "edge-1", core.now)
+    core.hub.bookkeeper.vanished(name, "edge-1", core.now)
     await core.flush()
     assert core.status(one)["state"] == "Synced"
 

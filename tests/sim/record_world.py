@@ -20,9 +20,10 @@ from tests.sim.laws import LawBroken
 from tests.support.live import CONFIG_MAP, ROUTES, live
 
 from fairlead_hub import ledger, objectsync, rules
+from fairlead_hub.accounts import EDGE_NODES
 from fairlead_hub.content import Held, LiveObject
 from fairlead_hub.counts import Counts
-from fairlead_hub.hub import EDGE_NODES, Hub
+from fairlead_hub.hub import Hub
 from fairlead_hub.io.ledger_kube import Writer
 from fairlead_hub.ledger import Answer, Document, MemoryLedger, Observed, Removal
 from fairlead_hub.node_session import NodeSession
@@ -101,7 +102,7 @@ class RecordWorld:
         for edge in self.edges.values():
             edge.session, edge.inbox = None, []
         for kind in (CONFIG_MAP, ROUTES):
-            self.hub.know_kind(kind)
+            self.hub.view.know_kind(kind)
         for name in NODES:
             self.hub.set_node(name, f"uid-{name}", {}, self.now)
         self.hub.set_rule(rules.rule(RULE))
@@ -114,14 +115,14 @@ class RecordWorld:
 
     def observe_all(self) -> None:
         for name in [name for name in self.hub.book.observed if name not in self.store.documents]:
-            self.hub.record_vanished(name, self.node_of(name), self.now)
+            self.hub.bookkeeper.vanished(name, self.node_of(name), self.now)
         for name, there in list(self.store.documents.items()):
             if name[0] == EDGE_NODES:
-                self.hub.edge_node_observed(name[2], there)
+                self.hub.accounts.observed(name[2], there)
             else:
-                self.hub.record_observed(name, self.node_of(name), there, self.now)
+                self.hub.bookkeeper.observed(name, self.node_of(name), there, self.now)
         for collection in (*COLLECTIONS, EDGE_NODES):
-            self.hub.collection_synced(collection, self.now)
+            self.hub.bookkeeper.listed(collection, self.now)
         self.hub.settle(self.now)
 
     def node_of(self, name: ledger.Name) -> str:
@@ -175,13 +176,13 @@ class RecordWorld:
         there = self.store.documents[name]
         if self.random.random() < 0.5:
             del self.store.documents[name]
-            self.hub.record_vanished(name, self.node_of(name), self.now)
+            self.hub.bookkeeper.vanished(name, self.node_of(name), self.now)
         else:
             self.store._version += 1
             status = {**there.status, "objectResourceVersion": "", "objectDigest": "", "state": "Synced"}
             changed = Observed(version=str(self.store._version), generation=1, status=status, head=there.head)
             self.store.documents[name] = changed
-            self.hub.record_observed(name, self.node_of(name), changed, self.now)
+            self.hub.bookkeeper.observed(name, self.node_of(name), changed, self.now)
 
     # ---- the edges -------------------------------------------------------------------------------
 

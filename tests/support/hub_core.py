@@ -14,8 +14,9 @@ from typing import Any
 from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub import ledger, rules
+from fairlead_hub.accounts import EDGE_NODES
 from fairlead_hub.content import Kind, LiveObject
-from fairlead_hub.hub import EDGE_NODES, Hub
+from fairlead_hub.hub import Hub
 from fairlead_hub.io.ledger_kube import Writer
 from fairlead_hub.ledger import MemoryLedger
 from fairlead_hub.node_session import NodeSession
@@ -88,7 +89,7 @@ class Core:
             may_write=lambda: True, on_fenced=self.fenced.append,
         )  # fmt: skip
         for kind in KINDS:
-            self.hub.know_kind(kind)
+            self.hub.view.know_kind(kind)
         for name in nodes:
             self.node(name)
         if listed:
@@ -101,7 +102,7 @@ class Core:
         for kind in KINDS:
             self.hub.kind_synced(kind.group_kind)
         for collection in (*COLLECTIONS, EDGE_NODES):
-            self.hub.collection_synced(collection, self.now)
+            self.hub.bookkeeper.listed(collection, self.now)
         self.settle()
 
     def settle(self) -> None:

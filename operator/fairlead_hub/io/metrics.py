@@ -38,8 +38,8 @@ class HubMetrics(Collector):
             ("nodes_connected", "Edge nodes with a session.", len(sessions)),
             ("nodes_waiting", "Sessions whose comparison is not over.", sum(not s.live for s in sessions)),
             ("objects_watched", "Objects in the catalog.", len(hub.catalog)),
-            ("queue_depth", "Keys waiting in all nodes' queues.", sum(s.queued for s in sessions)),
-            ("in_flight", "Messages sent and not yet answered.", sum(s.in_flight for s in sessions)),
+            ("queue_depth", "Keys waiting in all nodes' queues.", sum(len(s.queue) for s in sessions)),
+            ("in_flight", "Messages sent and not yet answered.", sum(len(s.flights) for s in sessions)),
             (
                 "pending_objects",
                 "Objects on their way to a connected node.",

@@ -45,7 +45,7 @@ class _Verdict(ledger.Document, frozen=True, kw_only=True):
         now = hub.records.text()
         if collection == "syncrules":
             return verdicts.of_rule(hub.placement, name, before, generation, now) or {}
-        return verdicts.of_routes(hub.placement, hub.edges, name, before, generation, now) or {}
+        return verdicts.of_routes(hub.placement, hub.accounts.edges, name, before, generation, now) or {}
 
 
 def _broken(broken: dict[str, str], collection: str) -> list[str]:

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from fairlead_hub import content, ledger, rules
+from fairlead_hub.accounts import EDGE_NODES
 from fairlead_hub.content import EDGE_ROUTES, GroupKind, Kind
-from fairlead_hub.hub import EDGE_NODES, Hub
+from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube, Refused, Unavailable
 from fairlead_hub.io.reflector import Reflector
 from fairlead_wire import resource
@@ -110,7 +111,7 @@ class _NodeSink:
         labels = found.labels or {}
         if EDGE_LABEL in labels:
             self._hub.set_node(found.name, found.uid, labels, self._clock())
-        elif found.name in self._hub.node_uids:
+        elif found.name in self._hub.accounts.node_uids:
             self._hub.drop_node(found.name, self._clock())
         self._poke()
         return found.name
@@ -120,7 +121,7 @@ class _NodeSink:
         self._poke()
 
     def on_listed(self, identities: set[str]) -> None:
-        for name in self._hub.node_uids.keys() - identities:
+        for name in self._hub.accounts.node_uids.keys() - identities:
             self._hub.drop_node(name, self._clock())
         self._hub.input_synced("nodes")
         self._hub.reconcile(self._clock())
@@ -192,24 +193,24 @@ class _OwnSink:
             head={"spec": found.spec},
         )
         if self._collection == EDGE_NODES:
-            self._hub.edge_node_observed(found.metadata.name, observed)
+            self._hub.accounts.observed(found.metadata.name, observed)
         else:
-            self._hub.record_observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
+            self._hub.bookkeeper.observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
         return f"{name[1]}/{name[2]}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = _own.decode(raw)
         name: ledger.Name = (self._collection, found.metadata.namespace, found.metadata.name)
         node = found.metadata.name if self._collection == EDGE_NODES else str(found.spec.get("nodeName", ""))
-        self._hub.record_vanished(name, node, self._clock())
+        self._hub.bookkeeper.vanished(name, node, self._clock())
         self._poke()
 
     def on_listed(self, identities: set[str]) -> None:
         for name, observed in list(self._hub.book.observed.items()):
             if name[0] == self._collection and f"{name[1]}/{name[2]}" not in identities:
                 node = name[2] if self._collection == EDGE_NODES else str(observed.head["spec"].get("nodeName", ""))
-                self._hub.record_vanished(name, node, self._clock())
-        self._hub.collection_synced(self._collection, self._clock())
+                self._hub.bookkeeper.vanished(name, node, self._clock())
+        self._hub.bookkeeper.listed(self._collection, self._clock())
         self._poke()
 
     def on_lost(self) -> None:
@@ -230,7 +231,7 @@ class Watches:
     async def run(self) -> None:
         """Until cancelled."""
         hub = self._hub
-        hub.know_kind(EDGE_ROUTES_KIND)
+        hub.view.know_kind(EDGE_ROUTES_KIND)
         fixed: list[tuple[str, Any]] = [
             ("api/v1/nodes", _NodeSink(hub, self._clock, self._poke)),
             (f"{OURS}/syncrules", _RuleSink(hub, self._changed.set, self._poke)),
@@ -273,7 +274,7 @@ class Watches:
                 self._hub.kind_frozen(wanted, str(error))
                 self._poke()
             else:
-                self._hub.know_kind(kind)
+                self._hub.view.know_kind(kind)
                 await self._reflector(kind.root, _KindSink(self._hub, kind, self._clock, self._poke)).run()
             await asyncio.sleep(DISCOVERY_RETRY_SECONDS)
 

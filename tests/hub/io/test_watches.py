@@ -15,7 +15,8 @@ from tests.support.hub import config_map, edge_node, sync_rule
 from tests.support.upstream import until
 
 from fairlead_hub import objectsync
-from fairlead_hub.hub import EDGE_NODES, Hub
+from fairlead_hub.accounts import EDGE_NODES
+from fairlead_hub.hub import Hub
 from fairlead_hub.io import watches
 from fairlead_hub.io.kube import Kube, Refused
 from fairlead_hub.io.watches import Watches, discover
@@ -42,7 +43,7 @@ async def watching(kube: Kube) -> AsyncIterator[Hub]:
 
 def listed(hub: Hub) -> Callable[[], bool]:
     """Everything the hub starts from is in."""
-    return lambda: not hub.waiting_for("edge-1") and not hub.grants_known() and "objectsyncs" in hub.book.synced
+    return lambda: not hub.view.waiting_for("edge-1") and not hub.grants_known() and "objectsyncs" in hub.book.synced
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def rule_for(namespace: str, name: str = "r", **more: Any) -> dict[str, Any]:
 
 
 def own(hub: Hub, namespace: str) -> set[str]:
-    wanted = {live.resource.name for live in hub.wanted("edge-1").values() if live.resource.namespace == namespace}
+    wanted = {live.resource.name for live in hub.view.wanted("edge-1").values() if live.resource.namespace == namespace}
     return wanted - {"kube-root-ca.crt"}
 
 
@@ -101,9 +102,9 @@ async def test_a_rule_that_cannot_be_read_freezes_deletes(kube: Cluster, client:
     async with watching(client) as hub:
         await until(lambda: "syncrules/bad" in hub.placement.broken)
         assert "spec.nodeSelector" in hub.placement.broken["syncrules/bad"]
-        await until(lambda: "syncrules/bad cannot be read" in hub.doubt("edge-1", "configmaps/shop/a"))
+        await until(lambda: "syncrules/bad cannot be read" in hub.view.doubt("edge-1", "configmaps/shop/a"))
         await apply(kube, rule_for(namespace, "bad"))
-        await until(lambda: hub.doubt("edge-1", "configmaps/shop/a") == "")
+        await until(lambda: hub.view.doubt("edge-1", "configmaps/shop/a") == "")
 
 
 async def test_a_kind_nobody_serves_is_frozen_until_it_is_there(
@@ -141,7 +142,7 @@ async def test_a_kind_nobody_may_list_is_frozen(kube: Cluster, namespace: str) -
         async with watching(front.client()) as hub:
             await until(lambda: KIND in hub.placement.frozen)
             await until(listed(hub))
-            assert "configmaps is forbidden" in hub.doubt("edge-1", "configmaps/shop/a")
+            assert "configmaps is forbidden" in hub.view.doubt("edge-1", "configmaps/shop/a")
 
 
 async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, namespace: str) -> None:
@@ -157,12 +158,12 @@ async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, names
         front.answer_with("GET", "api/v1/configmaps?watch", too_old)
         async with watching(front.client()) as hub:
             await until(lambda: front.seen("GET", lists) > 1)
-            assert hub.doubt("edge-1", "configmaps/shop/a") == "ConfigMap is not listed yet"
+            assert hub.view.doubt("edge-1", "configmaps/shop/a") == "ConfigMap is not listed yet"
             await asyncio.to_thread(kube.kubectl, "delete", "configmap", "a", "-n", namespace)
             assert own(hub, namespace) == {"a"}, "what we knew counts meanwhile"
             front.pass_everything()
             await until(lambda: own(hub, namespace) == set())
-            await until(lambda: hub.doubt("edge-1", "configmaps/shop/a") == "")
+            await until(lambda: hub.view.doubt("edge-1", "configmaps/shop/a") == "")
             assert hub.counts.watch_restarts["version_lost"] == 1
 
 
@@ -206,7 +207,7 @@ async def test_granted_topics_are_read_back(kube: Cluster, client: Kube) -> None
     )  # fmt: skip
     async with watching(client) as hub:
         await until(listed(hub))
-        assert hub.granted_to("edge-1") == {"shop/alarms"}
+        assert hub.grants.of("edge-1") == {"shop/alarms"}
         assert (EDGE_NODES, "", "edge-1") in hub.book.observed
 
 
@@ -218,10 +219,10 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
     }  # fmt: skip
     await apply(kube, edge_node("edge-1"), routes)
     async with watching(client) as hub:
-        await until(lambda: "edgeroutes.fairlead.dev//main" in hub.wanted("edge-1"))
-        assert hub.topics() == {"default/telemetry", "shop/alarms"}
+        await until(lambda: "edgeroutes.fairlead.dev//main" in hub.view.wanted("edge-1"))
+        assert hub.grants.topics() == {"default/telemetry", "shop/alarms"}
         await client.request("DELETE", f"{ROOT}/edgeroutes/main")
-        await until(lambda: not hub.wanted("edge-1"))
+        await until(lambda: not hub.view.wanted("edge-1"))
 
 
 async def test_discovery_tells_how_a_kind_is_served(kube: Cluster, client: Kube) -> None:

@@ -1,0 +1,180 @@
+"""The accounts of all nodes: who is connected, holds what, queues what; told through EdgeNode documents.
+
+    a session opens, ends, converges; an edge says how it is ─changed─▶ report ─▶ EdgeNodeDocument ─▶ Book
+
+Written at once on transitions, every few minutes otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairlead_hub import edge_node, happenings, ledger
+from fairlead_hub.grants import Grants
+from fairlead_hub.node_session import NodeSession
+from fairlead_hub.placement import Placement
+from fairlead_hub.records import Records
+from fairlead_wire import message
+
+EDGE_NODES = "edgenodes"
+RETURN_SECONDS = 30.0
+"""How long after a start nodes that were connected are given to return before they are called away."""
+COUNTS_SECONDS = 10.0
+"""A node being brought up to date changes its counts all the time: they are written at most this often."""
+REPORT_SECONDS = 180.0
+"""EdgeNode is written at most this often for queue lengths and contact times alone."""
+
+
+class Accounts:
+    """See the module.  ``hub`` is this hub's name; ``sessions`` are the open ones, kept by the hub."""
+
+    def __init__(
+        self,
+        hub: str,
+        sessions: Mapping[str, NodeSession],
+        *,
+        placement: Placement,
+        records: Records,
+        grants: Grants,
+        events: happenings.Happenings,
+    ) -> None:
+        self._hub = hub
+        self._sessions = sessions
+        self._placement = placement
+        self._records = records
+        self._book = records.book
+        self._grants = grants
+        self._events = events
+        self.node_uids: dict[str, str] = {}
+        self.edges: dict[str, message.EdgeStatus] = {}
+        """What connected edges said of themselves last."""
+        self._reported: dict[str, float] = {}
+        self._unreported: set[str] = set()
+        self._met: set[str] = set()
+        """Nodes that had a session with this process."""
+        self._first_report: float | None = None
+        self._returned = False
+        """Whoever wanted to come back after our start has had the time."""
+
+    # ---- what happened ---------------------------------------------------------------------------
+
+    def changed(self, node: str) -> None:
+        """Something about it may be worth telling."""
+        self._unreported.add(node)
+
+    def opened(self, node: str) -> None:
+        self._met.add(node)
+        self._unreported.add(node)
+
+    def ended(self, node: str) -> None:
+        self.edges.pop(node, None)
+        self._unreported.add(node)
+
+    def forget(self, node: str) -> None:
+        """The Node is gone: so is its document."""
+        self._met.discard(node)
+        self._book.want(ledger.Removal(name=(EDGE_NODES, "", node), node=node))
+
+    def said(self, node: str, status: message.EdgeStatus) -> None:
+        """The edge's own account."""
+        before = self.edges.get(node)
+        self.edges[node] = status
+        if before is None or before.routes != status.routes or before.dead_letters != status.dead_letters:
+            self._unreported.add(node)
+
+    def observed(self, node: str, observed: ledger.Observed) -> None:
+        """An EdgeNode document as it stands: topics granted before a restart count again."""
+        self._book.observe((EDGE_NODES, "", node), node, observed)
+        topics = observed.status.get("grantedTopics")
+        if isinstance(topics, list):
+            self._grants.remember(node, (topic for topic in topics if isinstance(topic, str)))
+        if node not in self._sessions and observed.status.get("connected") and self._nodes_listed:
+            self._unreported.add(node)
+
+    # ---- what is told ----------------------------------------------------------------------------
+
+    @property
+    def _nodes_listed(self) -> bool:
+        return "nodes" in self._placement.inputs_synced
+
+    def report(self, now: float) -> None:
+        """Want every document written that has something to tell."""
+        if EDGE_NODES not in self._book.synced or not self._nodes_listed:
+            return
+        if self._first_report is None:
+            self._first_report = now
+        elif now - self._first_report >= RETURN_SECONDS and not self._returned:
+            self._returned = True
+            for name, observed in self._book.observed.items():
+                if name[0] == EDGE_NODES and observed.status.get("connected"):
+                    self._unreported.add(name[2])
+        due = {n for n, at in self._reported.items() if now - at >= REPORT_SECONDS and n in self._sessions}
+        waiting, self._unreported = self._unreported | due, set()
+        for node in waiting:
+            # A hub that has just started does not call nodes away that are about to come back.
+            known = node in self._sessions or node in self._met or self._returned
+            if known and node in self._placement.nodes:
+                self._report(node, now, due=node in due)
+
+    def _report(self, node: str, now: float, *, due: bool) -> None:
+        account = self.of(node)
+        name: ledger.Name = (EDGE_NODES, "", node)
+        observed = self._book.observed.get(name)
+        if observed is None and not account.connected and node not in self._grants.ever:
+            return  # never seen: nothing to tell
+        document = edge_node.EdgeNodeDocument(
+            name=name,
+            node=node,
+            uid=self.node_uids.get(node, ""),
+            account=account,
+            at=self._records.text(),
+            fence=self._records.fence,
+        )
+        if observed is not None and not due:
+            status, said = document.status(observed), observed.status
+            if edge_node.decides_the_same(status, said):
+                return
+            session = self._sessions.get(node)
+            under_way = session is not None and bool(session.pending_since)
+            recently = now - self._reported.get(node, -COUNTS_SECONDS) < COUNTS_SECONDS
+            if under_way and recently and edge_node.counts_only(status, said):
+                self._unreported.add(node)
+                return
+        self._reported[node] = now
+        self._book.want(document)
+        if observed is None or observed.status.get("connected") != account.connected:
+            regarding = happenings.Regarding(kind="EdgeNode", namespace="", name=node)
+            reason = "Connected" if account.connected else "Away"
+            self._events.note(regarding, "Normal", reason, f"node is {reason.lower()}", now, self._records.text())
+
+    def of(self, node: str) -> edge_node.Account:
+        """What is known of one node now."""
+        session = self._sessions.get(node)
+        granted = self._grants.ever.get(node, frozenset())
+        if session is None:
+            observed = self._book.observed.get((EDGE_NODES, "", node))
+            said = observed.status if observed is not None else {}
+            return edge_node.Account(
+                connected=False,
+                hub=self._hub,
+                store_epoch=int(said.get("storeEpoch") or 0),
+                agent=str(said.get("agentVersion", "")),
+                last_contact=str(said.get("lastContactTime") or ""),
+                wanted=int(said.get("objectsWanted", 0)),
+                held=int(said.get("objectsHeld", 0)),
+                parked=int(said.get("objectsParked", 0)),
+                granted_topics=granted,
+                edge=None,
+            )
+        return edge_node.Account(
+            connected=True,
+            hub=self._hub,
+            store_epoch=session.hello.store_epoch,
+            agent=session.hello.agent,
+            last_contact=self._records.text(session.link.last_received),
+            wanted=len(self._placement.wanted(node)),
+            held=len(session.held) if session.live else int(session.hello.held),
+            parked=len(session.parked),
+            granted_topics=granted,
+            edge=self.edges.get(node),
+        )

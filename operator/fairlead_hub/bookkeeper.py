@@ -1,0 +1,148 @@
+"""Keeps the records true to the sessions: what became of deliveries goes in, what the API says of records is compared.
+
+    NodeSession ─outcomes─▶ drain ─▶ Records, Counts, Happenings, Accounts
+    watch of our own documents ─▶ vanished, observed, listed ─▶ Records.compared
+
+A record may lag, never lead; whatever a crash left half done is found again here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from fairlead_hub import happenings, ledger
+from fairlead_hub.accounts import EDGE_NODES, Accounts
+from fairlead_hub.counts import Counts
+from fairlead_hub.node_session import NodeSession
+from fairlead_hub.outcomes import Acked, Compared, Parked, Removed, Retried, Unparked
+from fairlead_hub.placement import Placement
+from fairlead_hub.records import COLLECTIONS, Records
+from fairlead_hub.view import ClusterView
+
+
+class Bookkeeper:
+    """See the module.  ``sessions`` are the open ones, kept by the hub; ``now`` is seconds of a monotonic clock."""
+
+    def __init__(
+        self,
+        sessions: Mapping[str, NodeSession],
+        *,
+        view: ClusterView,
+        placement: Placement,
+        records: Records,
+        accounts: Accounts,
+        counts: Counts,
+        events: happenings.Happenings,
+    ) -> None:
+        self._sessions = sessions
+        self._view = view
+        self._placement = placement
+        self._records = records
+        self._book = records.book
+        self._accounts = accounts
+        self._counts = counts
+        self._events = events
+
+    # ---- deliveries ------------------------------------------------------------------------------
+
+    def drain(self, session: NodeSession, now: float) -> None:
+        """Take every outcome of the session, once."""
+        self._records.now = now
+        outcomes, session.outcomes = session.outcomes, []
+        for outcome in outcomes:
+            match outcome:
+                case Acked():
+                    self._counts.acked(outcome.seconds)
+                    self._records.acked(session, outcome, self._view.live(session.node, outcome.key))
+                case Removed():
+                    self._counts.removed += 1
+                    self._records.removed(session, outcome)
+                case Parked():
+                    self._counts.parked(outcome.code)
+                    self._records.parked(session, outcome, self._view.live(session.node, outcome.key))
+                    self._happened(session.node, outcome, "Warning", "Parked", f"{outcome.code}: {outcome.reason}")
+                    self._accounts.changed(session.node)
+                case Unparked():
+                    self._records.unparked(session, outcome, self._view.live(session.node, outcome.key))
+                    if outcome.why != "unwanted":
+                        self._happened(session.node, outcome, "Normal", "Unparked", f"tried again: {outcome.why}")
+                    self._accounts.changed(session.node)
+                case Retried():
+                    self._counts.retried(outcome.code)
+                case Compared():
+                    self._counts.divergent_buckets += outcome.divergent_buckets
+                    self._compare(session)
+                    self._accounts.changed(session.node)
+                case _:
+                    assert_never(outcome)
+        if outcomes and not session.pending_since:
+            self._accounts.changed(session.node)
+
+    def _happened(self, node: str, outcome: Parked | Unparked, type: happenings.Type, reason: str, text: str) -> None:
+        regarding = self._records.regarding(node, outcome.path, outcome.uid)
+        self._events.note(regarding, type, reason, text, self._records.now, self._records.text())
+
+    def sweep(self, now: float, pending_seconds: float) -> None:
+        """Write down who lags longer than this; asked every second or so.  Costs nothing for nodes in sync."""
+        self._records.now = now
+        for session in self._sessions.values():
+            for key, since in session.pending_since.items():
+                if now - since < pending_seconds:
+                    break  # oldest first
+                if key not in session.noted:
+                    live = self._view.live(session.node, key)
+                    about = live.held if live is not None else session.held.get(key)
+                    if about is not None:
+                        session.noted[key] = (about.uid, about.path)
+                        self._records.lagging(session, key, live, now - since)
+
+    # ---- comparing -------------------------------------------------------------------------------
+
+    def _compare(self, session: NodeSession) -> None:
+        """Set right what the records of a node say, as soon as both sides are known."""
+        if session.live and all(name in self._book.synced for name in COLLECTIONS):
+            self._records.compared(session, self._view.wanted(session.node))
+
+    def compare_all(self, now: float) -> None:
+        """The records' half of the SyncController's slow pass."""
+        self._records.now = now
+        self._collect_vanished()
+        for session in self._sessions.values():
+            self._compare(session)
+
+    def _collect_vanished(self) -> None:
+        """Nodes that were deleted while no hub looked leave documents behind; EdgeNode goes with its Node by itself."""
+        if "nodes" in self._placement.inputs_synced:
+            for node in self._book.nodes():
+                if node not in self._placement.nodes:
+                    self._counts.records_collected += self._records.forget_node(node)
+
+    # ---- what the API says -----------------------------------------------------------------------
+
+    def listed(self, collection: str, now: float) -> None:
+        """The first list of our own documents is in: what was decided without them is decided again."""
+        self._book.synced.add(collection)
+        self.compare_all(now)
+
+    def observed(self, name: ledger.Name, node: str, observed: ledger.Observed, now: float) -> None:
+        """A record as it stands; one that somebody else changed is set right at once."""
+        if not self._book.observe(name, node, observed) or name[0] not in self._book.synced:
+            return
+        self._records.now = now
+        session = self._sessions.get(node)
+        if session is not None and session.live:
+            self._records.compared(session, self._view.wanted(node))
+        elif "nodes" in self._placement.inputs_synced and node not in self._placement.nodes:
+            self._book.want(ledger.Removal(name=name, node=node))
+
+    def vanished(self, name: ledger.Name, node: str, now: float) -> None:
+        """Somebody deleted a document by hand: it is written again if it still says something true."""
+        self._records.now = now
+        if not self._book.vanished(name, node):
+            return
+        session = self._sessions.get(node)
+        if name[0] == EDGE_NODES:
+            self._accounts.changed(node)
+        elif session is not None and session.live:
+            self._records.compared(session, self._view.wanted(node))

@@ -1,0 +1,38 @@
+"""What a session asks of the cluster, answered as it is now."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+
+from fairlead_hub.content import Kind
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def test_wishes_follow_the_cluster(core):
+    """Wanted as soon as it is there, by the key and in the whole; nothing for a node nobody knows."""
+    one = core.put("a")
+    view = core.hub.view
+    assert view.live("edge-1", one.key) is one and view.wanted("edge-1") == {one.key: one}
+    assert view.wish("edge-9", one.key) is None and view.wanted("edge-9") == {}
+    core.remove(one)
+    assert view.wish("edge-1", one.key) is None and view.live("edge-1", one.key) is None
+
+
+def test_a_kind_of_another_group_with_the_same_plural_is_another_kind(core):
+    """Its type carries the group."""
+    core.hub.view.know_kind(Kind(group="shop.io", version="v1", kind="Pod", plural="pods", namespaced=True))
+    assert {"pods", "pods.shop.io"} <= core.hub.view.kinds.keys()
+
+
+def test_what_discovery_never_found_is_doubted_with_any_frozen_kind_of_its_group(core):
+    """It may be the one that cannot be listed: nothing of it is deleted."""
+    view = core.hub.view
+    assert view.doubt("edge-1", "tills.shop.io/shop/a") == ""
+    core.hub.kind_frozen(("shop.io", "Till"), "forbidden")
+    assert "Till cannot be listed: forbidden" in view.doubt("edge-1", "tills.shop.io/shop/a")
+    assert view.doubt("edge-1", "configmaps/shop/a") == ""
