@@ -90,6 +90,7 @@ async def _opened(told: Settings) -> AsyncIterator[Agent]:
             node=told.node,
             bytes_max=told.store.object_bytes,
             wall_milliseconds=int(time.time() * 1000),
+            usable=node_routes.is_usable,
         )
         stack.push_async_callback(store.close)
         outbox = _open_outbox(folder.path / "outbox.db", told)
@@ -212,7 +213,8 @@ class Agent:
         ever = any(
             (kind.group, kind.plural) == (node_routes.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
         )
-        self._routes = NodeRoutes(self._told.node, held, ever=ever)
+        fallbacks = await self._store.fallbacks(node_routes.GROUP, node_routes.PLURAL)
+        self._routes = NodeRoutes(self._told.node, held, ever=ever, fallbacks=fallbacks)
         self._use_routes()
 
     def _changed(self, change: Change[Held]) -> None:

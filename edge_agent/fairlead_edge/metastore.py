@@ -9,13 +9,16 @@ judged against what is there *inside* the transaction that makes it: content by 
     Remove  the UID held under the name              → Removed
             no such name, or another UID under it    → Absent: it is not held, which is what was asked for
 
+A version that this program cannot use is held all the same, for it is what the cluster wants; the newest usable one
+of the same object is then kept beside it, in the same transaction, as its *fallback*.
+
 Every call resolves only when its effect is durable.  ``now`` is seconds of a clock the caller keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -107,6 +110,22 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     buckets: digest.Buckets
 
 
+Usable = Callable[[Resource, bytes], bool]
+"""Can this program do with the content what its kind is for?"""
+
+
+def anything(resource: Resource, content: bytes) -> bool:
+    """No kind is used here, so none needs a fallback."""
+    return True
+
+
+def fallback(previous: Held, put: Put, usable: Usable) -> Literal["drop", "take", "keep"]:
+    """What becomes of an object's fallback as ``put`` replaces ``previous``: take is "``previous`` is the new one"."""
+    if previous.uid != put.uid or usable(put.resource, put.content):
+        return "drop"
+    return "take" if usable(previous.resource, previous.content) else "keep"
+
+
 class Metastore(Protocol):
     """Port.  Twins: ``MemoryMetastore`` here, ``io.sqlite_metastore.SqliteMetastore``; one conformance suite."""
 
@@ -134,6 +153,9 @@ class Metastore(Protocol):
 
     async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[Held], int]:
         """Objects of a type ordered by (namespace, name), and the store's version they are true at."""
+
+    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+        """The newest usable versions of objects whose held version is not, ordered by (namespace, name)."""
 
     async def kinds(self) -> list[Kind]:
         """Every kind ever held here, sorted; kept when the last object goes, so that clients still find it."""
@@ -224,8 +246,10 @@ def opening_version(stored: int, wall_milliseconds: int) -> int:
 class MemoryMetastore:
     """The twin for tests and the simulation: durable means that the call returned.  ``bytes_max``: contents held."""
 
-    def __init__(self, *, version: int = 1, bytes_max: int = 1 << 40) -> None:
+    def __init__(self, *, version: int = 1, bytes_max: int = 1 << 40, usable: Usable = anything) -> None:
+        self._usable = usable
         self._objects: dict[tuple[str, str, str, str], Held] = {}
+        self._fallbacks: dict[tuple[str, str, str, str], Held] = {}
         self._kinds: set[Kind] = set()
         self._log: ChangeLog[Held] = ChangeLog(version)
         self._fence = 0
@@ -238,8 +262,10 @@ class MemoryMetastore:
 
     def reopened(self, version: int) -> MemoryMetastore:
         """The same disk after a restart: all that was durable, and an empty change log."""
-        again = MemoryMetastore(version=opening_version(self._log.version, version), bytes_max=self._bytes_max)
+        opened = opening_version(self._log.version, version)
+        again = MemoryMetastore(version=opened, bytes_max=self._bytes_max, usable=self._usable)
         again._objects, again._kinds = dict(self._objects), set(self._kinds)
+        again._fallbacks = dict(self._fallbacks)
         again._fence, again._contact_at = self._fence, self._contact_at
         return again
 
@@ -278,6 +304,9 @@ class MemoryMetastore:
         ]
         return wanted, self._log.version
 
+    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+        return [held for key, held in sorted(self._fallbacks.items()) if key[:2] == (group, plural)]
+
     async def kinds(self) -> list[Kind]:
         return sorted(self._kinds)
 
@@ -303,6 +332,14 @@ class MemoryMetastore:
         version = self._log.version + 1
         current = hold(put, local_version=version, now=now)
         self._objects[key] = current
+        if previous is not None:
+            match fallback(previous, put, self._usable):
+                case "drop":
+                    self._fallbacks.pop(key, None)
+                case "take":
+                    self._fallbacks[key] = previous
+                case "keep":
+                    pass
         self._kinds.add(kind)
         return Stored(change=self._log.append(Change(version=version, previous=previous, current=current)))
 
@@ -312,6 +349,7 @@ class MemoryMetastore:
         if previous is None or previous.uid != remove.uid:
             return Absent()
         del self._objects[key]
+        self._fallbacks.pop(key, None)
         change = Change(version=self._log.version + 1, previous=previous, current=None)
         return Removed(change=self._log.append(change))
 

@@ -2,11 +2,14 @@
 
 EdgeRoutes come down like any other object; whichever change arrives, the node's router is built anew from all of
 them and replaces the old one whole, so that no message is ever routed by half a change.  A version that is refused
-as a whole (no manifest at all) leaves the object's last good one in force, and its status says why.
+as a whole (no manifest at all) leaves the object's last good one in force, and its status says why; the store keeps
+that one as the object's fallback, so that a restart or a crash changes nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 from fairlead_edge import manifest
@@ -14,22 +17,39 @@ from fairlead_edge.changelog import Change
 from fairlead_edge.metastore import Held
 from fairlead_edge.router import Router
 from fairlead_wire import message
+from fairlead_wire.resource import Resource
 
 GROUP: Final = "fairlead.dev"
 PLURAL: Final = "edgeroutes"
 
 
+def is_usable(resource: Resource, content: bytes) -> bool:
+    """For the store: an EdgeRoutes object that is no manifest needs a fallback; other kinds are not ours to judge."""
+    if (resource.group, resource.plural) != (GROUP, PLURAL):
+        return True
+    try:
+        manifest.parse(content)
+    except manifest.ManifestError:
+        return False
+    return True
+
+
 class NodeRoutes:
-    """``held``: the EdgeRoutes objects now; ``ever``: some were held before, if none are now.
+    """``held``: the EdgeRoutes objects now; ``fallbacks``: the last good version of those that are none.
+
+    ``ever``: some were held before, if none are now.
 
     ``router`` is None until the first routes ever arrived; ``statuses`` are by object name, for the hub.
     """
 
-    def __init__(self, node: str, held: list[Held], *, ever: bool) -> None:
+    def __init__(self, node: str, held: list[Held], *, ever: bool, fallbacks: Sequence[Held] = ()) -> None:
         self._node = node
         self._held = {each.resource.name: each for each in held}
         self._good: dict[str, tuple[str, manifest.Manifest]] = {}
         """By object name: UID and the newest manifest of it that was one."""
+        for each in fallbacks:
+            with contextlib.suppress(manifest.ManifestError):  # good for the program that kept it, not for this one
+                self._good[each.resource.name] = (each.uid, manifest.parse(each.content))
         self.router: Router | None = None
         self.statuses: dict[str, message.RoutesStatus] = {}
         if held or ever:

@@ -29,6 +29,11 @@ Opener = Callable[[], Awaitable[Metastore]]
 BYTES_MAX = 512 * 1024
 
 
+def is_usable(at: resource.Resource, content: bytes) -> bool:
+    """Values that begin with "bad" are of no use."""
+    return not msgspec.json.decode(content)["data"]["value"].startswith("bad")
+
+
 class Places:
     """Opens and reopens one store, whichever twin it is."""
 
@@ -42,12 +47,18 @@ class Places:
             before = self._open
             assert before is None or isinstance(before, MemoryMetastore)
             self._open = (
-                before.reopened(wall_milliseconds) if before else MemoryMetastore(version=1000, bytes_max=BYTES_MAX)
+                before.reopened(wall_milliseconds)
+                if before
+                else MemoryMetastore(version=1000, bytes_max=BYTES_MAX, usable=is_usable)
             )
         else:
             await self.close()
             self._open = SqliteMetastore(
-                self._folder, node="edge-1", bytes_max=BYTES_MAX, wall_milliseconds=wall_milliseconds
+                self._folder,
+                node="edge-1",
+                bytes_max=BYTES_MAX,
+                wall_milliseconds=wall_milliseconds,
+                usable=is_usable,
             )
         return self._open
 
@@ -278,3 +289,40 @@ async def test_versions_never_fall_even_if_the_clock_does(places: Places) -> Non
 async def test_never_heard_of_the_hub(store: Metastore) -> None:
     """A new node has no last contact."""
     assert await store.contact_at() is None
+
+
+async def fallbacks(store: Metastore) -> list[tuple[str, str]]:
+    """Names and versions."""
+    return [(held.resource.name, held.resource_version) for held in await store.fallbacks("", "configmaps")]
+
+
+async def test_of_an_unusable_version_the_last_usable_one_is_kept_beside_it(places: Places) -> None:
+    """The unusable one is held, for the cluster wants it; the other survives any number of them, and a restart."""
+    store = await places.open()
+    await store.apply([put("a", data="1", version="1"), put("b")], now=0)
+    await store.apply([put("a", data="2", version="2")], now=0)
+    assert await fallbacks(store) == []
+    await store.apply([put("a", data="bad 1", version="3"), put("a", data="bad 2", version="4")], now=0)
+    held = await store.get("", "configmaps", "shop", "a")
+    assert held is not None and held.resource_version == "4"
+    assert (await store.summary()).held == 2
+    again = await places.open(wall_milliseconds=5000)
+    assert await fallbacks(again) == [("a", "2")]
+    [kept] = await again.fallbacks("", "configmaps")
+    assert b'"2"' in kept.content and kept.uid == "uid-a"
+
+
+async def test_a_fallback_goes_with_its_need(store: Metastore) -> None:
+    """When a usable version comes, the object goes, or another object takes its name."""
+    for end in (put("a", data="2", version="3"), remove("a"), put("a", uid="other", data="bad", version="1")):
+        await store.apply([remove("a"), remove("a", uid="other")], now=0)
+        await store.apply([put("a", data="1"), put("a", data="bad", version="2")], now=0)
+        assert await fallbacks(store) == [("a", "1")]
+        await store.apply([end], now=0)
+        assert await fallbacks(store) == []
+
+
+async def test_what_was_never_usable_has_no_fallback(store: Metastore) -> None:
+    """There is nothing to fall back to."""
+    await store.apply([put("a", data="bad 1"), put("a", data="bad 2", version="2")], now=0)
+    assert await fallbacks(store) == []

@@ -96,6 +96,35 @@ async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents:
     assert not [entry for entry in agent.events() if "traceback" in entry]
 
 
+async def test_a_refused_manifest_leaves_the_last_good_routes_in_force_also_over_kill_9(
+    tmp_path: Path, agents: list[EdgeAgent]
+) -> None:
+    """The agent is killed as soon as the bad version is on disk; the next start routes by the good one."""
+    async with HubServer() as hub:
+        agent = EdgeAgent(tmp_path, hub.url)
+        agents.append(agent)
+        await off_loop(agent.start)
+        peer = await hub.open()
+        await peer.hold(ROUTES, plural="edgeroutes")
+        await peer.hold({**ROUTES, "spec": {**ROUTES["spec"], "schemaVersion": "9.0"}}, plural="edgeroutes")
+        await off_loop(agent.kill)
+    await off_loop(agent.start)
+    status, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+    assert (status, [each["priority"] for each in body["results"][0]["deliveries"]]) == (200, [1])
+    async with HubServer() as hub:
+        await off_loop(agent.kill)
+        agent._settings["HUB_URL"] = hub.url
+        await off_loop(agent.start)
+        peer = await hub.open()
+        await peer.hold({**ROUTES, "spec": {**ROUTES["spec"], "routes": {}}}, plural="edgeroutes")
+        _, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        assert body["results"][0]["deliveries"] == [], "a good version without routes is obeyed"
+        await off_loop(agent.kill)
+        await off_loop(agent.start)
+        _, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        assert body["results"][0]["deliveries"] == []
+
+
 async def test_a_full_store_refuses_for_now(tmp_path: Path, agents: list[EdgeAgent]) -> None:
     """A small max_bytes stands for a full disk: temporary nacks, nothing half stored, and the agent lives."""
     async with HubServer() as hub:

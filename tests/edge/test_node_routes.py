@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from tests.support.held import config_map, held
 
 from fairlead_edge.changelog import Change
 from fairlead_edge.metastore import Held
-from fairlead_edge.node_routes import NodeRoutes
+from fairlead_edge.node_routes import NodeRoutes, is_usable
 from fairlead_edge.routes.message import RoutedMessage
 
 
@@ -119,3 +120,26 @@ def test_a_new_version_that_is_no_manifest_leaves_the_last_good_one_in_force() -
     routes.follow(Change(version=3, previous=bad, current=None))
     routes.follow(Change(version=4, previous=None, current=bad))
     assert taken(routes) == []
+
+
+def test_the_fallback_the_store_kept_is_in_force_after_a_restart() -> None:
+    """Also its name is still owned; the status says what is wrong with the version that is held."""
+    good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
+    routes = NodeRoutes("edge-1", [bad], ever=True, fallbacks=[good])
+    assert taken(routes) == ["all"]
+    assert routes.statuses["a"].accepted == ["all"] and routes.statuses["a"].errors
+
+
+def test_a_fallback_of_another_object_or_of_no_use_is_left_alone() -> None:
+    """The name was given to a new object; or this program reads manifests more strictly than the one before."""
+    bad = edge_routes("a", {"all": UP}, schemaVersion="9.0")
+    other = msgspec.structs.replace(edge_routes("a", {"all": UP}), uid="other")
+    for fallback in (other, bad):
+        assert taken(NodeRoutes("edge-1", [bad], ever=True, fallbacks=[fallback])) == []
+
+
+def test_only_routes_need_a_fallback() -> None:
+    """What a ConfigMap says is nobody's business here."""
+    good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
+    other = held(config_map("a"))
+    assert [is_usable(each.resource, each.content) for each in (good, bad, other)] == [True, False, True]

@@ -1,8 +1,9 @@
 """The objects a node holds, in SQLite: ``Metastore`` over the group-commit writer.
 
-    objects   one row per (group, plural, namespace, name): identity, versions, canonical JSON
-    kinds     every kind ever held, for discovery
-    facts     node, highest fence obeyed, store version, last contact with the hub
+    objects    one row per (group, plural, namespace, name): identity, versions, canonical JSON
+    fallbacks  the same, of objects whose version in ``objects`` cannot be used
+    kinds      every kind ever held, for discovery
+    facts      node, highest fence obeyed, store version, last contact with the hub
 
 Each write is judged in the transaction that makes it (``metastore.verify``, then against the row held), and
 is its own job, so that one refused object does not undo its neighbours while all share one flush.
@@ -33,17 +34,19 @@ PAGE_BYTES: Final = 4096
 PAGES_MIN: Final = 32
 """An empty schema needs this much room, whatever limit was asked for."""
 
-_TABLES: Final = """
+_ROW: Final = """(
+  api_group TEXT NOT NULL, plural TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+  version TEXT NOT NULL, uid TEXT NOT NULL, digest TEXT NOT NULL, resource_version TEXT NOT NULL,
+  local_version INTEGER NOT NULL, stored_at REAL NOT NULL, content BLOB NOT NULL
+)"""
+_TABLES: Final = f"""
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS kinds (
   api_group TEXT, version TEXT, plural TEXT, kind TEXT NOT NULL, namespaced INTEGER NOT NULL,
   PRIMARY KEY (api_group, version, plural)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS objects (
-  api_group TEXT NOT NULL, plural TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-  version TEXT NOT NULL, uid TEXT NOT NULL, digest TEXT NOT NULL, resource_version TEXT NOT NULL,
-  local_version INTEGER NOT NULL, stored_at REAL NOT NULL, content BLOB NOT NULL
-);
+CREATE TABLE IF NOT EXISTS objects {_ROW};
+CREATE TABLE IF NOT EXISTS fallbacks {_ROW};
 CREATE UNIQUE INDEX IF NOT EXISTS objects_key ON objects (api_group, plural, namespace, name);
 CREATE INDEX IF NOT EXISTS objects_entries ON objects (uid, digest);
 """
@@ -51,6 +54,7 @@ _COLUMNS: Final = (
     "api_group, plural, namespace, name, version, uid, digest, resource_version, local_version, stored_at, content"
 )
 _SELECT: Final = f"SELECT {_COLUMNS} FROM objects WHERE api_group = ? AND plural = ?"
+_FALLBACKS: Final = f"SELECT {_COLUMNS} FROM fallbacks WHERE api_group = ? AND plural = ? ORDER BY namespace, name"
 _ONE: Final = f"{_SELECT} AND namespace = ? AND name = ?"
 _BY_KEY: Final = "WHERE api_group = ? AND plural = ? AND namespace = ? AND name = ?"
 
@@ -59,12 +63,22 @@ class SqliteMetastore:
     """Objects of one node in ``folder``/objects.db, at most about ``bytes_max`` bytes of it.
 
     Raises ``StoreUnusable`` when the file cannot be opened, is damaged, is from a newer version, or belongs to
-    another node.  ``wall_milliseconds`` is the time of opening.  Errors of the disk while running come out of
-    every call as ``io.writer.StoreFailed``: the program must end then.
+    another node.  ``wall_milliseconds`` is the time of opening.  ``usable`` says of which versions a fallback is
+    kept; it is asked on the writer's thread.  Errors of the disk while running come out of every call as
+    ``io.writer.StoreFailed``: the program must end then.
     """
 
-    def __init__(self, folder: Path, *, node: str, bytes_max: int, wall_milliseconds: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        node: str,
+        bytes_max: int,
+        wall_milliseconds: int,
+        usable: metastore.Usable = metastore.anything,
+    ) -> None:
         self._path = folder / FILE_NAME
+        self._usable = usable
         self._bytes_max = bytes_max
         opened: list[int] = []
 
@@ -107,7 +121,7 @@ class SqliteMetastore:
     async def _write(self, write: Put | Remove, now: float) -> Outcome:
         try:
             if isinstance(write, Put):
-                return await self._writer.submit(lambda connection: _put(connection, write, now))
+                return await self._writer.submit(lambda connection: _put(connection, write, now, self._usable))
             return await self._writer.submit(lambda connection: _remove(connection, write))
         except Permanent as error:
             return metastore.refused(error)
@@ -171,6 +185,9 @@ class SqliteMetastore:
         finally:
             forget()
 
+    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+        return [_held(row) for row in await self._read_rows(_FALLBACKS, (group, plural))]
+
     async def kinds(self) -> list[Kind]:
         rows = await self._read_rows("SELECT api_group, version, plural, kind, namespaced FROM kinds", ())
         return sorted(
@@ -212,7 +229,7 @@ def _prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millis
     return version
 
 
-def _put(connection: apsw.Connection, put: Put, now: float) -> Outcome:
+def _put(connection: apsw.Connection, put: Put, now: float, usable: metastore.Usable) -> Outcome:
     kind = metastore.verify(put)
     key = metastore.key_of(put.resource)
     row = connection.execute(_ONE, key).fetchone()
@@ -227,6 +244,7 @@ def _put(connection: apsw.Connection, put: Put, now: float) -> Outcome:
     if previous is None:
         connection.execute(f"INSERT INTO objects ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)", (*key, *values))
     else:
+        _fall_back(connection, key, metastore.fallback(previous, put, usable))
         connection.execute(
             "UPDATE objects SET version = ?, uid = ?, digest = ?, resource_version = ?, local_version = ?, "
             f"stored_at = ?, content = ? {_BY_KEY}",
@@ -246,7 +264,17 @@ def _remove(connection: apsw.Connection, remove: Remove) -> Outcome:
         return Absent()
     version = _next_version(connection)
     connection.execute(f"DELETE FROM objects {_BY_KEY}", key)
+    _fall_back(connection, key, "drop")
     return Removed(change=Change(version=version, previous=previous, current=None))
+
+
+def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what: str) -> None:
+    """Called while the object is still there as it was."""
+    if what == "keep":
+        return
+    connection.execute(f"DELETE FROM fallbacks {_BY_KEY}", key)
+    if what == "take":
+        connection.execute(f"INSERT INTO fallbacks SELECT {_COLUMNS} FROM objects {_BY_KEY}", key)
 
 
 def _next_version(connection: apsw.Connection) -> int:
