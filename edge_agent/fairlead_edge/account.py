@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox import OutboxStatus
 from fairlead_wire import message
+
+STATUS_BYTES_MAX: Final = 2 * 1024 * 1024
+"""An account that is longer is sent to the hub without what it says of routes."""
 
 
 class LinkState(msgspec.Struct, kw_only=True):
@@ -168,3 +171,11 @@ def offline_seconds(link: LinkState, now: float) -> float:
 
 def _ago(now: float, then: float | None) -> float | None:
     return None if then is None else round(max(0.0, now - then), 3)
+
+
+def encoded(status: message.EdgeStatus) -> bytes:
+    """As the hub is told: thousands of bad routes must not end the session by their number of words."""
+    content = msgspec.json.encode(status)
+    if len(content) > STATUS_BYTES_MAX:
+        content = msgspec.json.encode(msgspec.structs.replace(status, routes={}))
+    return content

@@ -19,17 +19,16 @@ from typing import Final, assert_never
 
 import msgspec
 
+from fairlead_edge import account, entries
 from fairlead_edge.backlog import Backlog, Question, Write
 from fairlead_edge.chunks import Chunks
 from fairlead_edge.metastore import Outcome, Put, Refused, Remove, Summary
+from fairlead_edge.receipts import Receipts
 from fairlead_wire import codec, message, resource
 from fairlead_wire.digest import BITS_MAX
 from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed, RemoteError
 from fairlead_wire.session import Role, Session, State, Timer
 
-ENTRIES_PER_FRAME: Final = 2000
-STATUS_BYTES_MAX: Final = 2 * 1024 * 1024
-"""An account that is longer is sent without what it says of routes."""
 STALE_HUB_RETRY_SECONDS: Final = 1.0
 
 # ---- events --------------------------------------------------------------------------------------
@@ -150,7 +149,7 @@ class Sync:
         self.session = Session(Role.EDGE, now=now)
         self._backlog = Backlog()
         self._busy: list[Write] | Question | None = None
-        self._unsettled: set[int] = set()
+        self._receipts = Receipts()
         self._chunks = Chunks()
         self._reported: message.EdgeStatus | None = None
         self._told: message.EdgeStatus | None = None
@@ -226,7 +225,7 @@ class Sync:
                 return self._chunk(header, content, now)
             case message.Delete():
                 write = Remove(resource=resource.parse(header.resource), uid=header.uid)
-                self._unsettled.add(header.id)
+                self._receipts.opened(header.id)
                 return [*self._supersede(header.resource, now), *self._enqueue(Write(header.id, write))]
             case message.Compare():
                 _require_bits(header.bits)
@@ -255,7 +254,7 @@ class Sync:
 
     def _update(self, header: message.Update, content: bytes, now: float) -> list[Effect]:
         at = resource.parse(header.resource)
-        self._unsettled.add(header.id)
+        self._receipts.opened(header.id)
         effects = self._supersede(header.resource, now)
         if not header.chunks:
             return [*effects, *self._take(header, at, content, now)]
@@ -306,16 +305,14 @@ class Sync:
         return self._next()
 
     def _next(self) -> list[Effect]:
-        if self._busy is not None:
+        if self._busy is not None or (work := self._backlog.take()) is None:
             return []
-        self._busy = self._backlog.take()
-        match self._busy:
-            case None:
-                return []
+        self._busy = work
+        match work:
             case Question():
-                return [self._ask(self._busy)]
+                return [self._ask(work)]
             case _:
-                return [Apply([item.write for item in self._busy])]
+                return [Apply([item.write for item in work])]
 
     def _ask(self, question: Question) -> Effect:
         match question.header:
@@ -340,33 +337,11 @@ class Sync:
     def _answer_writes(self, outcomes: list[Outcome], now: float) -> list[Effect]:
         batch, self._busy = self._busy, None
         assert isinstance(batch, list) and len(batch) == len(outcomes)
-        effects: list[Effect] = []
-        acked: list[int] = []
-        for item, outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome, Refused):
-                effects.append(self._nack(item.id, outcome, now))
-            else:
-                self._unsettled.discard(item.id)
-                acked.append(item.id)
-        # An update that still arrives in parts has a lower id than what overtook it: a cumulative ack stays below.
-        bound = min(self._unsettled, default=None)
-        below = [id for id in acked if bound is None or id < bound]
-        if below:
-            effects.append(self._send(message.Ack(parent_id=max(below), cumulative=True), now))
-        above = (id for id in acked if bound is not None and id > bound)
-        effects.extend(self._send(message.Ack(parent_id=id), now) for id in above)
-        return effects
+        answers = self._receipts.settled((item.id, outcome) for item, outcome in zip(batch, outcomes, strict=True))
+        return [self._send(answer, now) for answer in answers]
 
     def _nack(self, id: int, refused: Refused, now: float) -> Send:
-        self._unsettled.discard(id)
-        nack = message.Nack(
-            parent_id=id,
-            code=refused.code,
-            reason=refused.reason,
-            permanent=refused.permanent,
-            retry_after=refused.retry_after_seconds,
-        )
-        return self._send(nack, now)
+        return self._send(self._receipts.refused(id, refused), now)
 
     def _answer_summary(self, summary: Summary, now: float) -> Send:
         question = self._done()
@@ -386,17 +361,10 @@ class Sync:
         answer = message.Buckets(parent_id=question.header.id, bits=buckets.bits)
         return self._send(answer, now, buckets.encode())
 
-    def _answer_entries(self, entries: list[message.Entry], now: float) -> list[Effect]:
+    def _answer_entries(self, held: list[message.Entry], now: float) -> list[Effect]:
         question = self._done()
         assert isinstance(question.header, message.ListBuckets)
-        effects: list[Effect] = []
-        for start in range(0, max(1, len(entries)), ENTRIES_PER_FRAME):
-            part = entries[start : start + ENTRIES_PER_FRAME]
-            encoding, content = codec.pack(msgspec.json.encode(part))
-            last = start + ENTRIES_PER_FRAME >= len(entries)
-            header = message.Entries(parent_id=question.header.id, last=last, encoding=encoding)
-            effects.append(self._send(header, now, content))
-        return effects
+        return [self._send(header, now, content) for header, content in entries.frames(question.header.id, held)]
 
     def _open(self, now: float) -> list[Effect]:
         question = self._done()
@@ -408,10 +376,7 @@ class Sync:
         if not self.is_open or self._reported is None or self._reported == self._told:
             return []
         self._told = self._reported
-        content = msgspec.json.encode(self._told)
-        if len(content) > STATUS_BYTES_MAX:  # thousands of bad routes: their number of words must not end the session
-            content = msgspec.json.encode(msgspec.structs.replace(self._told, routes={}))
-        return [self._send(message.Status(), now, content)]
+        return [self._send(message.Status(), now, account.encoded(self._told))]
 
     def _tick(self, now: float) -> list[Effect]:
         match self.session.tick(now):

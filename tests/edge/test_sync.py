@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead_edge import entries as entries_module
 from fairlead_edge import sync
 from fairlead_edge.metastore import Absent, Kept, Outcome, Put, Refused, Remove, Summary
 from fairlead_edge.sync import Applied, Apply, Close, ListEntries, Obey, Opened, Received, Send, Summarise, Sync
@@ -224,7 +225,7 @@ def test_an_answer_to_compare_covers_every_change_before_it() -> None:
 
 def test_entries_come_in_frames_and_the_last_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store of any size is listed in bounded frames."""
-    monkeypatch.setattr(sync, "ENTRIES_PER_FRAME", 2)
+    monkeypatch.setattr(entries_module, "PER_FRAME", 2)
     entries = [message.Entry(PATH + str(number), f"u{number}", "d", "1") for number in range(5)]
     edge = Edge().opened()
     assert edge.hears(message.ListBuckets(id=9, bits=1, buckets=[0, 1])) == [ListEntries(1, frozenset({0, 1}))]
