@@ -24,8 +24,8 @@ import msgspec
 
 from fairlead_edge.changelog import Change, ChangeLog
 from fairlead_edge.kinds import Kind
-from fairlead_wire import digest, message
-from fairlead_wire.errors import FairleadError, LocalError, Permanent
+from fairlead_wire import codec, digest, message
+from fairlead_wire.errors import FairleadError, LocalError, Malformed, Permanent
 from fairlead_wire.resource import Resource
 
 NAME_CHARS_MAX: Final = 256
@@ -167,10 +167,19 @@ class Metastore(Protocol):
         """When the hub was last heard, also before a restart; None = never."""
 
 
+REASON_CHARS_MAX: Final = 300
+"""Of what a refusal quotes; it travels in a frame's header."""
+
+
 class _Metadata(msgspec.Struct):
+    """What is read of it here and by those who list: as an API server gives it, or it is no object."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
+    creationTimestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
 
 
 class _Document(msgspec.Struct):
@@ -179,7 +188,20 @@ class _Document(msgspec.Struct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
-_decode_document = msgspec.json.Decoder(_Document).decode
+_whole: msgspec.json.Decoder[object] = msgspec.json.Decoder()
+
+
+def _document(content: bytes) -> _Document:
+    """Read all of it, once: what a typed decoder passes over unread would stop every later list of its kind.
+
+    Raises ``Permanent``.
+    """
+    try:
+        if codec.nesting(content) > codec.NESTING_MAX:
+            raise Malformed(f"nested deeper than {codec.NESTING_MAX} levels")
+        return msgspec.convert(codec.decode_json(_whole, content), _Document)
+    except (Malformed, msgspec.ValidationError) as error:
+        raise Permanent(f"content is not a Kubernetes object: {error}", code="malformed_content") from None
 
 
 def verify(put: Put) -> Kind:
@@ -192,15 +214,13 @@ def verify(put: Put) -> Kind:
             f"an object needs a UID, and no more than {NAME_CHARS_MAX} characters in it and its version",
             code="malformed_content",
         )
-    try:
-        document = _decode_document(put.content)
-    except msgspec.DecodeError as error:
-        raise Permanent(f"content is not a Kubernetes object: {error}", code="malformed_content") from None
+    document = _document(put.content)
     resource, metadata = put.resource, document.metadata
     told = (resource.api_version, resource.namespace, resource.name, put.uid)
     found = (document.apiVersion, metadata.namespace, metadata.name, metadata.uid or put.uid)
-    if not document.kind or told != found:
-        raise Permanent(f"content is {document.kind} {found}, the path says {told}", code="malformed_content")
+    if not 0 < len(document.kind) <= NAME_CHARS_MAX or told != found:
+        reads = f"{document.kind} {found}"[:REASON_CHARS_MAX]
+        raise Permanent(f"content is {reads}, the path says {told}", code="malformed_content")
     return Kind(
         group=resource.group,
         version=resource.version,

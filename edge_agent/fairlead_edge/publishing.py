@@ -20,6 +20,7 @@ import msgspec
 from fairlead_edge import envelope, outbox
 from fairlead_edge.queue_id import QueueId
 from fairlead_edge.routes.message import ENCODINGS, JSON_CONTENT_TYPE, RoutedMessage
+from fairlead_wire.codec import NESTING_MAX, nesting
 from fairlead_wire.errors import Permanent
 
 REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -28,11 +29,8 @@ MESSAGE_BYTES_MAX: Final = 256 * 1024
 """Body and properties of one message as stored, as in the original."""
 SOURCE_CHARS_MAX: Final = 1024
 KEY_CHARS_MAX: Final = 255
-NESTING_MAX: Final = 200
-"""Levels of arrays and objects in a message; everyone downstream has to be able to read it too."""
 
 _SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE)
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
 _JSON: Final[dict[str, str | None]] = {"contentType": JSON_CONTENT_TYPE, "contentEncoding": ENCODINGS[0]}
 """What a JSON body implies; shared by all that say nothing else, so never changed."""
 _encode = msgspec.json.encode
@@ -204,7 +202,7 @@ def plan(
 
 
 def _read(raw: msgspec.Raw) -> Submission | Reason:
-    if _nesting(raw) > NESTING_MAX:
+    if nesting(bytes(raw)) > NESTING_MAX:
         return Reason("bad_message", f"the message is nested deeper than {NESTING_MAX} levels")
     try:
         submission = _submission.decode(raw)
@@ -255,7 +253,7 @@ def _is_json_text(content: bytes) -> bool:
         msgspec.json.decode(content)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
         return False
-    return _nesting(content) <= NESTING_MAX
+    return nesting(content) <= NESTING_MAX
 
 
 def _routable_body(submission: Submission, system_properties: dict[str, str | None]) -> bytes | str:
@@ -269,17 +267,3 @@ def _routable_body(submission: Submission, system_properties: dict[str, str | No
     # The text arrived as UTF-8 whatever its encoding is declared to be: conditions get it decoded.
     return content if encoding == ENCODINGS[0] else content.decode()
 
-
-def _nesting(source: bytes | msgspec.Raw) -> int:
-    """Levels of brackets outside text; exact only where there are enough brackets to matter."""
-    content = bytes(source)
-    if content.count(b"[") + content.count(b"{") <= NESTING_MAX:
-        return 0
-    deepest = depth = 0
-    for found in _BRACKETS.finditer(content):
-        if found[1]:
-            depth += 1
-            deepest = max(deepest, depth)
-        elif found[2]:
-            depth -= 1
-    return deepest

@@ -63,7 +63,12 @@ def table(
 
 
 def _row(layout: Layout, document: Document, now: float, include_object: str) -> Document:
-    row: Document = {"cells": layout.cells(document, now)}
+    try:
+        cells = layout.cells(document, now)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        # Not shaped as its kind is: that costs its own cells, not the list.
+        cells = [_name(document), *[None] * (len(layout.columns) - 1)]
+    row: Document = {"cells": cells}
     if include_object == "Object":
         row["object"] = document
     elif include_object == "Metadata":

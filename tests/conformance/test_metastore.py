@@ -34,6 +34,11 @@ def is_usable(at: resource.Resource, content: bytes) -> bool:
     return not msgspec.json.decode(content)["data"]["value"].startswith("bad")
 
 
+def config_map_with(more: bytes) -> bytes:
+    """ConfigMap shop/a with another field; of a field that comes twice the last one counts."""
+    return b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"shop"},' + more + b"}"
+
+
 class Places:
     """Opens and reopens one store, whichever twin it is."""
 
@@ -140,6 +145,17 @@ async def test_content_that_does_not_match_its_digest_is_refused(store: Metastor
         b'{"kind":"ConfigMap","apiVersion":"v2","metadata":{"name":"a","namespace":"shop"}}',
         b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"shop","uid":"another"}}',
         b"[" * 100_000,
+        config_map_with(b'"data":' + b"[" * 200_000 + b"]" * 200_000),
+        config_map_with(b'"data":' + b"[" * 300 + b"]" * 300),
+        config_map_with(b'"data":{"x":"\xff"}'),
+        config_map_with(b'"data":{"x":1e999}'),
+        config_map_with(b'"data":{"x":' + b"9" * 5000 + b"}"),
+        config_map_with(b'"kind":"' + b"k" * 300 + b'"'),
+        config_map_with(b'"metadata":{"name":"\xff","namespace":"shop"}'),
+        config_map_with(b'"metadata":{"name":"a","namespace":"shop","annotations":[1]}'),
+        config_map_with(b'"metadata":{"name":"a","namespace":"shop","labels":"x"}'),
+        config_map_with(b'"metadata":{"name":"a","namespace":"shop","creationTimestamp":5}'),
+        config_map_with(b'"metadata":{"name":"' + b"n" * 100_000 + b'","namespace":"shop"}'),
     ],
 )
 async def test_content_that_is_not_the_object_named_is_refused(store: Metastore, content: bytes) -> None:
@@ -147,6 +163,7 @@ async def test_content_that_is_not_the_object_named_is_refused(store: Metastore,
     bad = put("a", content=content, digest=digest.content_digest(content))
     [outcome] = await store.apply([bad], now=0)
     assert isinstance(outcome, Refused) and outcome.code == "malformed_content" and outcome.permanent
+    assert len(outcome.reason) < 1000
     assert await names(store) == []
 
 

@@ -37,6 +37,22 @@ def test_a_pod_shows_ready_status_and_restarts() -> None:
     assert row["object"]["kind"] == "PartialObjectMetadata" and made["metadata"] == {"resourceVersion": "4"}
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"spec": 5},
+        {"status": {"containerStatuses": [None]}},
+        {"status": {"containerStatuses": [{"restartCount": "x"}]}},
+    ],
+)
+def test_a_pod_of_an_odd_shape_costs_its_own_cells(odd: dict[str, object]) -> None:
+    """Its name is there, and the rows of the others."""
+    made = table.table("", "pods", [{**POD, **odd}, POD], metadata={}, now=NOW)
+    [strange, sound] = made["rows"]
+    assert strange["cells"] == ["till", None, None, None, None, None, None]
+    assert sound["cells"][1] == "1/2"
+
+
 def test_a_pod_without_status_and_one_being_deleted() -> None:
     """Where no kubelet reported yet there is still a row."""
     bare = {"metadata": {"name": "a"}}

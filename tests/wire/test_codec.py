@@ -64,6 +64,15 @@ def test_each_direction_has_its_own_verbs():
         codec.decode_from_hub(codec.encode(HELLO))
 
 
+def test_nesting_counts_levels_outside_of_strings():
+    """Exact where it matters; where there are too few brackets to be over the limit nobody counts."""
+    deep = codec.NESTING_MAX + 1
+    assert codec.nesting(b'{"a":' * deep + b"1" + b"}" * deep) == deep
+    assert codec.nesting(b"[" + b"[],{}," * deep + b"1]") == 2
+    assert codec.nesting(b'"' + b"[" * deep + b'\\"["') == 0
+    assert codec.nesting(b"[[[]]]") == 0
+
+
 def test_a_long_frame_is_refused_before_it_is_parsed():
     """The limit is on the bytes, not on what they turn out to mean."""
     with pytest.raises(FrameTooLarge):

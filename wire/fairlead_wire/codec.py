@@ -8,6 +8,7 @@ as it is, so an object is encoded, digested and compressed once however many nod
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Final, TypeVar
 
@@ -27,8 +28,12 @@ CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
 COMPRESS_BYTES_MIN: Final = 256
 """Below this a compressed frame is seldom shorter."""
 
+NESTING_MAX: Final = 200
+"""Levels of arrays and objects in content that others have to read, too."""
+
 Decoded = TypeVar("Decoded")
 
+_BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
 _ZSTD_LEVEL: Final = 1
 _encoder = msgspec.json.Encoder()
 _from_edge = msgspec.json.Decoder(message.FromEdge)
@@ -90,6 +95,23 @@ def decode_json(decoder: msgspec.json.Decoder[Decoded], text: bytes) -> Decoded:
         return decoder.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not the JSON expected here: {error}") from None
+
+
+def nesting(text: bytes) -> int:
+    """Levels of brackets outside of strings; 0 where there are too few brackets to be over ``NESTING_MAX``.
+
+    How deep a decoder gets depends on who called it: what passed here once is read everywhere.
+    """
+    if text.count(b"[") + text.count(b"{") <= NESTING_MAX:
+        return 0
+    deepest = depth = 0
+    for found in _BRACKETS.finditer(text):
+        if found[1]:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[2]:
+            depth -= 1
+    return deepest
 
 
 def pack(content: bytes) -> tuple[message.Encoding, bytes]:
