@@ -101,11 +101,12 @@ def receipt(
 
     What is found is committed: with its topic, message id, batch and times.
     """
+    from fairlead_ingest.io import tables
     from fairlead_ingest.io.receipt import Receipts
 
     seconds = wait / len(jobs)
     for job in jobs:
-        found = Receipts(Path(job.table), message_id, node).wait(seconds)
+        found = Receipts(tables.of(job.sink or settings.sink), Path(job.table), message_id, node).wait(seconds)
         if found is not None:
             if not as_json:
                 click.echo(f"{message_id}: in {job.table} since {found['_ingested_at']}, batch {found['_batch']}")
@@ -123,9 +124,9 @@ def receipt(
 def report(settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path) -> dict[str, Any]:
     """Write one HTML page about the tables: rows by node, hour and priority, delay percentiles, gaps, dead letters."""
     from fairlead_ingest import report as pages
-    from fairlead_ingest.io import facts
+    from fairlead_ingest.io import facts, tables
 
-    found = [facts.of(job.name, Path(job.table)) for job in jobs]
+    found = [facts.of(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in jobs]
     out.write_text(pages.page(found, datetime.datetime.now(datetime.UTC)))
     if not as_json:
         click.echo(f"{out}: {sum(each.rows for each in found)} rows in {len(found)} tables")
@@ -169,15 +170,15 @@ def vacuum(
     settings: Settings, jobs: list[Pipeline], *, as_json: bool, retention_hours: int, dry_run: bool
 ) -> dict[str, Any]:
     """Delete files no table version needs any more, those of killed tasks included."""
-    from fairlead_ingest.io import delta, maintenance
+    from fairlead_ingest.io import maintenance, tables
 
     done = []
     for job in jobs:
-        main = Path(job.table)
-        maintenance.open_table(main)
-        for path in (main, delta.beside(main, delta.DEAD_LETTERS), delta.beside(main, delta.GAPS)):
-            table = maintenance.open_table(path)
-            files = maintenance.vacuum(table, retention_hours=retention_hours, dry_run=dry_run)
+        kind, main = tables.of(job.sink or settings.sink), Path(job.table)
+        for path in (main, tables.beside(main, tables.DEAD_LETTERS), tables.beside(main, tables.GAPS)):
+            if path != main and kind.size(path) is None:
+                continue  # a table that was only ever backfilled has no gaps
+            files = maintenance.vacuum(kind, path, retention_hours=retention_hours, dry_run=dry_run)
             done.append({"table": str(path), "files": files})
             if not as_json:
                 click.echo(f"{path}: {len(files)} files {'would be ' if dry_run else ''}deleted")
@@ -244,9 +245,7 @@ class _bar:
     """A bar with an estimate, on standard error, so that the answer alone is on standard output."""
 
     def __init__(self, length: int, label: str) -> None:
-        self._bar: ProgressBar[int] = click.progressbar(
-            length=length, label=label, show_eta=True, file=sys.stderr
-        )
+        self._bar: ProgressBar[int] = click.progressbar(length=length, label=label, show_eta=True, file=sys.stderr)
 
     def __enter__(self) -> _bar:
         self._bar.__enter__()

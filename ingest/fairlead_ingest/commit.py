@@ -1,11 +1,12 @@
 """What a batch may do to the table, decided from the table's own log.
 
-A table remembers three things with every commit of ours: the last batch of each application (a Delta transaction), the
-positions reached per topic, and which service they belong to. From these follow all promises of the sink:
+A table remembers three things with every commit of ours: the last batch of each application (a transaction of its
+log), the positions reached per topic, and which service they belong to. From these follow all promises of the sink:
 
 - a batch already in the table is passed over (a crash between table commit and Spark's commit log);
 - a batch that begins before what the table holds is refused: another job, or a reset checkpoint, would repeat rows;
-- two jobs that commit at the same moment collide on the topic's own transaction, and one is refused by the log.
+- a batch that begins after it is refused too: the table was restored, or lost its last commits with the power;
+- two jobs that commit at the same moment collide on the table's turn; the log lets one in, the other looks again.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from typing import Any
 
 from fairlead_ingest import errors, offsets
 from fairlead_ingest.offsets import Offsets, Position
+from fairlead_wire.errors import Temporary
 
 METADATA_KEY = "fairlead"
+# The transaction every writer of the table takes: two at once collide instead of both appending. One for all topics,
+# because the positions of all of them lie in the newest commit.
+TURN = "fairlead:turn"
 # Counts of one commit that also add up over the table's life.
 TOTALS = ("rows", "dead_letters", "expired_unread", "expired_starts")
 
@@ -28,8 +33,8 @@ class TableState:
 
     batch: int = -1
     reached: Offsets = field(default_factory=Offsets)
-    # The last version of each topic's own transaction, 0 for none.
-    turns: Mapping[str, int] = field(default_factory=dict)
+    # How often a batch of ours was committed, whoever did it; 0 for a new table.
+    turn: int = 0
     totals: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -40,10 +45,18 @@ class Append:
     transactions: dict[str, int]
     metadata: dict[str, Any]
 
+    def follows(self, turn: int) -> bool:
+        """Nobody committed since this was decided: ``turn`` is the table's now. Always true without a turn."""
+        return self.transactions.get(TURN, turn + 1) == turn + 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyIn:
     """The table holds this batch; do nothing and say yes."""
+
+
+class Collided(Temporary):
+    """Somebody else committed since the state was looked at; look again and decide again."""
 
 
 def application_id(query_id: str) -> str:
@@ -51,15 +64,19 @@ def application_id(query_id: str) -> str:
     return f"fairlead:{query_id}"
 
 
-def turn_id(topic: str) -> str:
-    """The transaction every writer of ``topic`` takes, so that two at once collide instead of both appending."""
-    return f"fairlead:topic:{topic}"
-
-
 def decide(
-    state: TableState, *, application: str, batch: int, end: Offsets, counts: Mapping[str, Any]
+    state: TableState,
+    *,
+    application: str,
+    batch: int,
+    end: Offsets,
+    counts: Mapping[str, Any],
+    is_companion: bool = False,
 ) -> Append | AlreadyIn:
-    """What to do with ``batch`` that ends at ``end``. Raises ``Stop`` when appending it could repeat rows."""
+    """What to do with ``batch`` that ends at ``end``. Raises ``Stop`` when appending it would repeat or miss rows.
+
+    ``is_companion``: a table beside the rows gets few of the batches, so it may well be behind.
+    """
     if state.batch >= batch:
         return AlreadyIn()
     if state.reached.service and end.service and state.reached.service != end.service:
@@ -76,11 +93,16 @@ def decide(
                 " another job writes the table, or this checkpoint is older than it. Stop the other job, or start with"
                 " a new checkpoint (it goes on from the table)",
             )
+        if not is_companion and held is not None and held.g == position.fg != 0 and position.f > held.p:
+            raise errors.Stop(
+                errors.TABLE_BEHIND,
+                f"the table holds {topic} up to {held.p or 'the start'}, this batch begins after {position.f}: the"
+                " table was restored or lost its last commits. Start with a new checkpoint (it goes on from the table)",
+            )
     topics = {**state.reached.topics, **{name: place.rested() for name, place in end.topics.items()}}
     reached = Offsets(service=end.service or state.reached.service, topics=topics)
-    turns = {turn_id(topic): state.turns.get(topic, 0) + 1 for topic in end.topics}
     return Append(
-        transactions={application: batch, **turns},
+        transactions={application: batch, TURN: state.turn + 1},
         metadata={
             METADATA_KEY: {
                 "reached": reached.to_dict(),

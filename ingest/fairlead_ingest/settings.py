@@ -15,6 +15,8 @@ from fairlead_ingest import loss
 
 AVAILABLE_NOW = "available-now"
 FORMATS = ("envelope", "raw")
+SINK_DEFAULT = "delta"
+SINKS = (SINK_DEFAULT, "parquet")
 SECURITY = ("mtls", "insecure")
 NAMED_POSITIONS = ("earliest", "latest", "table")
 PORT_DEFAULT = 11016
@@ -32,6 +34,8 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     checkpoint: str
     name: str = ""
     format: str | None = None
+    # What the tables are made of.
+    sink: str | None = None
     schema: str | None = None
     # Any: TOML has times of its own, and a union of text and time cannot be told apart; start_of checks it.
     starting_position: Any = None
@@ -73,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     trigger: str | int | float = 1
     starting_position: Any = "earliest"
     format: str = "envelope"
+    sink: str = SINK_DEFAULT
     schema: str | None = None
     # Functions from DataFrame to DataFrame, "module:function" or "path.py:function", in this order.
     transforms: list[str] = []
@@ -145,6 +150,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 pipeline,
                 name=pipeline.name or f"pipeline-{index}",
                 format=pipeline.format or self.format,
+                sink=pipeline.sink or self.sink,
                 schema=pipeline.schema or self.schema,
                 transforms=self.transforms if pipeline.transforms is None else pipeline.transforms,
                 dedupe_seconds=self.dedupe_seconds if pipeline.dedupe_seconds is None else pipeline.dedupe_seconds,
@@ -163,6 +169,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     table=self.table,
                     checkpoint=self.checkpoint,
                     format=self.format,
+                    sink=self.sink,
                     schema=self.schema,
                     starting_position=self.starting_position,
                     transforms=self.transforms,
@@ -212,6 +219,7 @@ def _check(job: Pipeline) -> None:
             raise ValueError(f"{key}: a folder that every task can reach, not a URL")
     assert job.format is not None
     _one_of("format", job.format, FORMATS)
+    _one_of("sink", job.sink, SINKS)
     start_of(job.starting_position)
     for name in job.transforms or ():
         if not _TRANSFORM.fullmatch(name):

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fairlead_cli.main import build
-from fairlead_ingest.io import delta
+from fairlead_ingest.io import tables as companions
+from fairlead_ingest.settings import SINKS
 
 
 @pytest.fixture
@@ -23,12 +24,16 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
+def make_tables(tmp_path: Path, sink: str = "delta") -> Path:
+    schema = pa.schema([("node", pa.string()), ("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+    for suffix in ("", companions.DEAD_LETTERS, companions.GAPS):
+        companions.of(sink).ensure(tmp_path / f"rows{suffix}", schema)
+    return tmp_path / "rows"
+
+
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    schema = pa.schema([("node", pa.string()), ("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
-    for suffix in ("", delta.DEAD_LETTERS, delta.GAPS):
-        delta.ensure(tmp_path / f"rows{suffix}", schema)
-    return tmp_path / "rows"
+    return make_tables(tmp_path)
 
 
 def run(*words: str) -> Result:
@@ -86,3 +91,25 @@ def test_bad_settings_are_told_with_file_and_key(config: Path) -> None:
     refused = run("status", "--config", str(config))
     assert refused.exit_code == 2
     assert f"fairlead ingest: {config}: " in refused.stderr
+
+
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize(
+    ("words", "said"), [(["status"], "0 rows"), (["vacuum"], "0 files deleted"), (["receipt", "m1"], "m1: not in")]
+)
+def test_tables_of_either_kind_are_answered_for(
+    config: Path, tmp_path: Path, sink: str, words: list[str], said: str
+) -> None:
+    """The kind is the settings'."""
+    make_tables(tmp_path, sink)
+    config.write_text(f'sink = "{sink}"\n' + config.read_text())
+    assert said in run(*words, "--config", str(config)).stdout
+
+
+def test_plain_files_are_not_compacted_and_the_reason_is_given(config: Path, tmp_path: Path) -> None:
+    """With what to do instead."""
+    make_tables(tmp_path, "parquet")
+    config.write_text('sink = "parquet"\n' + config.read_text())
+    refused = run("compact", "--config", str(config))
+    assert refused.exit_code == 1
+    assert "a longer trigger makes fewer files" in refused.stderr

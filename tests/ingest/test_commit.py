@@ -21,9 +21,9 @@ def decide(state: TableState, end: Offsets, batch: int = 5) -> Append | AlreadyI
 
 def test_a_new_batch_takes_its_turn_and_leaves_its_positions() -> None:
     """One commit says batch, turn, positions and counts."""
-    decided = decide(TableState(batch=4, reached=ending("", "0a"), turns={"a/t": 8}), ending("0a", "0f"))
+    decided = decide(TableState(batch=4, reached=ending("", "0a"), turn=8), ending("0a", "0f"))
     assert isinstance(decided, Append)
-    assert decided.transactions == {"fairlead:q": 5, "fairlead:topic:a/t": 9}
+    assert decided.transactions == {"fairlead:q": 5, commit.TURN: 9}
     assert decided.metadata["fairlead"]["rows"] == 1
     assert commit.reached_in(decided.metadata) == Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
 
@@ -38,6 +38,23 @@ def test_a_batch_that_begins_before_what_the_table_holds_is_refused() -> None:
     """Two jobs on one table, or a checkpoint from a backup."""
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_TAKEN: .*a/t up to 0f"):
         decide(TableState(reached=ending("", "0f")), ending("0a", "1f"))
+
+
+def test_a_batch_that_begins_after_what_the_table_holds_is_refused() -> None:
+    """The table was restored, or a power cut took its last commits; a companion gets few batches and may be behind."""
+    state = TableState(reached=ending("", "0f"))
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_BEHIND: .*a/t up to 0f"):
+        decide(state, ending("1f", "2f"))
+    beside = commit.decide(state, application="q", batch=5, end=ending("1f", "2f"), counts={}, is_companion=True)
+    assert isinstance(beside, Append)
+
+
+def test_what_was_decided_holds_for_one_turn() -> None:
+    """A backfill belongs to no turn."""
+    decided = decide(TableState(turn=8), ending("", "0f"))
+    assert isinstance(decided, Append)
+    assert (decided.follows(8), decided.follows(9)) == (True, False)
+    assert Append(transactions={}, metadata={}).follows(9)
 
 
 def test_positions_guessed_from_rows_hold_for_any_generation() -> None:

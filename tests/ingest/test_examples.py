@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 from tests.support.messaging_service import upstream_message
 
 from fairlead_ingest import envelope
-from fairlead_ingest.io import delta
-from fairlead_ingest.io.files import PartitionedFiles
+from fairlead_ingest.io import delta, tables
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "read"
 EXPECTED = [("edge-1", 3, 0.2), ("edge-2", 1, 0.4)]
@@ -37,9 +36,9 @@ def table(tmp_path: Path) -> str:
     page = pa.Table.from_batches([envelope.page("a/t", ids, moments, pa.array(payloads, pa.binary()))])
     rows = page.drop_columns(["_error", "_payload"]).append_column("_date", pa.array([now.date()] * 4, pa.date32()))
     delta.ensure(tmp_path / "rows", rows.schema)
-    writing = PartitionedFiles(tmp_path / "rows")
+    writing = delta.writing(tmp_path / "rows")
     writing.add(rows)
-    delta.add(tmp_path / "rows", writing.close())
+    delta.append(tmp_path / "rows", writing.close(), tables.UNNUMBERED)
     return str(tmp_path / "rows")
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fairlead_ingest.io import delta, sink, source
+from fairlead_ingest.io import sink, source, tables
 from fairlead_ingest.io.job import shaped, source_options, table_schema
 from fairlead_ingest.io.session import activate
+from fairlead_ingest.io.tables import Kind
 from fairlead_ingest.settings import Pipeline, Settings
 
 
@@ -32,21 +33,23 @@ def run(
             options[name] = str(value)
     rows = session.read.format(source.FORMAT).options(**options).load()
     rows = shaped(rows, pipeline)
-    delta.ensure(into, table_schema(rows.schema))
-    delta.ensure(delta.beside(into, delta.DEAD_LETTERS), delta.DEAD_LETTERS_SCHEMA)
-    held = _held(session, into, from_ms, until_ms)
+    name = pipeline.sink or settings.sink
+    kind = tables.of(name)
+    kind.ensure(into, table_schema(rows.schema))
+    kind.ensure(tables.beside(into, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
+    held = _held(session, kind, into, from_ms, until_ms)
     missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*rows.columns)
-    before = delta.count(into)
+    before = tables.count(kind, into)
     activate(session)
-    missing.write.format(sink.FORMAT).option("table", str(into)).mode("append").save()
-    return {"rows_before": before, "rows_added": delta.count(into) - before}
+    missing.write.format(sink.format_of(name)).option("table", str(into)).mode("append").save()
+    return {"rows_before": before, "rows_added": tables.count(kind, into) - before}
 
 
-def _held(session: SparkSession, into: Path, from_ms: int | None, until_ms: int | None) -> DataFrame:
+def _held(session: SparkSession, kind: Kind, into: Path, from_ms: int | None, until_ms: int | None) -> DataFrame:
     """The identities that are there already in that time, of rows and dead letters alike."""
     held = session.createDataFrame([], "_topic string, _id string")
-    for path in (into, delta.beside(into, delta.DEAD_LETTERS)):
-        identities = delta.identities(path, from_ms, until_ms)
+    for path in (into, tables.beside(into, tables.DEAD_LETTERS)):
+        identities = tables.identities(kind, path, from_ms, until_ms)
         if identities.num_rows:
             held = held.unionByName(session.createDataFrame(identities))
     return held

@@ -1,32 +1,34 @@
 """Delta tables through delta-rs: made here, looked at here, committed to here.
 
-Three tables belong together: the rows, ``<table>_dead_letters`` and ``<table>_gaps``. What a commit needs to know of a
-table (last batch, positions, turns) comes from its own log; where the newest commits are not ours (somebody's delete,
-say) the log is read further back, and if it no longer reaches that far, the rows themselves say how far they go.
+What a commit needs to know of a table (last batch, positions, turn) comes from its own log; where the newest commits
+are not ours (somebody's delete, say) the log is read further back, and if it no longer reaches that far, the rows
+themselves say how far they go.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from fairlead_ingest import commit, errors, offsets
-from fairlead_ingest.commit import Append, TableState
-from fairlead_ingest.envelope import TIMESTAMP
-from fairlead_ingest.io.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile
-from fairlead_ingest.offsets import Offsets, Position
+from fairlead_ingest.commit import Append, Collided, TableState
+from fairlead_ingest.io import tables
+from fairlead_ingest.io.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync
+from fairlead_ingest.io.tables import Size
+from fairlead_ingest.offsets import Offsets
 
-DEAD_LETTERS = "_dead_letters"
-GAPS = "_gaps"
+LOG = "_delta_log"
 # Two of ours rarely lie further apart than this many commits of others.
 HISTORY_NEAR = 20
 CONFIGURATION = {
@@ -34,44 +36,14 @@ CONFIGURATION = {
     "delta.logRetentionDuration": "interval 7 days",
     "delta.enableExpiredLogCleanup": "true",
 }
-DEAD_LETTERS_SCHEMA = pa.schema(
-    [
-        ("error", pa.string()),
-        ("payload", pa.binary()),
-        ("_topic", pa.string()),
-        ("_id", pa.string()),
-        ("_published_at", TIMESTAMP),
-        ("_ingested_at", TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
-)
-GAPS_SCHEMA = pa.schema(
-    [
-        ("reason", pa.string()),
-        ("from_generation", pa.int64()),
-        ("from_position", pa.string()),
-        ("to_generation", pa.int64()),
-        ("to_position", pa.string()),
-        ("rows", pa.int64()),
-        ("_topic", pa.string()),
-        ("_ingested_at", TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
-)
-
-
-def beside(table: Path, suffix: str) -> Path:
-    """The path of a table's companion."""
-    return table.with_name(table.name + suffix)
 
 
 def ensure(table: Path, schema: pa.Schema) -> None:
     """Make ``table`` if it is not there; let it grow by columns it lacks. Raises ``Stop`` where types clash."""
-    try:
-        existing = DeltaTable(str(table))
-    except TableNotFoundError:
+    existing = _open(table)
+    if existing is None:
+        if (table / tables.COMMITS).is_dir():
+            raise errors.Stop(errors.TABLE_UNFIT, f'{table}: a table of plain Parquet files; the job wants "delta"')
         table.parent.mkdir(parents=True, exist_ok=True)
         DeltaTable.create(
             str(table),
@@ -81,46 +53,43 @@ def ensure(table: Path, schema: pa.Schema) -> None:
             configuration=CONFIGURATION,
         )
         return
-    wanted = {field.name: field for field in Schema.from_arrow(schema).fields}
-    held = {field.name: field for field in existing.schema().fields}
-    clashes = [name for name in wanted if name in held and held[name].type != wanted[name].type]
-    if clashes:
-        name = clashes[0]
-        raise errors.Stop(
-            errors.TABLE_UNFIT,
-            f"{table}: column {name} is {held[name].type} in the table and {wanted[name].type} in the job;"
-            " columns are only ever added",
-        )
+    missing = tables.missing_columns(table, existing.schema(), schema)
     if list(existing.metadata().partition_columns) != list(PARTITION_COLUMNS):
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: not partitioned by {', '.join(PARTITION_COLUMNS)}")
-    missing = [wanted[name] for name in wanted if name not in held]
     if missing:
         existing.alter.add_columns(missing)
 
 
-def state(table: Path, application: str, topics: Iterable[str]) -> TableState:
+def writing(table: Path) -> PartitionedFiles:
+    """Files in their place at once: readers of Delta see what the log names, and nothing else."""
+    return PartitionedFiles(table)
+
+
+def state(table: Path, application: str) -> TableState:
     """What the table's log says now."""
     found = DeltaTable(str(table))
     batch = found.transaction_version(application)
-    turns = {topic: found.transaction_version(commit.turn_id(topic)) or 0 for topic in topics}
     newest = _newest(found)
     return TableState(
         batch=-1 if batch is None else batch,
-        reached=_reached_by_rows(found) if newest is None else offsets.parse(newest["reached"]),
-        turns=turns,
+        reached=_reached(found, newest),
+        turn=found.transaction_version(commit.TURN) or 0,
         totals={} if newest is None else newest.get("totals", {}),
     )
 
 
-def reached(table: DeltaTable) -> Offsets:
-    """How far the table goes per topic."""
-    newest = _newest(table)
-    return _reached_by_rows(table) if newest is None else offsets.parse(newest["reached"])
+def reached(table: Path) -> Offsets:
+    """How far the table goes per topic; nowhere where there is none."""
+    found = _open(table)
+    return Offsets() if found is None else _reached(found, _newest(found))
 
 
-def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> int:
-    """Commit ``files`` with the transactions and metadata decided; the version made. Raises ``Stop``, ``Wait``."""
+def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+    """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Stop``, ``Wait``."""
     target = DeltaTable(str(table))
+    # From here on the log itself sees who else commits; what came between deciding and now it would not see.
+    if not decided.follows(target.transaction_version(commit.TURN) or 0):
+        raise Collided(f"{table}: somebody else has committed since")
     now_ms = int(time.time() * 1000)
     properties = CommitProperties(
         custom_metadata=decided.metadata,
@@ -139,6 +108,8 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> int:
         )
         for file in files
     ]
+    for folder in {(table / file.path).parent for file in files}:
+        sync(folder)
     try:
         target.create_write_transaction(
             actions,
@@ -148,53 +119,82 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> int:
             commit_properties=properties,
         )
     except CommitFailedError as error:
-        raise errors.Stop(
-            errors.TABLE_TAKEN, f"{table}: another job committed the same topic at the same moment ({error})"
-        ) from error
+        raise Collided(f"{table}: somebody else committed at the same moment ({error})") from error
     except DeltaError as error:
         if "No space left" in str(error):
             raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
         raise
-    target.update_incremental()
-    return target.version()
-
-
-def add(table: Path, files: Sequence[WrittenFile]) -> int:
-    """Commit files that belong to no batch of a stream (a backfill's); positions stay as they are."""
-    return append(table, files, Append(transactions={}, metadata={}))
-
-
-def count(table: Path) -> int:
-    """Rows in the table, from its log alone."""
-    numbers = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True))["num_records"]
-    return pc.sum(numbers).as_py() or 0
-
-
-def identities(table: Path, from_ms: int | None, until_ms: int | None) -> pa.Table:
-    """(topic, id) of what is there, published from (inclusive) until (exclusive) these milliseconds since 1970."""
-    found = DeltaTable(str(table))
-    if not found.file_uris():
-        return pa.table({"_topic": pa.array([], pa.string()), "_id": pa.array([], pa.string())})
-    condition = pc.scalar(True)
-    for bound, compare in ((from_ms, pc.greater_equal), (until_ms, pc.less)):
-        if bound is not None:
-            condition = condition & compare(pc.field("_published_at"), pa.scalar(bound * 1000, TIMESTAMP))
-    return found.to_pyarrow_dataset().to_table(columns=["_topic", "_id"], filter=condition)
-
-
-def append_gaps(table: Path, rows: pa.Table, decided: Append) -> None:
-    """Write and commit gap rows; few enough for the driver."""
-    files = PartitionedFiles(table)
-    files.add(rows)
-    append(table, files.close(), decided)
+    _sync_log(table)
 
 
 def last_entries(table: Path, limit: int) -> list[Mapping[str, Any]]:
     """The newest commits of the table, newest first; empty where there is no table."""
-    try:
-        return list(DeltaTable(str(table)).history(limit))
-    except TableNotFoundError:
+    found = _open(table)
+    return [] if found is None else list(found.history(limit))
+
+
+def size(table: Path) -> Size | None:
+    """What the log says is in the table, None where there is none."""
+    found = _open(table)
+    if found is None:
+        return None
+    actions = pa.table(found.get_add_actions(flatten=True))
+    return Size(
+        version=found.version(),
+        files=actions.num_rows,
+        rows=pc.sum(actions["num_records"]).as_py() or 0,
+        bytes=pc.sum(actions["size_bytes"]).as_py() or 0,
+    )
+
+
+def files(table: Path) -> list[tuple[str, str]]:
+    """(path, topic) of every file, oldest first."""
+    found = _open(table)
+    if found is None:
         return []
+    actions = pa.table(found.get_add_actions(flatten=True)).select(["path", "partition._topic"])
+    # The log quotes the names it finds on disk.
+    return [(unquote(path), topic) for path, topic in zip(*(column.to_pylist() for column in actions), strict=True)]
+
+
+def dataset(table: Path) -> ds.Dataset | None:
+    """The rows of the newest version, None where there is no table."""
+    found = _open(table)
+    if found is None:
+        return None
+    if not found.file_uris():
+        # A dataset of no files has no schema of its own.
+        return ds.dataset(pa.schema(found.schema().to_arrow()).empty_table())
+    return found.to_pyarrow_dataset()
+
+
+def vacuum(table: Path, *, retention_hours: int, dry_run: bool) -> list[str]:
+    """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
+    found = _open(table)
+    if found is None:
+        return []
+    return found.vacuum(retention_hours=retention_hours, dry_run=dry_run, enforce_retention_duration=False, full=True)
+
+
+def _open(table: Path) -> DeltaTable | None:
+    try:
+        return DeltaTable(str(table))
+    except TableNotFoundError:
+        return None
+
+
+def _sync_log(table: Path) -> None:
+    """Put the commit just made on disk: Spark's checkpoint and the service hear of it next."""
+    log = table / LOG
+    newest = max(entry.name for entry in log.iterdir() if entry.suffix == ".json" and entry.stem.isdigit())
+    sync(log / newest)
+    sync(log)
+
+
+def _reached(table: DeltaTable, newest: Mapping[str, Any] | None) -> Offsets:
+    if newest is not None:
+        return offsets.parse(newest["reached"])
+    return tables.reached_by_rows(table.to_pyarrow_dataset()) if table.file_uris() else Offsets()
 
 
 def _newest(table: DeltaTable) -> Mapping[str, Any] | None:
@@ -208,15 +208,3 @@ def _newest(table: DeltaTable) -> Mapping[str, Any] | None:
         if limit is not None and len(entries) < limit:
             break
     return None
-
-
-def _reached_by_rows(table: DeltaTable) -> Offsets:
-    """The highest id per topic: what was read beyond it held no good row, so going on there repeats none."""
-    rows = table.to_pyarrow_dataset().to_table(columns=["_topic", "_id"]) if table.file_uris() else None
-    if rows is None or not rows.num_rows:
-        return Offsets()
-    highest = rows.group_by("_topic").aggregate([("_id", "max")])
-    names, ids = highest["_topic"], pc.cast(highest["_id_max"], pa.string())
-    return Offsets(
-        topics={name: Position.at(0, last) for name, last in zip(names.to_pylist(), ids.to_pylist(), strict=True)}
-    )

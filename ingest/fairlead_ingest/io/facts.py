@@ -6,20 +6,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+import pyarrow.dataset as ds
 
-from fairlead_ingest.io import delta, maintenance
+from fairlead_ingest.io import tables
+from fairlead_ingest.io.tables import Kind
 from fairlead_ingest.report import Delay, Facts
 
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-def of(name: str, path: Path) -> Facts:
+def of(name: str, kind: Kind, path: Path) -> Facts:
     """The facts of one table and its companions. Raises ``Stop`` where there is no table."""
-    table = maintenance.open_table(path)
-    held = {field.name for field in table.schema().fields}
+    table = tables.existing(kind, path)
+    held = set(table.schema.names)
     wanted = ["_published_at", "_ingested_at", *(each for each in ("node", "priority", "enqueued_at") if each in held)]
-    rows = table.to_pyarrow_dataset().to_table(columns=wanted)
+    rows = table.to_table(columns=wanted)
     hours = pc.strftime(pc.floor_temporal(rows["_published_at"], unit="hour"), "%Y-%m-%d %H:00")
     return Facts(
         name=name,
@@ -29,8 +30,8 @@ def of(name: str, path: Path) -> Facts:
         by_hour=_counts(hours),
         by_priority=_counts(rows["priority"]) if "priority" in held else (),
         delays=_delays(rows) if "enqueued_at" in held else (),
-        gaps=_gaps(maintenance.open_table(delta.beside(path, delta.GAPS))),
-        dead_letters=_dead_letters(maintenance.open_table(delta.beside(path, delta.DEAD_LETTERS))),
+        gaps=_gaps(tables.existing(kind, tables.beside(path, tables.GAPS))),
+        dead_letters=_dead_letters(tables.existing(kind, tables.beside(path, tables.DEAD_LETTERS))),
     )
 
 
@@ -62,9 +63,7 @@ def _quantiles(later: pa.ChunkedArray, earlier: pa.ChunkedArray) -> tuple[float,
     return p50, p95, p99
 
 
-def _gaps(table: DeltaTable) -> list[list[str]]:
-    if not table.file_uris():
-        return []
+def _gaps(table: ds.Dataset) -> list[list[str]]:
     return [
         [
             gap["reason"],
@@ -73,11 +72,9 @@ def _gaps(table: DeltaTable) -> list[list[str]]:
             f"{gap['to_generation']}:{gap['to_position']}",
             "unknown" if gap["rows"] is None else str(gap["rows"]),
         ]
-        for gap in table.to_pyarrow_table().to_pylist()
+        for gap in table.to_table().to_pylist()
     ]
 
 
-def _dead_letters(table: DeltaTable) -> list[tuple[str, int]]:
-    if not table.file_uris():
-        return []
-    return _counts(table.to_pyarrow_dataset().to_table(columns=["error"])["error"], most_first=True)
+def _dead_letters(table: ds.Dataset) -> list[tuple[str, int]]:
+    return _counts(table.to_table(columns=["error"])["error"], most_first=True)

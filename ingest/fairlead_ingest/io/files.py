@@ -2,6 +2,7 @@
 
 Files are complete and on disk (fsync) before their names leave the task; until the driver commits them to a table they
 are nobody's, and vacuum finds those of a task that was killed. Rows wait in memory up to ``GROUP_BYTES`` per file.
+Where the folder itself is what readers look at (plain Parquet), files wait in ``_pending`` until they are committed.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ GROUP_BYTES = 64 * 1024 * 1024
 COMPRESSION = "zstd"
 COMPRESSION_LEVEL = 1
 PARTITION_COLUMNS = ("_topic", "_date")
+PENDING = "_pending"
+# No ending that a reader's pattern for Parquet files takes.
+PENDING_SUFFIX = ".pending"
 _STATISTICS = ("_id", "_published_at", "enqueued_at", "node")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """A finished file, as a table's log wants to know it; ``path`` is relative to the table."""
+    """A finished file, as a table's log wants to know it; ``path``, where readers find it, is relative to the table."""
 
     path: str
     size: int
@@ -38,18 +42,34 @@ class WrittenFile:
     maximum: dict[str, str] = field(default_factory=dict)
 
 
-class PartitionedFiles:
-    """One file for each (topic, date) that comes by."""
+def pending_path(table: Path, path: str) -> Path:
+    """Where the file that readers shall find at ``path`` waits for its commit."""
+    return table / PENDING / (path.rpartition("/")[2] + PENDING_SUFFIX)
 
-    def __init__(self, table: Path) -> None:
+
+def sync(path: Path) -> int:
+    """Put a file's content, or a folder's names, on disk; the size in bytes."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+class PartitionedFiles:
+    """One file for each (topic, date) that comes by; ``pending``: kept apart from what readers see."""
+
+    def __init__(self, table: Path, *, pending: bool = False) -> None:
         self._table = table
+        self._pending = pending
         self._open: dict[tuple[str, str], _File] = {}
 
     def add(self, rows: pa.Table) -> None:
         """Take in rows that carry the partition columns. Raises ``OSError`` when the disk does."""
         for key, part in _split(rows):
             if key not in self._open:
-                self._open[key] = _File(self._table, *key)
+                self._open[key] = _File(self._table, *key, pending=self._pending)
             self._open[key].add(part)
 
     def close(self) -> list[WrittenFile]:
@@ -58,11 +78,11 @@ class PartitionedFiles:
 
 
 class _File:
-    def __init__(self, table: Path, topic: str, date: str) -> None:
+    def __init__(self, table: Path, topic: str, date: str, *, pending: bool) -> None:
         folder = f"_topic={quote(topic, safe='')}/_date={date}"
-        (table / folder).mkdir(parents=True, exist_ok=True)
         self._path = f"{folder}/part-{uuid.uuid4().hex}.zstd.parquet"
-        self._full = table / self._path
+        self._full = pending_path(table, self._path) if pending else table / self._path
+        self._full.parent.mkdir(parents=True, exist_ok=True)
         self._topic, self._date = topic, date
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
@@ -81,7 +101,7 @@ class _File:
         self._flush()
         assert self._writer is not None
         self._writer.close()
-        size = _sync(self._full)
+        size = sync(self._full)
         return WrittenFile(
             path=self._path,
             size=size,
@@ -136,12 +156,3 @@ def _text(value: object, *, up: bool) -> str:
     if up and utc.microsecond % 1000:
         utc += datetime.timedelta(milliseconds=1)
     return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _sync(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)

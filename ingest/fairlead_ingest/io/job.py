@@ -1,8 +1,8 @@
 """One pipeline as a Spark query: built, started, watched, stopped after its batch.
 
-    prepare (tables exist, the start is known) → start → watch … → finish
-                 ↑                                      │
-                 └── wait, as long as it may heal ──────┘
+prepare (tables exist, the start is known) → start → watch … → finish
+             ↑                                      │
+             └── wait, as long as it may heal ──────┘
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -23,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import LongType, StructField, StructType
 
 from fairlead_ingest import commit, errors, offsets, schema, transforms
-from fairlead_ingest.io import checkpoint, delta, plugins, sink, source, status
+from fairlead_ingest.io import checkpoint, plugins, sink, source, status, tables
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.session import activate
 from fairlead_ingest.offsets import Offsets
@@ -49,6 +47,8 @@ class Job:
         self._settings = settings
         self._pipeline = pipeline
         self.metrics = metrics
+        self._sink = pipeline.sink or settings.sink
+        self._kind = tables.of(self._sink)
         self._table = Path(pipeline.table).absolute()
         self._checkpoint = Path(pipeline.checkpoint).absolute()
         self._query: StreamingQuery | None = None
@@ -73,12 +73,12 @@ class Job:
         rows = self._rows()
         for table, columns in (
             (self._table, table_schema(rows.schema)),
-            (delta.beside(self._table, delta.DEAD_LETTERS), delta.DEAD_LETTERS_SCHEMA),
-            (delta.beside(self._table, delta.GAPS), delta.GAPS_SCHEMA),
+            (tables.beside(self._table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA),
+            (tables.beside(self._table, tables.GAPS), tables.GAPS_SCHEMA),
         ):
-            delta.ensure(table, columns)
+            self._kind.ensure(table, columns)
         writer = (
-            rows.writeStream.format(sink.FORMAT)
+            rows.writeStream.format(sink.format_of(self._sink))
             .queryName(self.name)
             .outputMode("append")
             .option("table", str(self._table))
@@ -92,7 +92,7 @@ class Job:
         elif seconds > 0:
             writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self._seen_batch = self._last_batch()
-        self._place = self._reached()
+        self._place = self._kind.reached(self._table)
         activate(self._session)
         self._query = writer.start()
 
@@ -177,24 +177,18 @@ class Job:
     def _begin(self) -> dict[str, Any]:
         """Where each topic starts; counts only while the checkpoint is fresh."""
         begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start_of(self._pipeline.starting_position))
-        reached = self._reached() if checkpoint.is_fresh(self._checkpoint) else Offsets()
+        reached = self._kind.reached(self._table) if checkpoint.is_fresh(self._checkpoint) else Offsets()
         held = {topic: reached.topics[topic].p for topic in begin if topic in reached.topics}
         if held:
             log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)
         return commit.starting(begin, reached)
-
-    def _reached(self) -> Offsets:
-        try:
-            return delta.reached(DeltaTable(str(self._table)))
-        except TableNotFoundError:
-            return Offsets()
 
     def _commits_since(self) -> list[dict[str, Any]]:
         """Our commits after the last batch seen, oldest first."""
         found: list[dict[str, Any]] = []
         limit = 8
         while True:
-            entries = delta.last_entries(self._table, limit)
+            entries = self._kind.last_entries(self._table, limit)
             found = []
             for entry in entries:
                 ours = entry.get(commit.METADATA_KEY)
@@ -218,7 +212,7 @@ class Job:
     def _last_batch(self) -> int:
         if checkpoint.is_fresh(self._checkpoint):
             return -1
-        return delta.state(self._table, self._application(), ()).batch
+        return self._kind.state(self._table, self._application()).batch
 
     def _connected(self) -> BulkClient:
         if self._client is None:

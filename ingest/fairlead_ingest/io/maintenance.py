@@ -2,6 +2,8 @@
 
 Both work beside a running job: its appends and a compaction never conflict, and vacuum only takes files older than the
 longest batch can be. Compaction goes partition by partition, so that progress can be shown and a stop loses little.
+Plain Parquet cannot be compacted: no file system takes several files away and puts another in their place in one step,
+so somebody who reads the folder meanwhile would meet rows twice or not at all.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.tables import COMMITS, Kind
 
 TARGET_BYTES = 128 * 1024 * 1024
 # Files of a batch that is being written are in no log yet; vacuum must not take them for orphans.
@@ -34,10 +37,16 @@ class Partition:
 
 
 def open_table(path: Path) -> DeltaTable:
-    """The table. Raises ``Stop`` where there is none."""
+    """The Delta table. Raises ``Stop`` where there is none."""
     try:
         return DeltaTable(str(path))
     except TableNotFoundError:
+        if (path / COMMITS).is_dir():
+            raise errors.Stop(
+                errors.TABLE_UNFIT,
+                f"{path}: plain Parquet files cannot be joined while somebody may read the folder (rows would be there"
+                ' twice or not at all); a longer trigger makes fewer files, sink = "delta" joins them at any time',
+            ) from None
         raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here") from None
 
 
@@ -78,13 +87,13 @@ def compact(
     return {**totals, "version": table.version()}
 
 
-def vacuum(table: DeltaTable, *, retention_hours: int = RETENTION_HOURS, dry_run: bool = False) -> list[str]:
+def vacuum(kind: Kind, table: Path, *, retention_hours: int = RETENTION_HOURS, dry_run: bool = False) -> list[str]:
     """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
     if retention_hours < RETENTION_HOURS_MIN:
         raise errors.Stop(
             errors.BAD_OPTION,
             f"retention: at least {RETENTION_HOURS_MIN} hour, or a running batch's files would be taken for orphans",
         )
-    return table.vacuum(
-        retention_hours=retention_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
-    )
+    if kind.size(table) is None:
+        raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+    return kind.vacuum(table, retention_hours=retention_hours, dry_run=dry_run)

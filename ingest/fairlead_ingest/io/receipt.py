@@ -8,12 +8,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+
+from fairlead_ingest.io.tables import Kind
 
 LOOK_SECONDS = 0.2
 _COLUMNS = ["id", "node", "_id", "_published_at", "_ingested_at", "_batch"]
@@ -22,29 +20,25 @@ _COLUMNS = ["id", "node", "_id", "_published_at", "_ingested_at", "_batch"]
 class Receipts:
     """Looks for one message in one table. ``node`` None: whichever node gave it that id."""
 
-    def __init__(self, table: Path, message_id: str, node: str | None = None) -> None:
+    def __init__(self, kind: Kind, table: Path, message_id: str, node: str | None = None) -> None:
+        self._kind = kind
         self._table = table
         self._filters = [("id", "=", message_id), *([("node", "=", node)] if node is not None else [])]
         self._seen: set[str] = set()
 
     def find(self) -> dict[str, Any] | None:
         """The row's lineage as plain values, None while it is not in the table."""
-        try:
-            actions = pa.table(DeltaTable(str(self._table)).get_add_actions(flatten=True))
-        except TableNotFoundError:
-            return None
         # Newest first: who asks has just published.
-        for action in reversed(actions.select(["path", "partition._topic"]).to_pylist()):
-            if action["path"] in self._seen:
+        for path, topic in reversed(self._kind.files(self._table)):
+            if path in self._seen:
                 continue
-            self._seen.add(action["path"])
-            # The log quotes the names it finds on disk; and one file is one file, whatever `=` its path has.
-            file = self._table / unquote(action["path"])
-            rows = pq.read_table(file, columns=_COLUMNS, filters=self._filters, partitioning=None)
+            self._seen.add(path)
+            # One file is one file, whatever `=` its path has.
+            rows = pq.read_table(self._table / path, columns=_COLUMNS, filters=self._filters, partitioning=None)
             if rows.num_rows:
                 found = rows.to_pylist()[0]
                 moments = {name: found[name].isoformat() for name in ("_published_at", "_ingested_at")}
-                return {**found, **moments, "_topic": action["partition._topic"]}
+                return {**found, **moments, "_topic": topic}
         return None
 
     def wait(self, seconds: float) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from fairlead_ingest.io.sink import DeltaSink
+from fairlead_ingest.io.sink import DeltaSink, ParquetSink
 from fairlead_ingest.io.source import FairleadDataSource
 from fairlead_wire.errors import LocalError
 
@@ -61,9 +61,10 @@ def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str
 
 
 def register(session: SparkSession) -> None:
-    """Make ``fairlead`` and ``fairlead_delta`` known to a session."""
+    """Make ``fairlead``, ``fairlead_delta`` and ``fairlead_parquet`` known to a session."""
     session.dataSource.register(FairleadDataSource)
     session.dataSource.register(DeltaSink)
+    session.dataSource.register(ParquetSink)
 
 
 def activate(session: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""The Spark sink ``fairlead_delta``: tasks write files, the driver commits them with the positions, once.
+"""The Spark sinks ``fairlead_delta`` and ``fairlead_parquet``: tasks write files, the driver commits them, once.
 
     write (each task)   rows → files of good rows, files of dead letters, counts
     commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,
@@ -30,12 +30,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import commit, envelope, errors, freshness, gaps, transforms
-from fairlead_ingest.commit import AlreadyIn
-from fairlead_ingest.io import checkpoint, delta
+from fairlead_ingest.commit import AlreadyIn, Collided
+from fairlead_ingest.io import checkpoint, tables
 from fairlead_ingest.io.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.io.tables import Kind
 from fairlead_ingest.offsets import Offsets
 
-FORMAT = "fairlead_delta"
+# Whoever collides this often in a row is one of several jobs on one table.
+COLLISIONS_MAX = 20
 BATCH_PROPERTY = "streaming.sql.batchId"
 NO_BATCH = -1
 
@@ -52,21 +54,24 @@ class Written(WriterCommitMessage):
 class DeltaSink(DataSource):
     """Options: ``table`` and, for a stream, ``checkpoint`` (folders this machine can reach), ``onExpired``."""
 
+    kind = "delta"
+
     @classmethod
     def name(cls) -> str:
-        return FORMAT
+        return format_of(cls.kind)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaStreamWriter:
-        return DeltaStreamWriter(
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        return StreamWriter(
+            kind=self.kind,
             table=Path(self._required("table")),
             checkpoint_path=Path(self._required("checkpoint")),
             on_expired=self.options.get("onExpired", "count"),
         )
 
-    def writer(self, schema: StructType, overwrite: bool) -> DeltaBatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
             raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a table of rows is never overwritten')
-        return DeltaBatchWriter(table=Path(self._required("table")))
+        return BatchWriter(kind=self.kind, table=Path(self._required("table")))
 
     def _required(self, name: str) -> str:
         value = self.options.get(name)
@@ -75,10 +80,17 @@ class DeltaSink(DataSource):
         return value
 
 
-class DeltaStreamWriter(DataSourceStreamArrowWriter):
-    """Writes one stream into one table; the object travels to the tasks and holds nothing but paths."""
+class ParquetSink(DeltaSink):
+    """The same into folders of plain Parquet files."""
 
-    def __init__(self, *, table: Path, checkpoint_path: Path, on_expired: str) -> None:
+    kind = "parquet"
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes one stream into one table; the object travels to the tasks and holds nothing but names."""
+
+    def __init__(self, *, kind: str, table: Path, checkpoint_path: Path, on_expired: str) -> None:
+        self._kind = kind
         self._table = table
         self._checkpoint = checkpoint_path
         self._on_expired = on_expired
@@ -86,7 +98,7 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
         batch = (context.getLocalProperty(BATCH_PROPERTY) if context else None) or NO_BATCH
-        return _write(iterator, self._table, int(batch))
+        return _write(iterator, tables.of(self._kind), self._table, int(batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         written = [message for message in messages if isinstance(message, Written)]
@@ -95,57 +107,97 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
             # Spark also runs batches without new data, to let watermarks move; such a batch begins where it ends.
             end = end.since(checkpoint.end_of(self._checkpoint, batchId - 1))
         application = commit.application_id(checkpoint.query_id(self._checkpoint))
+        batch = _Batch(kind=tables.of(self._kind), application=application, number=batchId, end=end)
+        if batch.is_in(self._table):
+            return
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
-        counts = _counts(end, rows, dead, written)
-        state = delta.state(self._table, application, end.topics)
-        decided = commit.decide(state, application=application, batch=batchId, end=end, counts=counts)
-        if isinstance(decided, AlreadyIn):
-            return
         if dead:
-            self._commit_beside(delta.DEAD_LETTERS, application, batchId, end, dead)
+            batch.append(tables.beside(self._table, tables.DEAD_LETTERS), dead, is_companion=True)
         missing = gaps.of(end, on_expired=self._on_expired)
         if missing:
-            self._commit_beside(delta.GAPS, application, batchId, end, _gap_rows(missing, batchId))
-        delta.append(self._table, rows, decided)
+            beside = tables.beside(self._table, tables.GAPS)
+            batch.append(beside, _gap_files(batch.kind.writing(beside), missing, batchId), is_companion=True)
+        batch.append(self._table, rows, _counts(end, rows, dead, written))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: see the module's docstring."""
 
-    def _commit_beside(
-        self, suffix: str, application: str, batch: int, end: Offsets, content: list[WrittenFile] | pa.Table
-    ) -> None:
-        table = delta.beside(self._table, suffix)
-        state = delta.state(table, application, end.topics)
-        decided = commit.decide(state, application=application, batch=batch, end=end, counts={})
-        if isinstance(decided, AlreadyIn):
-            return
-        if isinstance(content, pa.Table):
-            delta.append_gaps(table, content, decided)
-        else:
-            delta.append(table, content, decided)
 
-
-class DeltaBatchWriter(DataSourceArrowWriter):
+class BatchWriter(DataSourceArrowWriter):
     """Writes a batch query into a table, as a backfill does: ``_batch`` is -1, positions stay as they are."""
 
-    def __init__(self, *, table: Path) -> None:
+    def __init__(self, *, kind: str, table: Path) -> None:
+        self._kind = kind
         self._table = table
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return _write(iterator, self._table, NO_BATCH)
+        return _write(iterator, tables.of(self._kind), self._table, NO_BATCH)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         written = [message for message in messages if isinstance(message, Written)]
+        kind = tables.of(self._kind)
         dead = [file for message in written for file in message.dead]
         if dead:
-            delta.add(delta.beside(self._table, delta.DEAD_LETTERS), dead)
-        delta.add(self._table, [file for message in written for file in message.rows])
+            _patiently(kind, tables.beside(self._table, tables.DEAD_LETTERS), dead)
+        _patiently(kind, self._table, [file for message in written for file in message.rows])
 
 
-def _write(iterator: Iterator[pa.RecordBatch], table: Path, batch: int) -> Written:
-    good = PartitionedFiles(table)
-    dead = PartitionedFiles(delta.beside(table, delta.DEAD_LETTERS))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """One batch of one stream, on its way into a table and its companions."""
+
+    kind: Kind
+    application: str
+    number: int
+    end: Offsets
+
+    def is_in(self, table: Path) -> bool:
+        """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
+        return isinstance(self._decide(table, {}, is_companion=False), AlreadyIn)
+
+    def append(
+        self, table: Path, files: list[WrittenFile], counts: dict[str, Any] | None = None, *, is_companion: bool = False
+    ) -> None:
+        """Once, whoever else commits at the same time. Raises ``Stop``, ``Wait``."""
+        for _ in range(COLLISIONS_MAX):
+            decided = self._decide(table, counts or {}, is_companion=is_companion)
+            if isinstance(decided, AlreadyIn):
+                return
+            try:
+                return self.kind.append(table, files, decided)
+            except Collided:
+                continue
+        raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+
+    def _decide(self, table: Path, counts: dict[str, Any], *, is_companion: bool) -> commit.Append | AlreadyIn:
+        return commit.decide(
+            self.kind.state(table, self.application),
+            application=self.application,
+            batch=self.number,
+            end=self.end,
+            counts=counts,
+            is_companion=is_companion,
+        )
+
+
+def format_of(kind: str) -> str:
+    """The name by which Spark knows the sink into tables of this kind."""
+    return f"fairlead_{kind}"
+
+
+def _patiently(kind: Kind, table: Path, files: list[WrittenFile]) -> None:
+    for _ in range(COLLISIONS_MAX):
+        try:
+            return kind.append(table, files, tables.UNNUMBERED)
+        except Collided:
+            continue
+    raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+
+
+def _write(iterator: Iterator[pa.RecordBatch], kind: Kind, table: Path, batch: int) -> Written:
+    good = kind.writing(table)
+    dead = kind.writing(tables.beside(table, tables.DEAD_LETTERS))
     ages: list[list[int]] = []
     try:
         for record_batch in iterator:
@@ -180,9 +232,9 @@ def _sift(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         payload if payload is not None else envelope.payload_again(values)
         for payload, values in zip(rejected["_payload"].to_pylist(), rejected.to_pylist(), strict=True)
     ]
-    columns = {name: rejected[name] for name in delta.DEAD_LETTERS_SCHEMA.names if name.startswith("_")}
+    columns = {name: rejected[name] for name in tables.DEAD_LETTERS_SCHEMA.names if name.startswith("_")}
     columns |= {"error": rejected["_error"], "payload": pa.array(payloads, pa.binary())}
-    return kept, pa.table({name: columns[name] for name in delta.DEAD_LETTERS_SCHEMA.names})
+    return kept, pa.table({name: columns[name] for name in tables.DEAD_LETTERS_SCHEMA.names})
 
 
 def _ages(rows: pa.Table, now: float) -> list[int]:
@@ -213,7 +265,8 @@ def _counts(end: Offsets, rows: list[WrittenFile], dead: list[WrittenFile], writ
     }
 
 
-def _gap_rows(missing: list[gaps.Gap], batch: int) -> pa.Table:
+def _gap_files(writing: PartitionedFiles, missing: list[gaps.Gap], batch: int) -> list[WrittenFile]:
+    """Gap rows on disk; few enough for the driver."""
     now = datetime.datetime.now(datetime.UTC)
     plain = [
         {
@@ -230,4 +283,5 @@ def _gap_rows(missing: list[gaps.Gap], batch: int) -> pa.Table:
         }
         for gap in missing
     ]
-    return pa.Table.from_pylist(plain, schema=delta.GAPS_SCHEMA)
+    writing.add(pa.Table.from_pylist(plain, schema=tables.GAPS_SCHEMA))
+    return writing.close()

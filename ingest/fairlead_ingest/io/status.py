@@ -6,15 +6,11 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
-
 from fairlead_ingest import commit, freshness
-from fairlead_ingest.io import delta
+from fairlead_ingest.io import tables
+from fairlead_ingest.io.tables import Kind
 from fairlead_ingest.offsets import Offsets, Position
-from fairlead_ingest.settings import Pipeline
+from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
 from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, TopicMissing
 from fairlead_wire.errors import FairleadError, Temporary
 
@@ -25,33 +21,32 @@ RECENT_COMMITS = 50
 def of(pipeline: Pipeline, client: BulkClient | None, now: datetime.datetime) -> dict[str, Any]:
     """Everything worth knowing about one pipeline, as plain values. ``client`` None: the table's side only."""
     table = Path(pipeline.table).absolute()
-    found = _table(table, now)
+    kind = tables.of(pipeline.sink or SINK_DEFAULT)
+    found = _table(kind, table, now)
     reached: Offsets = found.pop("reached")
     topics = [of_topic(topic, reached.topics.get(topic), client, now) for topic in pipeline.topics]
     return {
         "name": pipeline.name,
         "table": str(table),
         **found,
-        "dead_letters_rows": _rows(delta.beside(table, delta.DEAD_LETTERS)),
-        "gaps_rows": _rows(delta.beside(table, delta.GAPS)),
+        "dead_letters_rows": tables.count(kind, tables.beside(table, tables.DEAD_LETTERS)),
+        "gaps_rows": tables.count(kind, tables.beside(table, tables.GAPS)),
         "topics": topics,
     }
 
 
-def _table(path: Path, now: datetime.datetime) -> dict[str, Any]:
-    try:
-        table = DeltaTable(str(path))
-    except TableNotFoundError:
+def _table(kind: Kind, path: Path, now: datetime.datetime) -> dict[str, Any]:
+    size = kind.size(path)
+    if size is None:
         return {"state": "no table yet", "rows": 0, "reached": Offsets()}
-    actions = pa.table(table.get_add_actions(flatten=True))
-    recent = [entry for entry in table.history(RECENT_COMMITS) if "batch" in (commit.ours_in(entry) or {})]
+    recent = [entry for entry in kind.last_entries(path, RECENT_COMMITS) if "batch" in (commit.ours_in(entry) or {})]
     facts: dict[str, Any] = {
         "state": "ok" if recent else "no batch yet",
-        "version": table.version(),
-        "rows": pc.sum(actions["num_records"]).as_py() or 0,
-        "files": actions.num_rows,
-        "bytes": pc.sum(actions["size_bytes"]).as_py() or 0,
-        "reached": delta.reached(table),
+        "version": size.version,
+        "rows": size.rows,
+        "files": size.files,
+        "bytes": size.bytes,
+        "reached": kind.reached(path),
     }
     if recent:
         newest = recent[0][commit.METADATA_KEY]
@@ -105,11 +100,3 @@ def of_topic(
     except FairleadError as error:
         facts |= {"state": "refused", "reason": str(error)}
     return facts
-
-
-def _rows(path: Path) -> int:
-    try:
-        return delta.count(path)
-    except TableNotFoundError:
-        return 0
-

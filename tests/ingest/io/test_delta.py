@@ -1,19 +1,19 @@
-"""Tables on disk, through delta-rs."""
+"""What is Delta's own; the rest is in tests/conformance/test_table.py."""
 
 from __future__ import annotations
 
 import datetime
+import os
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from fairlead_ingest import commit, errors
-from fairlead_ingest.commit import Append
-from fairlead_ingest.io import delta
-from fairlead_ingest.io.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.commit import Append, Collided
+from fairlead_ingest.io import delta, files, tables
+from fairlead_ingest.io.files import WrittenFile
 from fairlead_ingest.offsets import Offsets, Position
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
@@ -28,14 +28,14 @@ def table(tmp_path: Path) -> Path:
 
 
 def written(table: Path, *ids: str) -> list[WrittenFile]:
-    writing = PartitionedFiles(table)
+    writing = delta.writing(table)
     day = pa.array([datetime.date(2026, 11, 20)] * len(ids), pa.date32())
     writing.add(pa.table({"_id": list(ids), "_topic": [TOPIC] * len(ids), "_date": day}))
     return writing.close()
 
 
 def decided(table: Path, batch: int, upto: str) -> Append:
-    state = delta.state(table, "app", [TOPIC])
+    state = delta.state(table, "app")
     held = state.reached.topics.get(TOPIC, Position.at(1, ""))
     end = Offsets(service="s", topics={TOPIC: Position(g=1, p=upto, fg=1, f=held.p, r=1)})
     found = commit.decide(state, application="app", batch=batch, end=end, counts={})
@@ -43,33 +43,17 @@ def decided(table: Path, batch: int, upto: str) -> Append:
     return found
 
 
-def test_a_commit_is_rows_batch_turn_and_positions_at_once(table: Path) -> None:
-    """And other readers find the rows, odd topic names included."""
-    delta.append(table, written(table, "01", "02"), decided(table, 0, "02"))
-    state = delta.state(table, "app", [TOPIC])
-    assert (state.batch, state.turns, state.reached.topics[TOPIC].p) == (0, {TOPIC: 1}, "02")
-    found = pl.scan_delta(str(table)).collect()
-    assert found["_topic"].unique().to_list() == [TOPIC]
-    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 2
-
-
-def test_of_two_commits_at_the_same_moment_one_is_refused(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both looked before either wrote."""
+def test_of_two_commits_at_the_same_moment_one_collides(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both looked, and looked again just before they wrote: the log itself refuses the second."""
     first, second = written(table, "01"), written(table, "01")
     plan = decided(table, 0, "01")
-    other = Append(transactions={**plan.transactions, "app": 0, "other": 0}, metadata=plan.metadata)
+    other = Append(transactions={commit.TURN: 1, "other": 0}, metadata=plan.metadata)
     stale = DeltaTable(str(table))
     delta.append(table, first, plan)
     monkeypatch.setattr(delta, "DeltaTable", lambda _: stale)
-    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
+    with pytest.raises(Collided):
         delta.append(table, second, other)
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 1
-
-
-def test_an_empty_batch_still_moves_the_positions(table: Path) -> None:
-    """All of it was dead letters, say."""
-    delta.append(table, [], decided(table, 0, "05"))
-    assert delta.state(table, "app", [TOPIC]).reached.topics[TOPIC].p == "05"
 
 
 def test_positions_are_found_behind_commits_of_others(table: Path) -> None:
@@ -78,50 +62,34 @@ def test_positions_are_found_behind_commits_of_others(table: Path) -> None:
     for _ in range(delta.HISTORY_NEAR + 2):
         DeltaTable(str(table)).delete("_id = 'none'")
         DeltaTable(str(table)).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 7 days"})
-    assert delta.state(table, "app", [TOPIC]).reached.topics[TOPIC].p == "02"
+    assert delta.state(table, "app").reached.topics[TOPIC].p == "02"
 
 
 def test_a_table_without_our_commits_is_read_for_its_highest_ids(table: Path) -> None:
     """Its log was cut, or someone else copied the rows here."""
-    delta.append(table, written(table, "07", "03"), Append(transactions={}, metadata={}))
+    delta.append(table, written(table, "07", "03"), tables.UNNUMBERED)
     for _ in range(3):
         DeltaTable(str(table)).alter.set_table_properties({"delta.checkpointInterval": "100"})
-    assert delta.reached(DeltaTable(str(table))) == Offsets(topics={TOPIC: Position.at(0, "07")})
-
-
-def test_a_new_table_has_reached_nothing(table: Path) -> None:
-    """And does not pretend to."""
-    assert delta.reached(DeltaTable(str(table))) == Offsets()
-
-
-def test_columns_are_added_and_types_never_changed(table: Path) -> None:
-    """The positions survive the change."""
-    delta.append(table, written(table, "01"), decided(table, 0, "01"))
-    delta.ensure(table, pa.schema([*SCHEMA, ("temperature", pa.float64())]))
-    assert "temperature" in DeltaTable(str(table)).schema().to_json()
-    assert delta.state(table, "app", [TOPIC]).reached.topics[TOPIC].p == "01"
-    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_UNFIT: .*temperature"):
-        delta.ensure(table, pa.schema([*SCHEMA, ("temperature", pa.string())]))
+    assert delta.reached(table) == Offsets(topics={TOPIC: Position.at(0, "07")})
 
 
 def test_somebody_elses_table_is_left_alone(tmp_path: Path) -> None:
     """Not partitioned as ours are."""
-    from deltalake import write_deltalake
-
     write_deltalake(str(tmp_path / "rows"), pa.table({"_id": ["1"], "_topic": ["t"]}))
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
         delta.ensure(tmp_path / "rows", pa.schema([("_id", pa.string())]))
 
 
-def test_gap_rows_are_written_by_the_driver(tmp_path: Path) -> None:
-    """They are few."""
-    path = delta.beside(tmp_path / "rows", delta.GAPS)
-    delta.ensure(path, delta.GAPS_SCHEMA)
-    row = {"reason": "expired", "_topic": TOPIC, "_batch": 3, "_date": datetime.date(2026, 11, 20)}
-    delta.append_gaps(path, pa.Table.from_pylist([row], schema=delta.GAPS_SCHEMA), Append(transactions={}, metadata={}))
-    assert pl.scan_delta(str(path)).collect()["reason"].to_list() == ["expired"]
+def test_a_commit_is_on_disk_before_anybody_hears_of_it(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders of its files before the commit, the log and its folder after."""
+    synced: list[str] = []
+    real = os.fsync
 
+    def remember(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        real(descriptor)
 
-def test_the_history_of_no_table_is_empty(tmp_path: Path) -> None:
-    """A job that has not started yet has a status all the same."""
-    assert delta.last_entries(tmp_path / "none", 5) == []
+    monkeypatch.setattr(files.os, "fsync", remember)
+    (file,) = written(table, "01")
+    delta.append(table, [file], decided(table, 0, "01"))
+    assert synced == [Path(file.path).name, "_date=2026-11-20", "00000000000000000001.json", "_delta_log"]

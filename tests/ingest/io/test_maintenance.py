@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +11,7 @@ from deltalake import DeltaTable
 
 from fairlead_ingest import commit, errors
 from fairlead_ingest.commit import Append
-from fairlead_ingest.io import delta, maintenance
-from fairlead_ingest.io.files import PartitionedFiles
+from fairlead_ingest.io import delta, maintenance, parquet
 from fairlead_ingest.io.maintenance import Partition
 from fairlead_ingest.offsets import Offsets, Position
 
@@ -26,7 +24,7 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "rows"
     delta.ensure(path, SCHEMA)
     for number in range(4):
-        writing = PartitionedFiles(path)
+        writing = delta.writing(path)
         day = pa.array([datetime.date(2026, 11, 20 + number % 2)], pa.date32())
         writing.add(pa.table({"_id": [str(number)], "node": ["n"], "_topic": ["a/t"], "_date": day}))
         delta.append(path, writing.close(), Append(transactions={"app": number}, metadata=METADATA))
@@ -43,7 +41,7 @@ def test_small_files_become_one_for_each_partition(table: Path) -> None:
         ("a/t", "2026-11-21", 2),
     ]
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 4
-    state = delta.state(table, "app", ["a/t"])
+    state = delta.state(table, "app")
     assert (state.batch, state.reached.topics["a/t"].p) == (3, "0f")
 
 
@@ -53,29 +51,22 @@ def test_rows_can_be_sorted_by_a_column(table: Path) -> None:
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 4
 
 
-def test_vacuum_finds_what_a_killed_task_left(table: Path) -> None:
-    """In no log, old enough to be nobody's; a young one may belong to a running batch."""
-    folder = next(path for path in table.iterdir() if path.name.startswith("_topic"))
-    old, young = (folder / "_date=2026-11-20" / f"part-{name}.zstd.parquet" for name in ("old", "young"))
-    for path in (old, young):
-        path.write_bytes(b"PAR1")
-    hours_ago = datetime.datetime.now().timestamp() - 3 * 3600
-    os.utime(old, (hours_ago, hours_ago))
-    listed = maintenance.vacuum(maintenance.open_table(table), retention_hours=2, dry_run=True)
-    assert [Path(path).name for path in listed] == [old.name]
-    assert old.exists()
-    maintenance.vacuum(maintenance.open_table(table), retention_hours=2)
-    assert (old.exists(), young.exists()) == (False, True)
-    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 4
-
-
 def test_a_retention_shorter_than_a_batch_is_refused(table: Path) -> None:
     """It would delete what a job is about to commit."""
     with pytest.raises(errors.Stop, match=errors.BAD_OPTION):
-        maintenance.vacuum(maintenance.open_table(table), retention_hours=0)
+        maintenance.vacuum(delta, table, retention_hours=0)
 
 
 def test_no_table_is_said_so(tmp_path: Path) -> None:
     """With its path."""
     with pytest.raises(errors.Stop, match=f"{tmp_path}/none: there is no table"):
         maintenance.open_table(tmp_path / "none")
+    with pytest.raises(errors.Stop, match=f"{tmp_path}/none: there is no table"):
+        maintenance.vacuum(delta, tmp_path / "none")
+
+
+def test_plain_files_are_not_joined(tmp_path: Path) -> None:
+    """A reader of the folder would meet rows twice or not at all."""
+    parquet.ensure(tmp_path / "rows", SCHEMA)
+    with pytest.raises(errors.Stop, match="plain Parquet files cannot be joined"):
+        maintenance.open_table(tmp_path / "rows")

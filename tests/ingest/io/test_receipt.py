@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from fairlead_ingest.envelope import TIMESTAMP
-from fairlead_ingest.io import delta
-from fairlead_ingest.io.files import PartitionedFiles
+from fairlead_ingest.io import delta, parquet
 from fairlead_ingest.io.receipt import Receipts
+from fairlead_ingest.io.tables import UNNUMBERED, Kind
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 SCHEMA = pa.schema(
@@ -23,20 +23,19 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 
 
-def commit(table: Path, *ids: str, node: str = "edge-1") -> None:
-    delta.ensure(table, SCHEMA)
-    writing = PartitionedFiles(table)
+def commit(table: Path, *ids: str, node: str = "edge-1", kind: Kind = delta) -> None:
+    kind.ensure(table, SCHEMA)
+    writing = kind.writing(table)
     values = {"node": node, "_topic": "a/odd name=%", "_published_at": NOW, "_ingested_at": NOW, "_date": NOW.date()}
-    writing.add(
-        pa.Table.from_pylist([{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], schema=SCHEMA)
-    )
-    delta.add(table, writing.close())
+    writing.add(pa.Table.from_pylist([{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], schema=SCHEMA))
+    kind.append(table, writing.close(), UNNUMBERED)
 
 
-def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [delta, parquet])
+def test_a_row_in_the_table_is_a_receipt(kind: Kind, tmp_path: Path) -> None:
     """With where it is and when it came."""
-    commit(tmp_path / "rows", "m1", "m2")
-    found = Receipts(tmp_path / "rows", "m2").find()
+    commit(tmp_path / "rows", "m1", "m2", kind=kind)
+    found = Receipts(kind, tmp_path / "rows", "m2").find()
     assert found is not None
     assert (found["_topic"], found["_batch"], found["_id"], found["node"]) == ("a/odd name=%", 3, "0a", "edge-1")
     assert found["_published_at"] == "2026-11-20T12:00:00+00:00"
@@ -45,15 +44,15 @@ def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "node"), [("m3", None), ("m1", "edge-2")])
 def test_what_is_not_there_gets_none(tmp_path: Path, name: str, node: str | None) -> None:
     """Another id, another node, no table at all."""
-    assert Receipts(tmp_path / "rows", name, node).find() is None
+    assert Receipts(delta, tmp_path / "rows", name, node).find() is None
     commit(tmp_path / "rows", "m1", "m2")
-    assert Receipts(tmp_path / "rows", name, node).wait(0.0) is None
+    assert Receipts(delta, tmp_path / "rows", name, node).wait(0.0) is None
 
 
 def test_a_receipt_can_be_waited_for(tmp_path: Path) -> None:
     """It comes with the commit."""
     commit(tmp_path / "rows", "m1")
-    receipts = Receipts(tmp_path / "rows", "m2")
+    receipts = Receipts(delta, tmp_path / "rows", "m2")
     assert receipts.find() is None
     later = threading.Thread(target=commit, args=(tmp_path / "rows", "m2"))
     later.start()

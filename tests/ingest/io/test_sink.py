@@ -5,18 +5,21 @@ from __future__ import annotations
 import datetime
 import errno
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pytest
 from tests.support.messaging_service import upstream_message
 
 from fairlead_ingest import envelope, errors
-from fairlead_ingest.io import delta, sink
-from fairlead_ingest.io.sink import DeltaSink, DeltaStreamWriter, Written
+from fairlead_ingest.commit import Append, Collided
+from fairlead_ingest.io import sink, tables
+from fairlead_ingest.io.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.io.sink import DeltaSink, StreamWriter, Written
+from fairlead_ingest.io.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA, Kind
 from fairlead_ingest.offsets import Offsets, Position, Skip
+from fairlead_ingest.settings import SINKS
 
 ROWS_SCHEMA = pa.schema(
     [
@@ -28,14 +31,24 @@ ROWS_SCHEMA = pa.schema(
 )
 
 
+@pytest.fixture(params=SINKS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return tables.of(request.param)
+
+
 @pytest.fixture
-def writer(tmp_path: Path) -> DeltaStreamWriter:
-    delta.ensure(tmp_path / "rows", ROWS_SCHEMA)
-    delta.ensure(tmp_path / f"rows{delta.DEAD_LETTERS}", delta.DEAD_LETTERS_SCHEMA)
-    delta.ensure(tmp_path / f"rows{delta.GAPS}", delta.GAPS_SCHEMA)
+def writer(kind: Kind, tmp_path: Path) -> StreamWriter:
+    kind.ensure(tmp_path / "rows", ROWS_SCHEMA)
+    kind.ensure(tmp_path / f"rows{DEAD_LETTERS}", DEAD_LETTERS_SCHEMA)
+    kind.ensure(tmp_path / f"rows{GAPS}", GAPS_SCHEMA)
     (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "q"}')
-    return DeltaStreamWriter(table=tmp_path / "rows", checkpoint_path=tmp_path / "checkpoint", on_expired="gap")
+    return StreamWriter(
+        kind=next(name for name in SINKS if tables.of(name) is kind),
+        table=tmp_path / "rows",
+        checkpoint_path=tmp_path / "checkpoint",
+        on_expired="gap",
+    )
 
 
 def planned(tmp_path: Path, batch: int, position: Position) -> None:
@@ -53,79 +66,112 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
     yield from page.to_batches()
 
 
-def count(tmp_path: Path, suffix: str = "") -> int:
-    return pl.scan_delta(str(tmp_path / f"rows{suffix}")).collect().height
+def count(kind: Kind, tmp_path: Path, suffix: str = "") -> int:
+    return tables.existing(kind, tmp_path / f"rows{suffix}").count_rows()
 
 
-def test_rows_and_dead_letters_are_committed_once(writer: DeltaStreamWriter, tmp_path: Path) -> None:
+def test_rows_and_dead_letters_are_committed_once(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Trying the batch again changes nothing."""
     planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=3))
     for _ in range(2):
         written = writer.write(batches(upstream_message(1), b"broken", upstream_message(2)))
         writer.commit([written, None], 0)
-    assert (count(tmp_path), count(tmp_path, delta.DEAD_LETTERS)) == (2, 1)
+    assert (count(kind, tmp_path), count(kind, tmp_path, DEAD_LETTERS)) == (2, 1)
 
 
 def test_dead_letters_committed_before_a_crash_are_not_committed_again(
-    writer: DeltaStreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows' commit comes last; what came before it is passed over."""
     planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=2))
     written = writer.write(batches(upstream_message(1), b"broken"))
-    appended = delta.append
+    appended = kind.append
 
-    def crash(table: Path, *more: object) -> int:
+    def crash(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
         if table.name == "rows":
             raise SystemExit
-        return appended(table, *more)  # type: ignore[arg-type]
+        appended(table, files, decided)
 
-    monkeypatch.setattr(delta, "append", crash)
+    monkeypatch.setattr(kind, "append", crash)
     with pytest.raises(SystemExit):
         writer.commit([written], 0)
     monkeypatch.undo()
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
-    assert (count(tmp_path), count(tmp_path, delta.DEAD_LETTERS)) == (1, 1)
+    assert (count(kind, tmp_path), count(kind, tmp_path, DEAD_LETTERS)) == (1, 1)
 
 
-def test_abort_leaves_the_files_alone(writer: DeltaStreamWriter, tmp_path: Path) -> None:
+def test_abort_leaves_the_files_alone(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """It is also called after a commit that went through."""
     planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
     written = writer.write(batches(upstream_message(1)))
     writer.commit([written], 0)
     writer.abort([written], 0)
-    assert count(tmp_path) == 1
+    assert count(kind, tmp_path) == 1
 
 
-def test_what_was_promised_and_not_found_had_expired(writer: DeltaStreamWriter, tmp_path: Path) -> None:
+def test_what_was_promised_and_not_found_had_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Counted in the commit."""
     skip = Skip(reason="expired", upto="0a", rows=4)
     planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="01", r=3, skip=skip))
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
-    facts = delta.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
+    facts = kind.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
     assert (facts["rows"], facts["dead_letters"], facts["expired_unread"]) == (1, 1, 5)
     assert sum(facts["ages"]) == 1
 
 
-def test_a_jump_leaves_a_gap_row(writer: DeltaStreamWriter, tmp_path: Path) -> None:
+def test_a_jump_leaves_a_gap_row(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Under the policy that wants it."""
     planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="01", skip=Skip(reason="expired", upto="0a", rows=4)))
     writer.commit([Written()], 0)
-    gap = pl.scan_delta(str(tmp_path / "rows_gaps")).collect().to_dicts()[0]
+    (gap,) = tables.existing(kind, tmp_path / "rows_gaps").to_table().to_pylist()
     assert (gap["reason"], gap["from_position"], gap["to_position"], gap["rows"]) == ("expired", "01", "0a", 4)
 
 
-def test_a_full_disk_is_a_reason_to_wait(writer: DeltaStreamWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_reason_to_wait(kind: Kind, writer: StreamWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     """Coded; any other error of the disk is not dressed up."""
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(sink.PartitionedFiles, "add", full)
+    monkeypatch.setattr(PartitionedFiles, "add", full)
     with pytest.raises(errors.Wait, match=errors.DISK_FULL):
         writer.write(batches(upstream_message(1)))
 
 
-def test_raw_rows_have_no_passengers(tmp_path: Path, writer: DeltaStreamWriter) -> None:
+def test_a_batch_that_collided_looks_again(
+    kind: Kind, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another job on other topics of the same table costs it a second look; one that never ends is told apart."""
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
+    appended, collisions = kind.append, [1]
+
+    def collide(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+        if collisions.pop():
+            raise Collided("once")
+        appended(table, files, decided)
+
+    monkeypatch.setattr(kind, "append", collide)
+    collisions[:] = [0, 1]
+    writer.commit([writer.write(batches(upstream_message(1)))], 0)
+    assert count(kind, tmp_path) == 1
+    planned(tmp_path, 1, Position(g=1, p="1f", fg=1, f="0f", r=1))
+    collisions[:] = [1] * sink.COLLISIONS_MAX
+    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
+        writer.commit([writer.write(batches(upstream_message(2)))], 1)
+
+
+def test_of_two_jobs_on_one_topic_the_second_is_refused(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+    """Its checkpoint is another, its rows are the same."""
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
+    second = writer.write(batches(upstream_message(1)))
+    writer.commit([writer.write(batches(upstream_message(1)))], 0)
+    (tmp_path / "checkpoint" / "metadata").write_text('{"id": "other"}')
+    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
+        writer.commit([second], 0)
+    assert count(kind, tmp_path) == 1
+
+
+def test_raw_rows_have_no_passengers(tmp_path: Path, kind: Kind, writer: StreamWriter) -> None:
     """Nothing to sift."""
     day = pa.array([datetime.date(2026, 11, 20)], pa.date32())
     rows = pa.table({"payload": pa.array([b"x"], pa.binary()), "_id": ["01"], "_topic": ["a/t"], "_date": day})

@@ -12,7 +12,6 @@ from tests.support.messaging_service import MessagingService
 from fairlead_ingest import commit
 from fairlead_ingest.commit import Append
 from fairlead_ingest.io import delta, status
-from fairlead_ingest.io.files import PartitionedFiles
 from fairlead_ingest.offsets import Offsets, Position
 from fairlead_ingest.settings import Pipeline
 from fairlead_messaging.io.sync_client import BulkClient
@@ -28,12 +27,12 @@ def pipeline(tmp_path: Path, *topics: str) -> Pipeline:
 def commit_rows(tmp_path: Path, topic: str, place: Position) -> None:
     path = tmp_path / "rows"
     delta.ensure(path, SCHEMA)
-    writing = PartitionedFiles(path)
+    writing = delta.writing(path)
     writing.add(pa.table({"_id": ["1", "2"], "_topic": [topic] * 2, "_date": pa.array([NOW.date()] * 2, pa.date32())}))
     end = Offsets(service="", topics={topic: place})
     counts = {"rows": 2, "expired_unread": 1, "ages": [0, 2]}
     for batch in range(2):
-        state = delta.state(path, "app", [topic])
+        state = delta.state(path, "app")
         decided = commit.decide(state, application="app", batch=batch, end=end, counts=counts)
         assert isinstance(decided, Append)
         delta.append(path, writing.close() if batch == 0 else [], decided)

@@ -1,0 +1,222 @@
+"""Every kind of table: what a sink and the tools beside it rely on."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from fairlead_ingest import commit, errors
+from fairlead_ingest.commit import Append, Collided
+from fairlead_ingest.envelope import TIMESTAMP
+from fairlead_ingest.io import tables
+from fairlead_ingest.io.files import WrittenFile
+from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.offsets import Offsets, Position
+from fairlead_ingest.settings import SINKS
+
+SCHEMA = pa.schema(
+    [("_id", pa.string()), ("_published_at", TIMESTAMP), ("_topic", pa.string()), ("_date", pa.date32())]
+)
+TOPIC = "a/odd name=%"
+NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
+
+
+@pytest.fixture(params=SINKS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return tables.of(request.param)
+
+
+@pytest.fixture
+def table(kind: Kind, tmp_path: Path) -> Path:
+    path = tmp_path / "rows"
+    kind.ensure(path, SCHEMA)
+    return path
+
+
+def written(kind: Kind, table: Path, *ids: str, topic: str = TOPIC, **more: object) -> list[WrittenFile]:
+    writing = kind.writing(table)
+    values = {"_topic": topic, "_date": NOW.date(), "_published_at": NOW, **more}
+    fields = [*SCHEMA, *(pa.field(name, pa.infer_type([value])) for name, value in more.items())]
+    writing.add(pa.Table.from_pylist([{**values, "_id": each} for each in ids], schema=pa.schema(fields)))
+    return writing.close()
+
+
+def decided(kind: Kind, table: Path, batch: int, upto: str, application: str = "app") -> Append:
+    state = kind.state(table, application)
+    held = state.reached.topics.get(TOPIC, Position.at(1, ""))
+    end = Offsets(service="s", topics={TOPIC: Position(g=1, p=upto, fg=1, f=held.p, r=1)})
+    found = commit.decide(state, application=application, batch=batch, end=end, counts={"rows": 1})
+    assert isinstance(found, Append)
+    return found
+
+
+def ids(kind: Kind, table: Path) -> list[str]:
+    return sorted(tables.existing(kind, table).to_table(columns=["_id"])["_id"].to_pylist())
+
+
+def test_a_commit_is_rows_batch_turn_and_positions_at_once(kind: Kind, table: Path) -> None:
+    """And readers find the rows under their topic, odd names included."""
+    kind.append(table, written(kind, table, "01", "02"), decided(kind, table, 0, "02"))
+    state = kind.state(table, "app")
+    assert (state.batch, state.turn, state.totals["rows"]) == (0, 1, 1)
+    assert kind.reached(table).topics[TOPIC].p == state.reached.topics[TOPIC].p == "02"
+    found = tables.existing(kind, table).to_table()
+    assert set(found["_topic"].to_pylist()) == {TOPIC}
+    assert set(found["_date"].to_pylist()) == {NOW.date()}
+    assert [topic for _, topic in kind.files(table)] == [TOPIC]
+
+
+def test_what_tasks_have_written_is_seen_by_nobody_before_its_commit(kind: Kind, table: Path) -> None:
+    """A killed task's files stay unseen for ever."""
+    kind.append(table, written(kind, table, "01"), decided(kind, table, 0, "01"))
+    written(kind, table, "02")
+    assert ids(kind, table) == ["01"]
+    assert tables.count(kind, table) == len(kind.files(table)) == 1
+
+
+def test_a_batch_decided_before_somebody_elses_commit_collides(kind: Kind, table: Path) -> None:
+    """Both looked before either wrote; the second has to look again, and finds where the table is."""
+    first, second = decided(kind, table, 0, "01"), decided(kind, table, 0, "01", "other")
+    kind.append(table, written(kind, table, "01"), first)
+    with pytest.raises(Collided):
+        kind.append(table, written(kind, table, "01"), second)
+    assert ids(kind, table) == ["01"]
+    assert kind.state(table, "other").batch == -1
+
+
+def test_of_many_writers_at_once_each_turn_is_taken_by_one(kind: Kind, table: Path) -> None:
+    """They race in earnest; every row is in once, every turn was taken."""
+    start = threading.Barrier(4)
+
+    def commit_patiently(name: str) -> None:
+        start.wait()
+        for batch in range(5):
+            files = written(kind, table, f"{name}{batch}", topic=f"a/{name}")
+            while True:
+                state = kind.state(table, name)
+                end = Offsets(service="s", topics={f"a/{name}": Position(g=1, p=f"{batch + 1}", fg=1, f=f"{batch}")})
+                plan = commit.decide(state, application=name, batch=batch, end=end, counts={})
+                assert isinstance(plan, Append)
+                try:
+                    kind.append(table, files, plan)
+                    break
+                except Collided:
+                    continue
+
+    writers = [threading.Thread(target=commit_patiently, args=(name,)) for name in "abcd"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert ids(kind, table) == sorted(f"{name}{batch}" for name in "abcd" for batch in range(5))
+    state = kind.state(table, "a")
+    assert state.turn == 20
+    assert {topic: place.p for topic, place in state.reached.topics.items()} == {f"a/{name}": "5" for name in "abcd"}
+
+
+def test_an_empty_batch_still_moves_the_positions(kind: Kind, table: Path) -> None:
+    """All of it was dead letters, say."""
+    kind.append(table, [], decided(kind, table, 0, "05"))
+    assert kind.reached(table).topics[TOPIC].p == "05"
+    assert ids(kind, table) == []
+
+
+def test_a_backfill_leaves_the_positions_alone(kind: Kind, table: Path) -> None:
+    """Its rows count all the same."""
+    kind.append(table, written(kind, table, "02"), decided(kind, table, 0, "02"))
+    kind.append(table, written(kind, table, "01"), tables.UNNUMBERED)
+    state = kind.state(table, "app")
+    assert (state.batch, state.reached.topics[TOPIC].p) == (0, "02")
+    assert tables.count(kind, table) == 2
+
+
+def test_the_newest_commits_come_first(kind: Kind, table: Path) -> None:
+    """With what was left in them."""
+    for batch in range(3):
+        kind.append(table, written(kind, table, f"0{batch}"), decided(kind, table, batch, f"0{batch}"))
+    entries = kind.last_entries(table, 2)
+    assert [entry[commit.METADATA_KEY]["batch"] for entry in entries] == [2, 1]
+    assert abs(entries[0]["timestamp"] / 1000 - time.time()) < 60
+    found = kind.size(table)
+    assert found is not None
+    assert (found.files, found.rows, found.version) == (3, 3, 3)
+    assert found.bytes > 0
+
+
+def test_a_new_table_has_reached_nothing_and_no_table_even_less(kind: Kind, table: Path, tmp_path: Path) -> None:
+    """A job that has not started yet has a status all the same."""
+    none = tmp_path / "none"
+    assert kind.reached(table) == kind.reached(none) == Offsets()
+    assert (kind.last_entries(none, 5), kind.size(none), kind.files(none), kind.dataset(none)) == ([], None, [], None)
+    assert kind.vacuum(none, retention_hours=1, dry_run=False) == []
+    assert ids(kind, table) == []
+    with pytest.raises(errors.Stop, match="there is no table here"):
+        tables.existing(kind, none)
+
+
+def test_columns_are_added_and_types_never_changed(kind: Kind, table: Path) -> None:
+    """Older rows are null there; batch and positions survive the change."""
+    kind.append(table, written(kind, table, "01"), decided(kind, table, 0, "01"))
+    for _ in range(2):
+        kind.ensure(table, pa.schema([*SCHEMA, ("warm", pa.float64())]))
+    kind.append(table, written(kind, table, "02", warm=1.5), decided(kind, table, 1, "02"))
+    rows = tables.existing(kind, table).to_table().sort_by("_id")
+    assert rows["warm"].to_pylist() == [None, 1.5]
+    assert kind.state(table, "app").batch == 1
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_UNFIT: .*warm"):
+        kind.ensure(table, pa.schema([*SCHEMA, ("warm", pa.string())]))
+
+
+def test_a_table_of_another_kind_is_left_alone(kind: Kind, table: Path) -> None:
+    """Two logs in one folder would each tell half."""
+    (other,) = (tables.of(name) for name in SINKS if tables.of(name) is not kind)
+    with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
+        other.ensure(table, SCHEMA)
+
+
+def test_identities_are_taken_from_a_stretch_of_time(kind: Kind, table: Path) -> None:
+    """From inclusive, until not."""
+    kind.append(table, written(kind, table, "01"), decided(kind, table, 0, "01"))
+    moment = int(NOW.timestamp() * 1000)
+    assert tables.identities(kind, table, moment, moment + 1).to_pylist() == [{"_topic": TOPIC, "_id": "01"}]
+    assert tables.identities(kind, table, None, moment).num_rows == 0
+    assert tables.identities(kind, table, moment + 1, None).num_rows == 0
+
+
+def test_vacuum_finds_what_a_killed_task_left(kind: Kind, table: Path) -> None:
+    """Old enough to be nobody's; a young one may belong to a running batch, and what is committed stays."""
+    kind.append(table, written(kind, table, "01"), decided(kind, table, 0, "01"))
+    known = set(table.rglob("part-*"))
+    written(kind, table, "02")
+    (old,) = set(table.rglob("part-*")) - known
+    written(kind, table, "03")
+    hours_ago = time.time() - 3 * 3600
+    for path in (old, *known):
+        os.utime(path, (hours_ago, hours_ago))
+    listed = kind.vacuum(table, retention_hours=2, dry_run=True)
+    assert [Path(path).name for path in listed] == [old.name]
+    assert old.exists()
+    assert kind.vacuum(table, retention_hours=2, dry_run=False) == listed
+    assert len(list(table.rglob("part-*"))) == 2
+    assert ids(kind, table) == ["01"]
+
+
+def test_others_read_what_is_committed_and_only_that(kind: Kind, table: Path) -> None:
+    """polars and DuckDB, each by the door this kind has."""
+    kind.append(table, written(kind, table, "01", "02"), decided(kind, table, 0, "02"))
+    written(kind, table, "03")
+    if kind is tables.of("delta"):
+        assert pl.scan_delta(str(table)).collect()["_id"].sort().to_list() == ["01", "02"]
+        return
+    pattern = f"{table}/**/*.parquet"
+    assert pl.scan_parquet(pattern, hive_partitioning=True).collect()["_topic"].to_list() == [TOPIC, TOPIC]
+    query = f"select _topic, count(*) from read_parquet('{pattern}', hive_partitioning = true) group by 1"
+    assert duckdb.sql(query).fetchall() == [(TOPIC, 2)]
