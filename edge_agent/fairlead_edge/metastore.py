@@ -28,8 +28,6 @@ from fairlead_wire import codec, digest, message
 from fairlead_wire.errors import FairleadError, LocalError, Malformed, Permanent
 from fairlead_wire.resource import Resource
 
-NAME_CHARS_MAX: Final = 256
-"""A UID or a version longer than this is nobody's; entries of the store fit into frames by it."""
 STORE_FULL_RETRY_SECONDS: Final = 5.0
 """What a refused write is told to wait: long enough for a clean-up to have made room."""
 
@@ -209,16 +207,17 @@ def verify(put: Put) -> Kind:
     actual = digest.content_digest(put.content)
     if actual != put.digest:
         raise Permanent(f"content has digest {actual[:12]}…, announced was {put.digest[:12]}…", code="digest_mismatch")
-    if not 0 < len(put.uid) <= NAME_CHARS_MAX or len(put.resource_version) > NAME_CHARS_MAX:
+    if not message.is_uid(put.uid) or len(put.resource_version) > message.NAME_CHARS_MAX:
         raise Permanent(
-            f"an object needs a UID, and no more than {NAME_CHARS_MAX} characters in it and its version",
+            f"an object needs a UID of letters, digits, - and _, and at most {message.NAME_CHARS_MAX} characters in it"
+            " and its version",
             code="malformed_content",
         )
     document = _document(put.content)
     resource, metadata = put.resource, document.metadata
     told = (resource.api_version, resource.namespace, resource.name, put.uid)
     found = (document.apiVersion, metadata.namespace, metadata.name, metadata.uid or put.uid)
-    if not 0 < len(document.kind) <= NAME_CHARS_MAX or told != found:
+    if not 0 < len(document.kind) <= message.NAME_CHARS_MAX or told != found:
         reads = f"{document.kind} {found}"[:REASON_CHARS_MAX]
         raise Permanent(f"content is {reads}, the path says {told}", code="malformed_content")
     return Kind(

@@ -266,4 +266,3 @@ def _routable_body(submission: Submission, system_properties: dict[str, str | No
     encoding = next((value for name, value in system_properties.items() if name.lower() == "contentencoding"), None)
     # The text arrived as UTF-8 whatever its encoding is declared to be: conditions get it decoded.
     return content if encoding == ENCODINGS[0] else content.decode()
-

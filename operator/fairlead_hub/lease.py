@@ -15,7 +15,8 @@ NAME = "fairlead-hub"
 FENCE_ANNOTATION = "fairlead.dev/fence"
 LEASE_SECONDS = 10
 RENEW_SECONDS = 3.0
-FENCE_MAX = 1 << 53
+FENCE_AHEAD_MAX = 100_000
+"""Hubs that may have held the Lease since the backup an API server was restored from; more is no memory, but a lie."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +63,14 @@ def went_back(current: dict[str, Any], *, identity: str, fence: int) -> bool:
 def is_ours(current: dict[str, Any], *, identity: str, fence: int) -> bool:
     """Nobody took it over since."""
     return (current.get("spec") or {}).get("holderIdentity") == identity and fence_of(current) <= fence
+
+
+def is_believable(seen: int, fence: int) -> bool:
+    """May the hub with number ``fence`` go above the number that somebody says to have seen?
+
+    Numbers are never given back: one node with an absurd one could otherwise leave none for anybody.
+    """
+    return seen - fence <= FENCE_AHEAD_MAX
 
 
 def released(current: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from fairlead_wire import message
 NODES_MAX = 10_000
 ERRORS_MAX = 32
 """Errors of one node listed; the first ones are the ones to mend."""
+ERROR_CHARS_MAX = 500
 
 
 def of_rule(
@@ -72,6 +73,7 @@ def of_routes(
         return None
     matched = sorted(n for n, labels in placement.nodes.items() if routes is not None and routes.nodes.matches(labels))
     reports = [(node, edges[node].routes[name]) for node in matched if node in edges and name in edges[node].routes]
+    known = routes.route_names if routes is not None else frozenset()
     failed = [node for node, report in reports if report.errors]
     message_text = broken or (f"errors at {', '.join(failed[:5])}" if failed else "")
     accepted = not broken and not failed
@@ -79,23 +81,24 @@ def of_routes(
         "observedGeneration": generation,
         "matchedNodes": len(matched),
         "acceptedNodes": len(reports) - len(failed),
-        "nodes": [_node(node, report) for node, report in reports[:NODES_MAX]],
+        "nodes": [_node(node, report, known) for node, report in reports[:NODES_MAX]],
         "conditions": [
             condition("Accepted", accepted, "Accepted" if accepted else "Errors", message_text, before, generation, now)
         ],
     }
 
 
-def _node(node: str, report: message.RoutesStatus) -> dict[str, Any]:
+def _node(node: str, report: message.RoutesStatus, known: frozenset[str]) -> dict[str, Any]:
+    """What one node says, as far as it can be true: a status is shared, and one node must not fill it."""
     return {
         "node": node,
-        "resourceVersion": report.resource_version,
+        "resourceVersion": report.resource_version[: message.NAME_CHARS_MAX],
         "accepted": not report.errors,
-        "acceptedRoutes": list(report.accepted),
+        "acceptedRoutes": sorted(known.intersection(report.accepted)),
         "errors": [
             {
-                "route": error.route,
-                "message": error.message,
+                "route": error.route[: message.NAME_CHARS_MAX],
+                "message": error.message[:ERROR_CHARS_MAX],
                 "line": error.line,
                 "column": error.column,
                 "endColumn": error.end_column,

@@ -41,7 +41,9 @@ def test_an_opening_takes_a_version_above_all_before(stored: int, wall: int, ope
     assert metastore.opening_version(stored, wall) == opened
 
 
-@pytest.mark.parametrize("changes", [{"uid": "u" * 300}, {"resource_version": "1" * 300}])
+@pytest.mark.parametrize(
+    "changes", [{"uid": "u" * 300}, {"uid": "x/../../pods/y"}, {"uid": "1.2"}, {"resource_version": "1" * 300}]
+)
 def test_absurd_names_are_refused(changes: dict[str, str]) -> None:
     """What is held must fit into the frames that tell of it."""
     with pytest.raises(Permanent):

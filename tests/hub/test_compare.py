@@ -48,6 +48,29 @@ def test_the_hub_learns_exactly_what_the_edge_holds(wanted, held):
     assert {key: (one.uid, one.digest) for key, one in learned.items()} == expected
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ["api/v1/namespaces/shop/configmaps/a", "x/../../../pods/y", "d", "1"],
+        ["api/v1/namespaces/shop/configmaps/a", "1.another-nodes-record", "d", "1"],
+        ["api/v1/namespaces/shop/configmaps/a", "", "d", "1"],
+        ["api/v1/namespaces/shop/configmaps/a", "u" * 100_000, "d", "1"],
+        ["api/v1/namespaces/shop/configmaps/a", "u", "d" * 100_000, "1"],
+        ["api/v1/namespaces/shop/configmaps/a", "u", "d", "1" * 100_000],
+        ["api/v1/namespaces/../configmaps/a", "u", "d", "1"],
+        ["a" * 100_000, "u", "d", "1"],
+    ],
+)
+def test_an_edge_cannot_name_what_is_no_object(entry):
+    """Records are named after UIDs and lie under paths of the API: neither is the edge's to make up."""
+    comparison = Comparison(wanted=objects({"a": 1}), held_max=1000)
+    asked = comparison.ask(1, 1)
+    sums = digest.Buckets(asked.bits).encode()
+    comparison.buckets_arrived(message.Buckets(parent_id=1, bits=asked.bits), sums, 2)
+    with pytest.raises(Malformed):
+        comparison.entries_arrived(message.Entries(parent_id=2, last=True), msgspec.json.encode([entry]))
+
+
 def test_equal_stores_exchange_nothing():
     """One frame and its answer, whatever is held."""
     store = objects({"a": 1, "b": 2})

@@ -53,6 +53,12 @@ def test_a_restored_lease_cannot_bring_the_number_down():
     assert taken(taken().body, at_least=40).fence == 40
 
 
+def test_an_absurd_number_is_not_believed():
+    """A restored API server is some hubs behind, not quadrillions; numbers that are used up never come back."""
+    assert lease.is_believable(40, 1) and lease.is_believable(1, 40)
+    assert not lease.is_believable(2**53, 1)
+
+
 @pytest.mark.parametrize("text", ["", "x", "-1", "9" * 40])
 def test_a_number_somebody_wrote_by_hand_is_zero(text):
     """The annotation is input like any other."""

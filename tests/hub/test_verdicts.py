@@ -45,6 +45,18 @@ def test_a_kind_that_cannot_be_listed_is_told(placement):
     assert conditions(found)["Listed"]["reason"] == "Unlistable"
 
 
+def test_one_node_cannot_fill_the_status_of_routes(placement):
+    """It names the routes there are, in a few words; what else it says is left out."""
+    errors = [message.RouteError(route="z" * 9000, message="m" * 9000, line=1, column=1, end_column=2)] * 99
+    said = message.RoutesStatus(
+        uid="u", resource_version="1" * 9000, accepted=["a", *(f"made-up-{n}" for n in range(9000))], errors=errors
+    )
+    edge = message.EdgeStatus(held=0, routes={"main": said})
+    [row] = verdicts.of_routes(placement, {"edge-1": edge}, "main", [], 1, "t")["nodes"]
+    assert row["acceptedRoutes"] == ["a"]
+    assert len(str(row)) < verdicts.ERRORS_MAX * 900
+
+
 def test_a_broken_rule_is_told_why(placement):
     """The field and the reason reach the one who wrote it."""
     placement.broken["syncrules/bad"] = "spec.resources: at least one entry is needed"

@@ -36,3 +36,30 @@ def test_an_entry_is_an_array():
     """Thousands of entries travel without their field names."""
     entry = message.Entry("api/v1/nodes/x", "u", "d", "7")
     assert msgspec.json.encode(entry) == b'["api/v1/nodes/x","u","d","7"]'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"operation":"ack","parentID":-1}',
+        b'{"operation":"ack","parentID":100000000000000000000}',
+        b'{"operation":"nack","parentID":1,"code":"x","reason":"","retryAfter":-5}',
+        b'{"operation":"nack","parentID":1,"code":"x","reason":"","retryAfter":1e300}',
+        b'{"operation":"progress","parentID":1,"chunks":1e300}',
+        b'{"operation":"upstream","id":1,"stream":"%s"}' % (b"s" * 300),
+        b'{"operation":"hello","node":"n","agent":"a","storeEpoch":1,"fence":9007199254740993,"bits":0,"held":0,"root":""}',
+        b'{"operation":"hello","node":"n","agent":"%s","storeEpoch":1,"fence":0,"bits":0,"held":0,"root":""}'
+        % (b"a" * 300),
+    ],
+)
+def test_numbers_and_names_that_cannot_be_are_refused(text):
+    """What is parsed has a limit: nobody further in has to think of a negative id or a fence beyond 2**53."""
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(text, type=message.FromEdge)
+
+
+@pytest.mark.parametrize("field", ["held", "deadLetters", "storeBytes"])
+def test_an_account_fits_into_64_bits(field):
+    """It is written into a status, which the API server refuses as a whole otherwise."""
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"held":0,"%s":99999999999999999999}' % field.encode(), type=message.EdgeStatus)

@@ -13,11 +13,32 @@ Ids are integers from 1, unique within a session and direction.  Times are secon
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Literal
 
 import msgspec
 
 PROTOCOL = 1
+NAME_CHARS_MAX = 256
+"""UIDs, versions, digests: whatever is somebody's name and no path."""
+
+Id = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""Also a fence: exact in every JSON reader's number."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A line, a column, an index."""
+Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)]
+_UID = r"^[A-Za-z0-9_-]{1,256}\Z"
+Uid = Annotated[str, msgspec.Meta(pattern=_UID)]
+"""Of an object an edge names: the hub makes names and paths of it.  No dot: ``<node>.<uid>`` has one meaning only."""
+
+
+def is_uid(text: str) -> bool:
+    """May an object be held under this?"""
+    return re.match(_UID, text) is not None
+
 
 Encoding = Literal["", "zstd"]
 
@@ -33,15 +54,15 @@ class Hello(Header, frozen=True, kw_only=True, tag="hello"):
     """The edge opens: who it is, which opening of its store this is, and a digest of all it holds."""
 
     protocol: int = PROTOCOL
-    node: str
-    agent: str
-    store_epoch: int
+    node: Name
+    agent: Name
+    store_epoch: Epoch
     """Random 53-bit number, minted each time the edge opens its store."""
-    fence: int
+    fence: Epoch
     """The highest fencing number of a hub this edge has ever obeyed; 0 = none yet."""
-    bits: int
-    held: int
-    root: str
+    bits: Place
+    held: Count
+    root: Name
 
 
 class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
@@ -49,11 +70,11 @@ class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
 
     protocol: int = PROTOCOL
     hub: str
-    fence: int
-    session: int
-    keepalive_seconds: float
-    frame_bytes_max: int
-    upstream_window: int
+    fence: Epoch
+    session: Id
+    keepalive_seconds: Seconds
+    frame_bytes_max: Count
+    upstream_window: Place
     """How many upstream batches may be unacknowledged at once."""
 
 
@@ -62,7 +83,7 @@ class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
 
     code: Literal["identity", "protocol", "busy", "replaced", "node_unknown", "node_deleted", "stale_hub", "draining"]
     reason: str
-    retry_after: float | None = None
+    retry_after: Seconds | None = None
 
 
 # ---- comparing what the edge holds with what it should hold --------------------------------------
@@ -71,29 +92,29 @@ class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
 class Compare(Header, frozen=True, kw_only=True, tag="compare"):
     """Hub: send your bucket sums at this granularity.  May be asked again at any time (an audit)."""
 
-    id: int
-    bits: int
+    id: Id
+    bits: Place
 
 
 class Buckets(Header, frozen=True, kw_only=True, tag="buckets"):
     """Edge: the sums (content, ``digest.Buckets.encode``) as of one snapshot of the store."""
 
-    parent_id: int = msgspec.field(name="parentID")
-    bits: int
+    parent_id: Id = msgspec.field(name="parentID")
+    bits: Place
 
 
 class ListBuckets(Header, frozen=True, kw_only=True, tag="list"):
     """Hub: name the entries of these buckets."""
 
-    id: int
-    bits: int
-    buckets: list[int]
+    id: Id
+    bits: Place
+    buckets: list[Place]
 
 
 class Entries(Header, frozen=True, kw_only=True, tag="entries"):
     """Edge: entries (content: JSON array of ``Entry``); ``last`` on the final frame of one answer."""
 
-    parent_id: int = msgspec.field(name="parentID")
+    parent_id: Id = msgspec.field(name="parentID")
     last: bool
     encoding: Encoding = ""
 
@@ -102,9 +123,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One object the edge holds."""
 
     resource: str
-    uid: str
-    digest: str
-    resource_version: str
+    uid: Uid
+    digest: Name
+    resource_version: Name
 
 
 # ---- down: state ---------------------------------------------------------------------------------
@@ -113,35 +134,35 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 class Update(Header, frozen=True, kw_only=True, tag="update"):
     """Hub: hold this object (content: its canonical JSON).  A new UID replaces the old atomically."""
 
-    id: int
+    id: Id
     resource: str
     uid: str
     resource_version: str
     digest: str
     """Hex SHA-256 of the unpacked content; the edge checks it before it stores."""
     encoding: Encoding = ""
-    chunks: int = 0
+    chunks: Place = 0
     """0: the content is in this frame.  n: it follows in n ``chunk`` frames with this id."""
 
 
 class Chunk(Header, frozen=True, kw_only=True, tag="chunk"):
     """Hub: part ``index`` (from 0) of the content of update ``id``."""
 
-    id: int
-    index: int
+    id: Id
+    index: Place
 
 
 class Progress(Header, frozen=True, kw_only=True, tag="progress"):
     """Edge: ``chunks`` parts of that update have arrived; restarts the sender's ack timer."""
 
-    parent_id: int = msgspec.field(name="parentID")
-    chunks: int
+    parent_id: Id = msgspec.field(name="parentID")
+    chunks: Place
 
 
 class Delete(Header, frozen=True, kw_only=True, tag="delete"):
     """Hub: forget this object if it still has this UID; another UID under the name stays."""
 
-    id: int
+    id: Id
     resource: str
     uid: str
 
@@ -152,8 +173,8 @@ class Delete(Header, frozen=True, kw_only=True, tag="delete"):
 class Upstream(Header, frozen=True, kw_only=True, tag="upstream"):
     """Edge: a batch of one stream (content: JSON array of ``UpstreamMessage``)."""
 
-    id: int
-    stream: str
+    id: Id
+    stream: Name
     encoding: Encoding = ""
     follows: bool = False
     """As this batch left, an earlier one of its stream was unanswered: if that one is put off, so is this."""
@@ -165,10 +186,10 @@ class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     id: str
     topic: str
     """``namespace/name``."""
-    epoch: int
-    sequence: int
+    epoch: Epoch
+    sequence: Epoch
     source: str
-    priority: int
+    priority: Place
     enqueued_at: str
     properties: dict[str, str | None] = {}
     system_properties: dict[str, str | None] = {}
@@ -182,7 +203,7 @@ class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
     """A message inside an acknowledged batch that will never be taken: index in the batch, code, reason."""
 
-    index: int
+    index: Place
     code: str
     reason: str
 
@@ -194,7 +215,7 @@ class Ack(Header, frozen=True, kw_only=True, tag="ack"):
     these messages of the batch were not stored and never will be; the edge dead-letters them.
     """
 
-    parent_id: int = msgspec.field(name="parentID")
+    parent_id: Id = msgspec.field(name="parentID")
     cumulative: bool = False
     refused: list[Refused] = []
 
@@ -202,11 +223,11 @@ class Ack(Header, frozen=True, kw_only=True, tag="ack"):
 class Nack(Header, frozen=True, kw_only=True, tag="nack"):
     """The message ``parentID`` was not taken.  ``permanent``: the same again would fail again."""
 
-    parent_id: int = msgspec.field(name="parentID")
-    code: str
+    parent_id: Id = msgspec.field(name="parentID")
+    code: Name
     reason: str
     permanent: bool = False
-    retry_after: float | None = None
+    retry_after: Seconds | None = None
 
 
 class Keepalive(Header, frozen=True, kw_only=True, tag="keepalive"):
@@ -221,10 +242,10 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One priority of one endpoint at the edge."""
 
     endpoint: str
-    priority: int
-    length: int
-    bytes: int
-    oldest_age_seconds: float
+    priority: Place
+    length: Count
+    bytes: Count
+    oldest_age_seconds: Seconds
 
 
 class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -232,9 +253,9 @@ class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     route: str
     message: str
-    line: int
-    column: int
-    end_column: int
+    line: Place
+    column: Place
+    end_column: Place
 
 
 class RoutesStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -250,11 +271,11 @@ class RoutesStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What an edge reports of itself; ``routes`` maps EdgeRoutes object names."""
 
-    held: int
+    held: Count
     queues: list[QueueStatus] = []
     routes: dict[str, RoutesStatus] = {}
-    dead_letters: int = 0
-    store_bytes: int = 0
+    dead_letters: Count = 0
+    store_bytes: Count = 0
 
 
 FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | Status | Keepalive

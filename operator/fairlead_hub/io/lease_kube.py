@@ -58,6 +58,9 @@ class LeaseKeeper:
 
         It is either newer than us, then the Lease says so and we stop; or the Lease was lost or restored.
         """
+        if not lease.is_believable(fence, self.fence):
+            _log.error("fence_absurd", seen=fence, fence=self.fence)
+            return self.fence
         current = await self._get()
         if current is not None and not lease.is_ours(current, identity=self._identity, fence=self.fence):
             self._on_lost("another hub holds the Lease")

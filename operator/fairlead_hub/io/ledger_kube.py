@@ -7,6 +7,7 @@ Writes carry the version they were decided on, so a conflict is noticed; a statu
 from __future__ import annotations
 
 import asyncio
+import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
@@ -182,7 +183,7 @@ def _collection(name: Name) -> str:
 
 
 def _path(name: Name) -> str:
-    return f"{_collection(name)}/{name[2]}"
+    return f"{_collection(name)}/{urllib.parse.quote(name[2], safe='')}"
 
 
 def _observed(raw: bytes) -> Observed:
