@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from fairlead_ingest import transforms
-from fairlead_ingest.io import delta, session
+from fairlead_ingest.io import delta, session, tables
 from fairlead_ingest.io.fetching import Stretch, fetch
 from fairlead_ingest.io.job import table_schema
 from fairlead_ingest.io.options import Options
@@ -130,8 +130,8 @@ class Pipelines:
         name = self._fresh()
         for suffix, schema in (
             ("", table_schema(rows.schema)),
-            (delta.DEAD_LETTERS, delta.DEAD_LETTERS_SCHEMA),
-            (delta.GAPS, delta.GAPS_SCHEMA),
+            (tables.DEAD_LETTERS, tables.DEAD_LETTERS_SCHEMA),
+            (tables.GAPS, tables.GAPS_SCHEMA),
         ):
             delta.ensure(name / f"rows{suffix}", schema)
         writer = rows.writeStream.format("fairlead_delta").option("table", str(name / "rows"))
