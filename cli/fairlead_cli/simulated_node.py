@@ -29,6 +29,8 @@ LOST_SHARE = 0.3
 SLOW_SECONDS = 0.5
 FLAPPING_SECONDS = 5.0
 RETRY_SECONDS = 1.0
+OPEN_SECONDS_MAX = 30.0
+"""For TLS and the upgrade: thousands of nodes in one process are slower than thousands of machines."""
 EPOCH_MAX = 1 << 53
 
 
@@ -110,6 +112,7 @@ class SimulatedNode:
                     compression=None,
                     ping_interval=None,
                     max_size=codec.FRAME_BYTES_MAX,
+                    open_timeout=OPEN_SECONDS_MAX,
                     close_timeout=1,
                     proxy=None,
                 ) as socket:

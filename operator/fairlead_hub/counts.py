@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds in seconds."""
@@ -18,6 +18,7 @@ class Counts:
         self.removed = 0
         self.same_content = 0
         self.handshakes = 0
+        self.openings_failed: Counter[str] = Counter()
         self.divergent_buckets = 0
         self.records_collected = 0
         self.frames_sent = 0

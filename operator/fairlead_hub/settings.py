@@ -103,6 +103,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything the hub can be told."""
+    handshakes_max: int = 128
+    """Openings (TLS, upgrade, hello) begun at once; who comes later waits in the kernel's queue."""
 
     kubeconfig: str | None = None
     """Path; absent: in-cluster."""
@@ -110,6 +112,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where the Lease lives; absent: the in-cluster namespace, else ``default``."""
     listen: str = "127.0.0.1:10000"
     http_listen: str = "127.0.0.1:10002"
+        _within("handshakes_max", self.handshakes_max, 1, 65_536)
     health_listen: str | None = None
     messaging_url: str | None = None
     security: Literal["mtls", "insecure"] = "mtls"

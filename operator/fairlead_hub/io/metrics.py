@@ -88,6 +88,7 @@ class HubMetrics(Collector):
             ("api_requests", "Requests to the API server.", "method", self._kube.requests),
             ("upstream_refused", "Messages never to be stored.", "code", counts.upstream_refused),
             ("upstream_deferred", "Batches to be sent again.", "code", counts.upstream_deferred),
+            ("openings_failed", "Connections that never became a session.", "reason", counts.openings_failed),
             ("watch_restarts", "Watches that were taken up again.", "reason", counts.watch_restarts),
             ("unusable_objects", "Objects that cannot be delivered.", "code", counts.unusable),
         ):

@@ -1,7 +1,7 @@
-"""The WebSocket server: one task for each connected node while it is quiet, a second one only while it sends.
+"""The server nodes connect to: no task for a quiet node, and none for a busy one that reads as fast as we write.
 
-    accept ─ identity ─ hello ─▶ Hub.open ─▶ frames in: Hub.receive, upstream desk
-                                        └──▶ woken: frames out, as fast as the node reads
+    Acceptor ─▶ LinkSocket ─ hello, identity ─▶ Hub.open ─▶ frames in: Hub.receive, upstream desk
+                                                     └──▶ woken: frames out, as fast as the node reads
 
 Identity is the client certificate's name and nothing else; with ``security = "insecure"`` (loopback only) it is what
 the hello says.
@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
+from functools import partial
 
-from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
-from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request
 
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.acceptor import Acceptor
+from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_hub.io.upstream import UpstreamDesk
 from fairlead_hub.node_session import NodeSession
 from fairlead_wire import codec, message
@@ -28,9 +29,10 @@ from fairlead_wire.session import OPENING_SECONDS_MAX
 
 BATCH_FRAMES = 32
 """Frames taken from a session at once; then the loop serves others."""
-CLOSE_SECONDS = 2.0
 DRAIN_SECONDS = 5.0
 RETRY_WHEN_DRAINING_SECONDS = 1.0
+REFUSED_SECONDS = 30.0
+"""When somebody who cannot be served may ask again."""
 _OPENED = Request("/", Headers())
 """Stands for any opening that is over."""
 _log = logs.get("hub.server")
@@ -39,16 +41,16 @@ _log = logs.get("hub.server")
 class _Link:
     """One connection with an open session."""
 
-    __slots__ = ("aborted", "due", "sending", "session", "socket", "timer")
+    __slots__ = ("aborted", "due", "session", "socket", "timer")
 
-    def __init__(self, socket: ServerConnection, session: NodeSession) -> None:
+    def __init__(self, socket: LinkSocket, session: NodeSession) -> None:
         self.socket = socket
         self.session = session
-        self.sending: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.due = 0.0
         """When the timer rings."""
         self.aborted = ""
+        """Why we ended it; empty while it is open or when the node did."""
 
 
 class LinkServer:
@@ -61,141 +63,130 @@ class LinkServer:
         *,
         context: ssl.SSLContext | None,
         on_stale: Callable[[int], None],
+        opening_seconds: float = OPENING_SECONDS_MAX,
     ) -> None:
         self._hub, self._desk, self._context = hub, desk, context
         self._on_stale = on_stale
         self._links: dict[NodeSession, _Link] = {}
         self._poked = False
         self._draining = False
-        self._server: Server | None = None
         self._loop = asyncio.get_running_loop()
         self._clock = self._loop.time
+        self._closing: set[asyncio.Task[None]] = set()
+        self._acceptor = Acceptor(
+            self._greet,
+            context=context,
+            slots_max=hub.settings.link.handshakes_max,
+            seconds_max=opening_seconds,
+            failed=hub.counts.openings_failed,
+        )
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port."""
-        self._server = await serve(
-            self._handle,
-            host,
-            port,
-            ssl=self._context,
-            compression=None,  # contents are compressed once for all nodes; per connection it costs 64-275 KiB
-            max_size=codec.FRAME_BYTES_MAX,
-            max_queue=16,
-            ping_interval=None,  # the session's own keepalive sees half-open links, also through proxies
-            close_timeout=CLOSE_SECONDS,
-            server_header=None,
-            open_timeout=OPENING_SECONDS_MAX,
-            backlog=4096,
-        )
-        return int(next(iter(self._server.sockets)).getsockname()[1])
+        return await self._acceptor.start(host, port)
 
     async def drain(self) -> None:
         """Tell every node to come back soon, and stop."""
         self._draining = True
+        self._acceptor.close()
         refusal = message.Refuse(code="draining", reason="the hub is stopping", retry_after=RETRY_WHEN_DRAINING_SECONDS)
         for link in list(self._links.values()):
             link.session.refuse(refusal)
-            self._wake(link)
-        if self._server is not None:
-            self._server.close(close_connections=False)
-            waiting = {link.sending for link in self._links.values() if link.sending is not None}
-            if waiting:
-                await asyncio.wait(waiting, timeout=DRAIN_SECONDS)
-            for link in list(self._links.values()):
-                link.socket.transport.abort()
+            self._send(link)
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=DRAIN_SECONDS)
+        for link in list(self._links.values()):
+            link.socket.transport.abort()
 
     # ---- one connection --------------------------------------------------------------------------
 
-    async def _handle(self, socket: ServerConnection) -> None:
+    def _greet(self, socket: LinkSocket) -> None:
+        """The upgrade is done: what comes first must be a hello."""
+        # The opening's HTTP headers are never looked at again, and ten thousand quiet nodes would keep them for days.
+        socket.request, socket.response = _OPENED, None
+        socket.on_message = partial(self._hello, socket)
+        socket.on_lost = partial(self._acceptor.opened, socket)
+
+    def _hello(self, socket: LinkSocket, frame: bytes | str) -> None:
         try:
-            session = await self._open(socket)
-        except (TimeoutError, ConnectionClosed):
-            return
+            session = self._open(socket, frame)
         except RemoteError as error:
             self._hub.counts.malformed += 1
             _log.warning("hello_malformed", peer=str(socket.remote_address), reason=str(error))
-            await _say_and_close(socket, message.Refuse(code="protocol", reason=str(error), retry_after=30.0))
+            session = message.Refuse(code="protocol", reason=str(error), retry_after=REFUSED_SECONDS)
+        self._acceptor.opened(socket)
+        if isinstance(session, message.Refuse):
+            socket.on_message = _ignore
+            socket.write_frames((codec.encode(session),))
+            self._close(socket)
+            self.poke()
             return
-        if session is None:
-            return
-        link = _Link(socket, session)
-        # The opening's HTTP headers are never looked at again, and ten thousand quiet nodes would keep them for days.
-        socket.request, socket.response = _OPENED, None
-        self._links[session] = link
+        link = self._links[session] = _Link(socket, session)
+        socket.on_message = partial(self._receive, link)
+        socket.on_room = partial(self._send, link)
+        socket.on_lost = partial(self._forget, link)
         _log.info("session_opened", node=session.node, session=session.number, held=session.hello.held)
         self.poke()
-        reason = "closed"
-        try:
-            async for frame in socket:
-                self._receive(link, frame)
-        except RemoteError as error:
-            self._hub.counts.malformed += 1
-            reason = f"malformed: {error}"
-            session.refuse(message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
-            self._wake(link)
-            if link.sending is not None:
-                await asyncio.wait({link.sending}, timeout=CLOSE_SECONDS)
-        except ConnectionClosed:
-            reason = "broken"
-        finally:
-            self._forget(link)
-            _log.info("session_closed", node=session.node, session=session.number, reason=link.aborted or reason)
-            self.poke()
 
-    async def _open(self, socket: ServerConnection) -> NodeSession | None:
-        """The session, or None when it was refused.  Raises ``RemoteError`` on a hello that is none."""
-        async with asyncio.timeout(OPENING_SECONDS_MAX):
-            frame = await socket.recv()
+    def _open(self, socket: LinkSocket, frame: bytes | str) -> NodeSession | message.Refuse:
+        """Raises ``RemoteError`` on a hello that is none."""
         header, _ = codec.decode_from_edge(_binary(frame))
         if not isinstance(header, message.Hello):
             raise Malformed("the first frame must be a hello")
         node = self._identity(socket, header)
         if node is None:
             reason = "the client certificate carries no name"
-            await _say_and_close(socket, message.Refuse(code="identity", reason=reason, retry_after=30.0))
-            return None
+            return message.Refuse(code="identity", reason=reason, retry_after=REFUSED_SECONDS)
         if self._draining:
-            await _say_and_close(socket, message.Refuse(code="draining", reason="the hub is stopping", retry_after=1.0))
-            return None
+            reason = "the hub is stopping"
+            return message.Refuse(code="draining", reason=reason, retry_after=RETRY_WHEN_DRAINING_SECONDS)
         outcome = self._hub.open(node, header, self._clock())
         if isinstance(outcome, message.Refuse):
             _log.warning("session_refused", node=node, code=outcome.code, reason=outcome.reason)
             if outcome.code == "stale_hub":
                 self._on_stale(header.fence)
-            await _say_and_close(socket, outcome)
-            self.poke()
-            return None
         return outcome
 
-    def _identity(self, socket: ServerConnection, hello: message.Hello) -> str | None:
+    def _identity(self, socket: LinkSocket, hello: message.Hello) -> str | None:
         if self._context is None:
             return hello.node
-        encrypted = socket.transport.get_extra_info("ssl_object")
-        return tls.peer_name(encrypted.getpeercert()) if encrypted is not None else None
+        # Parsed by the transport already; a kilobyte for each node, and the name is all that is wanted of it.
+        certificate = socket.transport.get_extra_info("peercert")
+        name = tls.peer_name(certificate)
+        if certificate:
+            certificate.clear()
+        return name
 
     def _receive(self, link: _Link, frame: str | bytes) -> None:
         now = self._clock()
         counts = self._hub.counts
-        data = _binary(frame)
         counts.frames_received += 1
-        counts.bytes_received += len(data)
-        header, content = codec.decode_from_edge(data)
-        if isinstance(header, message.Upstream):
-            link.session.link.received(header, now)
-            self._desk.accept(link.session, header, content)
-        else:
-            self._hub.receive(link.session, header, content, now)
+        counts.bytes_received += len(frame)
+        try:
+            header, content = codec.decode_from_edge(_binary(frame))
+            if isinstance(header, message.Upstream):
+                link.session.link.received(header, now)
+                self._desk.accept(link.session, header, content)
+            else:
+                self._hub.receive(link.session, header, content, now)
+        except RemoteError as error:
+            counts.malformed += 1
+            link.aborted = f"malformed: {error}"
+            link.socket.on_message = _ignore
+            link.session.refuse(message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
+            self._send(link)
         if self._hub.woken:
             self.poke()
 
     def _forget(self, link: _Link) -> None:
+        reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")
         self._links.pop(link.session, None)
         if link.timer is not None:
             link.timer.cancel()
-        if link.sending is not None:
-            link.sending.cancel()
         self._desk.forget(link.session)
         self._hub.closed(link.session, self._clock())
+        _log.info("session_closed", node=link.session.node, session=link.session.number, reason=reason)
+        self.poke()
 
     # ---- waking ----------------------------------------------------------------------------------
 
@@ -212,41 +203,38 @@ class LinkServer:
         for session in woken:
             link = self._links.get(session)
             if link is not None:
-                self._wake(link)
+                self._send(link)
 
-    def _wake(self, link: _Link) -> None:
-        if link.sending is None:
-            link.sending = self._loop.create_task(self._send(link))
-
-    async def _send(self, link: _Link) -> None:
-        """Everything the session has for now; a slow reader holds up nobody but itself."""
+    def _send(self, link: _Link) -> None:
+        """One batch of what the session has now; a slow reader holds up nobody but itself."""
         session, counts = link.session, self._hub.counts
-        try:
-            while frames := session.frames(self._clock(), BATCH_FRAMES):
-                for header, content in frames:
-                    data = codec.encode(header, content)
-                    counts.frames_sent += 1
-                    counts.bytes_sent += len(data)
-                    await link.socket.send(data)
-                if session.closing is not None:
-                    link.aborted = f"{session.closing.code}: {session.closing.reason}"
-                    await link.socket.close()
-                    return
-            if session.outcomes:
-                self._hub.tick(session, self._clock())
-        except ConnectionClosed:
+        if link.socket.paused or not link.socket.is_open:
+            return  # ``on_room`` comes back here; whoever is gone has nothing to hear
+        batch = [codec.encode(header, content) for header, content in session.frames(self._clock(), BATCH_FRAMES)]
+        if batch:
+            counts.frames_sent += len(batch)
+            counts.bytes_sent += sum(map(len, batch))
+            link.socket.write_frames(batch)
+        if session.closing is not None:
+            link.aborted = link.aborted or f"{session.closing.code}: {session.closing.reason}"
+            self._close(link.socket)
             return
-        finally:
-            link.sending = None
-        self._arm(link)
+        if session.outcomes:
+            self._hub.tick(session, self._clock())
         if session.has_frames:
-            self._wake(link)
+            self._hub.woken.add(session)
+            self.poke()
+        self._arm(link)
+
+    def _close(self, socket: LinkSocket) -> None:
+        """Say goodbye, and wait for the answer no longer than ``acceptor.CLOSE_SECONDS``."""
+        task = self._loop.create_task(socket.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     # ---- time ------------------------------------------------------------------------------------
 
     def _arm(self, link: _Link) -> None:
-        if link.session not in self._links:
-            return
         due = link.session.next_tick()
         if link.timer is not None:
             # An earlier alarm re-arms itself: a frame that comes in need not touch the timer at all.
@@ -262,9 +250,9 @@ class LinkServer:
             link.aborted = "silent"
             link.socket.transport.abort()
             return
-        if link.session.has_frames:
-            self._wake(link)
         self._arm(link)
+        if link.session.has_frames:
+            self._send(link)
 
 
 def _binary(frame: str | bytes) -> bytes:
@@ -273,10 +261,5 @@ def _binary(frame: str | bytes) -> bytes:
     return frame
 
 
-async def _say_and_close(socket: ServerConnection, refusal: message.Refuse) -> None:
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await socket.send(codec.encode(refusal))
-            await socket.close()
-    except (ConnectionClosed, TimeoutError):
-        socket.transport.abort()
+def _ignore(frame: str | bytes) -> None:
+    """What comes after a refusal."""

@@ -1,0 +1,107 @@
+"""A WebSocket whose frames go straight to a function: a quiet node keeps no task, no future and no coroutine.
+
+websockets' own connection hands messages to whoever awaits ``recv``.  With thousands of quiet nodes that is a task and
+half a dozen frames of coroutines each, and for every ack a future and a turn of the loop.  Here a message is handled
+where it is decoded, and frames are written where they are made: ``paused`` says when to stop, ``on_room`` when it may
+go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from websockets.asyncio.server import Server, ServerConnection
+from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
+from websockets.protocol import Event, State
+from websockets.server import ServerProtocol
+
+WRITE_BYTES = 64 * 1024
+"""Frames are joined up to about this before they are handed to the kernel or to TLS: one record instead of many."""
+FRAGMENTS_MAX = 64
+"""Pieces of one message; our own ends send whole ones."""
+_CALM = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY)
+
+
+def _nothing() -> None:
+    """Until somebody wants to know."""
+
+
+def _ignore(message: bytes | str) -> None:
+    """What had arrived when the connection was ended."""
+
+
+class LinkSocket(ServerConnection):
+    """Set the three functions as soon as the upgrade is done.
+
+    ``on_message`` gets bytes, or text (which the link does not speak) as ``str``; ``on_room`` is called when a writer
+    that was ``paused`` may go on, ``on_lost`` once, when the connection is over.
+    """
+
+    def __init__(self, protocol: ServerProtocol, server: Server, *, close_seconds: float) -> None:
+        super().__init__(protocol, server, ping_interval=None, close_timeout=close_seconds)
+        self.on_message: Callable[[bytes | str], None] | None = None
+        self.on_lost: Callable[[], None] = _nothing
+        self.on_room: Callable[[], None] = _nothing
+        self._parts: list[Frame] = []
+        self._ending: asyncio.TimerHandle | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.protocol.state is State.OPEN and not self.transport.is_closing()
+
+    @property
+    def closed_calmly(self) -> bool:
+        """The peer said goodbye."""
+        return self.protocol.close_rcvd is not None and self.protocol.close_rcvd.code in _CALM
+
+    def write_frames(self, frames: Sequence[bytes]) -> None:
+        """Binary messages, in this order, without waiting; nothing is written once the connection is not open."""
+        if not self.is_open:
+            return
+        size = 0
+        for frame in frames:
+            self.protocol.send_binary(frame)
+            size += len(frame)
+            if size >= WRITE_BYTES:
+                self._flush()
+                size = 0
+        if size:
+            self._flush()
+
+    def _flush(self) -> None:
+        self.transport.write(b"".join(self.protocol.data_to_send()))
+
+    # ---- what asyncio and websockets call --------------------------------------------------------
+
+    def process_event(self, event: Event) -> None:
+        if self.request is None or self.on_message is None or not isinstance(event, Frame):
+            super().process_event(event)
+        elif event.opcode in DATA_OPCODES:
+            self._parts.append(event)
+            if len(self._parts) > FRAGMENTS_MAX:
+                self._parts.clear()
+                self.on_message = _ignore
+                self.protocol.fail(CloseCode.POLICY_VIOLATION, f"more than {FRAGMENTS_MAX} fragments")
+                self.send_data()
+            elif event.fin:
+                parts, self._parts = self._parts, []
+                data = b"".join(part.data for part in parts)
+                self.on_message(data if parts[0].opcode is Opcode.BINARY else data.decode(errors="replace"))
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._ending is None and self.request is not None and self.protocol.state is State.CLOSING:
+            # The goodbye was answered; a peer that now keeps the connection is not waited for.
+            self._ending = self.loop.call_later(self.close_timeout or 0, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.on_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._ending is not None:
+            self._ending.cancel()
+        on_lost, self.on_lost, self.on_message, self.on_room = self.on_lost, _nothing, None, _nothing
+        on_lost()
