@@ -1,12 +1,14 @@
 """Mutual TLS: who is let in, under which name, and what happens when files change."""
 
 import asyncio
+import datetime
+import io
 import ssl
 
 import pytest
 from tests.support.pki import Authority
 
-from fairlead_wire.io import tls
+from fairlead_wire.io import logs, tls
 
 
 @pytest.fixture
@@ -81,6 +83,73 @@ async def test_replaced_files_serve_new_handshakes(authority):
     assert files.changed()
     files.load_into(client)
     assert await greet(server, client) == "edge-1-renewed"
+
+
+async def test_an_authority_that_was_taken_out_opens_nothing(authority, tmp_path):
+    """That is how all its certificates are revoked at once: no restart, whether the client names the server or not."""
+    (tmp_path / "old").mkdir()
+    old = Authority(tmp_path / "old", "the old authority")
+    files = issue(authority, "hub")
+    files.ca = tmp_path / "trusted.crt"
+    files.ca.write_bytes(authority.certificate.read_bytes() + old.certificate.read_bytes())
+    server = tls.server_context(files)
+    stays, goes = tls.client_context(issue(authority, "edge-1")), issue(old, "edge-2")
+    goes.ca = authority.certificate
+    goes = tls.client_context(goes)
+    assert [await greet(server, client) for client in (stays, goes)] == ["edge-1", "edge-2"]
+    files.ca.write_bytes(authority.certificate.read_bytes())
+    tls.renew(server, files)
+    assert await greet(server, stays) == "edge-1"
+    with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+        await greet(server, goes)
+
+
+async def test_a_bad_replacement_changes_nothing(authority):
+    """Files are replaced one after the other: what does not fit yet is not used."""
+    files = issue(authority, "hub")
+    server = tls.server_context(files)
+    whole = files.key.read_bytes()
+    files.key.write_bytes(whole[:50])
+    with pytest.raises(tls.TlsFilesError):
+        tls.renew(server, files)
+    assert await greet(server, tls.client_context(issue(authority, "edge-1"))) == "edge-1"
+
+
+async def test_an_expired_certificate_is_refused(authority):
+    """However long its session lasted before."""
+    late = authority.issue("edge-1", valid=-datetime.timedelta(minutes=1))
+    files = tls.Files(ca=authority.certificate, cert=late.certificate, key=late.key)
+    with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+        await greet(tls.server_context(issue(authority, "hub")), tls.client_context(files))
+
+
+def test_a_client_says_what_it_still_trusts(authority, tmp_path):
+    """Its context takes authorities in and never lets them go."""
+    (tmp_path / "old").mkdir()
+    files = issue(authority, "edge-1")
+    files.ca = tmp_path / "trusted.crt"
+    old = Authority(tmp_path / "old", "the old authority").certificate.read_bytes()
+    files.ca.write_bytes(authority.certificate.read_bytes() + old)
+    client = tls.client_context(files)
+    stream = io.StringIO()
+    logs.configure("edge", stream=stream)
+    tls.renew(client, files)
+    assert stream.getvalue() == ""
+    files.ca.write_bytes(authority.certificate.read_bytes())
+    tls.renew(client, files)
+    assert "tls_ca_still_trusted" in stream.getvalue()
+
+
+def test_a_key_everybody_may_read_is_told(authority):
+    """It works, and somebody should know."""
+    files = issue(authority, "hub")
+    stream = io.StringIO()
+    logs.configure("hub", stream=stream)
+    tls.server_context(files)
+    assert stream.getvalue() == ""
+    files.key.chmod(0o644)
+    tls.server_context(files)
+    assert "tls_key_readable" in stream.getvalue()
 
 
 def test_a_file_that_does_not_work_is_named(authority, tmp_path):

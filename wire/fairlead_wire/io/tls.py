@@ -2,6 +2,10 @@
 
 Identity is the certificate's name and nothing else: the common name of its subject, or, when it carries
 none, the first DNS name of its subject alternative names.
+
+A context can be given more authorities, but never fewer.  A server therefore goes over to a new context when its files
+change, and an authority that was taken out opens nothing from the next handshake on.  A client keeps its context:
+what it was told to trust it trusts until it is started again, and says so.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 
 RELOAD_SECONDS = 5.0
+READABLE_BY_ALL = 0o004
 _log = logs.get("wire.tls")
 
 
@@ -46,6 +51,8 @@ class Files:
             raise TlsFilesError(f"tls_ca {self.ca}: {error}") from None
         try:
             context.load_cert_chain(str(self.cert), str(self.key))
+            if self.key.stat().st_mode & READABLE_BY_ALL:
+                _log.warning("tls_key_readable", file=str(self.key), reason="every user of this machine may read it")
         except (OSError, ssl.SSLError) as error:
             raise TlsFilesError(f"tls_cert {self.cert} with tls_key {self.key}: {error}") from None
 
@@ -61,13 +68,30 @@ class Files:
         return tuple(stamps)
 
 
+class _ServerContext(ssl.SSLContext):
+    """Hands each handshake over to ``newest``, which is itself at first."""
+
+    newest: ssl.SSLContext
+
+
 def server_context(files: Files) -> ssl.SSLContext:
     """For listeners: asks every client for a certificate of our authority."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
+    # A resumed session is not checked against the authorities again: every connection shows its certificate.
+    context.num_tickets = 0
+    context.options |= ssl.OP_NO_TICKET
     files.load_into(context)
+    context.newest = context
+    context.sni_callback = _hand_over
     return context
+
+
+def _hand_over(handshake: ssl.SSLSocket | ssl.SSLObject, _name: str | None, asked: ssl.SSLContext) -> None:
+    """OpenSSL asks this for every handshake, also where the client names no server."""
+    if isinstance(asked, _ServerContext) and asked.newest is not asked:
+        handshake.context = asked.newest
 
 
 def client_context(files: Files) -> ssl.SSLContext:
@@ -84,11 +108,23 @@ async def keep_loaded(context: ssl.SSLContext, files: Files) -> None:
         await asyncio.sleep(RELOAD_SECONDS)
         if files.changed():
             try:
-                files.load_into(context)
+                renew(context, files)
             except TlsFilesError as error:
                 _log.error("tls_reload_failed", reason=str(error))
             else:
                 _log.info("tls_reloaded", cert=str(files.cert))
+
+
+def renew(context: ssl.SSLContext, files: Files) -> None:
+    """New handshakes use the files as they are now.  Raises ``TlsFilesError``, and nothing has changed."""
+    if isinstance(context, _ServerContext):
+        context.newest = server_context(files)
+        return
+    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    files.load_into(trusted)
+    files.load_into(context)
+    if set(context.get_ca_certs(binary_form=True)) - set(trusted.get_ca_certs(binary_form=True)):
+        _log.error("tls_ca_still_trusted", reason=f"{files.ca} names fewer authorities: start again to trust no others")
 
 
 def peer_name(certificate: Mapping[str, Any] | None) -> str | None:
