@@ -26,6 +26,8 @@ from fairlead_wire.io import logs, tls
 from fairlead_wire.io.settings import EXIT_STATUS, SettingsError, load
 
 DRAIN_SECONDS = 10.0
+OWNER_ONLY = 0o077
+"""What nodes say is between them and those who may ask: no other user of this machine reads the files."""
 
 _log = logs.get("messaging.app")
 
@@ -38,6 +40,7 @@ def run(config: Path | None) -> int:
         print(f"fairlead messaging: {error}", file=sys.stderr)
         return EXIT_STATUS
     logs.configure("messaging", settings.log_level)
+    os.umask(OWNER_ONLY)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -18,6 +19,7 @@ PUBLISH_MESSAGES_MAX = 65_536
 WAIT_MS_MAX = 60_000
 LIMIT_MAX = 2**31 - 1
 SPLITS_MAX = 1024
+_WHOLE = re.compile(r"[0-9]{1,19}")
 
 
 class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -162,6 +164,13 @@ def start(body: PollBody) -> bytes:
 def bound(text: str | None, default: bytes) -> bytes:
     """A bulk bound; raises Refused when it is no id."""
     return parse_hex(text) if text else default
+
+
+def whole(text: str, what: str) -> int:
+    """A decimal of the query; raises Refused for anything else, however many digits."""
+    if not _WHOLE.fullmatch(text):
+        raise Refused(f"{what} must be a whole number", code=f"bad_{what}")
+    return int(text)
 
 
 def splits(asked: int | None) -> int:

@@ -31,6 +31,13 @@ class Refused(MessagingError):
     code = "bad_request"
 
 
+class Forbidden(Refused):
+    """Permanent: not for whoever asks (403)."""
+
+    status = 403
+    code = "forbidden"
+
+
 class NotFound(Refused):
     """Permanent until somebody creates it (404)."""
 

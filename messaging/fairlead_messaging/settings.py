@@ -38,6 +38,8 @@ class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     tls_ca: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
+    clients: list[str] | None = None
+    """Names in certificates that may ask; absent: everyone whom ``tls_ca`` vouches for."""
     system_topics: list[str] = []
     """Created in namespace ``system`` at start; ``prefix:N`` stands for prefix0 … prefix(N-1)."""
     default_ttl_seconds: int = 604_800
@@ -62,6 +64,8 @@ class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):
                     raise ValueError(f'{key}: required with security = "mtls"')
+        elif self.clients is not None:
+            raise ValueError('clients: needs security = "mtls", without which nobody has a name')
         if not 1 <= self.default_ttl_seconds <= TTL_SECONDS_MAX:
             raise ValueError(f"default_ttl_seconds: must be 1 to {TTL_SECONDS_MAX}")
         for key in ("poll_limit_max", "poll_bytes_max", "bulk_bytes_max", "body_bytes_max"):

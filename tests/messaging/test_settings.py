@@ -24,6 +24,7 @@ from fairlead_messaging.settings import MessagingSettings, is_loopback, parse_li
         ({"security": "insecure", "cache": {"max_bytes": -1}}, "max_bytes"),
         ({"security": "insecure", "cleanup": {"interval_seconds": 0}}, "interval_seconds"),
         ({"security": "insecure", "store": "paper"}, "store"),
+        ({"security": "insecure", "clients": ["hub"]}, "clients"),
         ({"security": "insecure", "nonsense": 1}, "nonsense"),
     ],
 )

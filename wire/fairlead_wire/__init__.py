@@ -13,6 +13,7 @@
 ``window``    what is in flight, what is overdue, what an ack settles
 ``session``   which frame is legal when; ids; keepalive
 ``delivery``  the delivery policy: phases and the four backoff curves
+``browser``   web pages are no local programs
 ``errors``    LocalError (we broke the contract) and RemoteError (the peer did)
 
 The root is pure: no clock, disk, network or randomness.  ``io`` holds what programs

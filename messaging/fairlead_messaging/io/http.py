@@ -35,9 +35,9 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 
 
 async def body(request: web.Request) -> bytes:
-    """The whole body, never more than ``body_bytes_max``.
+    """The whole body, never more than ``body_bytes_max``, also once it is unpacked.
 
-    Raises: TooLarge.
+    Raises: TooLarge, Refused when it is not what its Content-Encoding says.
     """
     try:
         return await request.read()
@@ -45,6 +45,8 @@ async def body(request: web.Request) -> bytes:
         raise TooLarge(
             f"a request body may have {request.app[BROKER].settings.body_bytes_max} bytes", code="body_too_large"
         ) from None
+    except web.RequestPayloadError:
+        raise Refused("body cannot be unpacked: it is not what its Content-Encoding says", code="bad_body") from None
 
 
 def check_content_type(request: web.Request, *allowed: str) -> str:

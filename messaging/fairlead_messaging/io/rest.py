@@ -6,7 +6,7 @@ from aiohttp import web
 
 from fairlead_messaging import bodies, topics, vitals
 from fairlead_messaging.commands import CreateTopic, DeleteTopic, UpdateTopic
-from fairlead_messaging.io import rest_bulk, rest_messages, rest_subscriptions, rest_transactions
+from fairlead_messaging.io import doorman, rest_bulk, rest_messages, rest_subscriptions, rest_transactions
 from fairlead_messaging.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.io.http import BROKER, METRICS, PUSHER, body, errors_as_json, json_response
 from fairlead_messaging.io.metrics import Metrics
@@ -18,7 +18,7 @@ TOPIC = NAMESPACE + "/topics/{topic}"
 
 
 def application(broker: Broker, metrics: Metrics) -> web.Application:
-    app = web.Application(middlewares=[errors_as_json], client_max_size=broker.settings.body_bytes_max)
+    app = web.Application(middlewares=[errors_as_json, doorman.admit], client_max_size=broker.settings.body_bytes_max)
     app[BROKER] = broker
     app[METRICS] = metrics
     app[PUSHER] = Pusher(broker)

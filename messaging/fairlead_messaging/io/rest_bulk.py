@@ -166,8 +166,9 @@ async def offsets(request: web.Request) -> web.Response:
     """``ts=`` a time in milliseconds, ``earliest`` or ``latest`` → an exclusive start position."""
     broker = request.app[BROKER]
     asked = request.query.get("ts", "")
-    if asked not in ("earliest", "latest") and not (asked.isdecimal() and int(asked) <= TIMESTAMP_MAX):
-        raise Refused("ts must be milliseconds since 1970, earliest or latest", code="bad_time")
+    moment = 0 if asked in ("earliest", "latest") else bodies.whole(asked, "ts")
+    if moment > TIMESTAMP_MAX:
+        raise Refused("ts must be milliseconds since 1970, earliest or latest", code="bad_ts")
 
     def look(snapshot: Snapshot) -> tuple[_Standing, bytes]:
         standing = _standing(request, snapshot, None, broker.now_ms())
@@ -175,7 +176,7 @@ async def offsets(request: web.Request) -> web.Response:
             return standing, standing.oldest
         if asked == "latest":
             return standing, standing.stable
-        return standing, max(before_time(int(asked)), standing.oldest)
+        return standing, max(before_time(moment), standing.oldest)
 
     standing, position = await broker.read(look)
     return json_response(
@@ -195,9 +196,7 @@ async def inspect(request: web.Request) -> web.Response:
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     after = bodies.bound(request.query.get("after"), FIRST)
     asked = request.query.get("limit", str(INSPECT_LIMIT_DEFAULT))
-    if not asked.isdecimal():
-        raise Refused("limit must be a whole number", code="bad_limit")
-    limit = bodies.limit(int(asked), INSPECT_LIMIT_MAX)
+    limit = bodies.limit(bodies.whole(asked, "limit"), INSPECT_LIMIT_MAX)
 
     def look(snapshot: Snapshot) -> list[Inspected]:
         topic = topics.lookup(snapshot, namespace, name)

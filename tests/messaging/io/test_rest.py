@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 from tests.support.messaging import Topics, serving
 
@@ -43,6 +45,26 @@ async def test_the_largest_ttl(topics: Topics) -> None:
 async def test_bad_properties_are_refused(topics: Topics, body: bytes) -> None:
     """400 with the reason, never 500."""
     assert (await topics.ask("PUT", "topics/t", body)).status == 400
+
+
+@pytest.mark.parametrize("query", ["offsets?ts=", "inspect?limit="])
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "-1", "1e3", "%D9%A3", "x", "NaN"])
+async def test_numbers_that_are_none_are_refused(topics: Topics, query: str, number: str) -> None:
+    """400 with the reason, however many digits."""
+    await topics.create("t")
+    assert (await topics.ask("GET", f"topics/t/{query}{number}")).status == 400
+
+
+async def test_a_body_is_what_its_encoding_says(topics: Topics) -> None:
+    """What cannot be unpacked is refused, what unpacks to more than a body may be is too large."""
+    await topics.create("t")
+    packed = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    for broken in (b"no gzip", gzip.compress(b"{}" * 9000)[:-20]):
+        asked = await topics.ask("POST", "topics/t/publish", broken, headers=packed)
+        assert (asked.status, asked.code) == (400, "bad_body")
+    bomb = gzip.compress(b'{"messages":["' + b"A" * (topics.broker.settings.body_bytes_max + 1) + b'"]}')
+    assert len(bomb) < 100_000
+    assert (await topics.ask("POST", "topics/t/publish", bomb, headers=packed)).status == 413
 
 
 @pytest.mark.parametrize("name", ["a.b", "a:b", "a%20b", "%C3%A9", "a" * 201, "a%2Fb"])

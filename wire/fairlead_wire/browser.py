@@ -1,0 +1,39 @@
+"""Web pages are no local programs: what they ask of a port on loopback that needs no certificate or token.
+
+A browser on this machine reaches loopback for whatever page is open in it.  Two ways in are closed: a name that
+resolves to loopback (DNS rebinding) is no name of ours, and a page of another origin is told so by its own browser.
+Programs that are no browser send neither header and notice nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+OWN_SITE = frozenset(["same-origin", "none"])
+"""Of ``Sec-Fetch-Site``: our own page, or somebody typed the address."""
+
+
+def refusal(headers: Mapping[str, str]) -> str:
+    """Why a request with these headers (any case) is not answered; empty when it is."""
+    host = headers.get("Host", "")
+    if host and not _is_local(host):
+        return "ask for localhost or an address: a name that others choose could be any page's"
+    origin = headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        return "another origin's page has no business here"
+    if headers.get("Sec-Fetch-Site", "none") not in OWN_SITE:
+        return "another site's page has no business here"
+    return ""
+
+
+def _is_local(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if name == "localhost" or name.endswith(".localhost"):
+            return True
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
