@@ -9,7 +9,7 @@ import click
 
 from fairlead_cli import hub_account
 
-HEAD = ("NODE", "CONNECTED", "WANTED", "HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT")
+HEAD = ("NODE", "CONNECTED", "WANTED", "HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT", "NOTE")
 
 
 def register(root: click.Group) -> None:
@@ -85,7 +85,19 @@ def _line(row: dict[str, Any]) -> tuple[Any, ...]:
         f"{lag:.1f}s" if lag else "-",
         row["parked"],
         row["lastContact"] or "never",
+        _note(row),
     )
+
+
+def _note(row: dict[str, Any]) -> str:
+    """What people told the hub not to do to this node, and what it stopped by itself."""
+    notes = [f"held: {row['hold']}"] if row.get("hold") else []
+    brake = row.get("brake")
+    if brake and not brake["released"]:
+        notes.append(f"braked: {brake['count']} removals, id {brake['id']}")
+    elif brake:
+        notes.append(f"brake {brake['id']} released: {brake['count']} removals to go")
+    return "; ".join(notes) or "-"
 
 
 def _print_one(row: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from fairlead_hub.grants import Grants
 from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
 from fairlead_hub.records import Records
+from fairlead_hub.restraints import Restraints
 from fairlead_wire import message
 
 EDGE_NODES = "edgenodes"
@@ -36,6 +37,7 @@ class Accounts:
         placement: Placement,
         records: Records,
         grants: Grants,
+        restraints: Restraints,
         events: happenings.Happenings,
     ) -> None:
         self._hub = hub
@@ -44,6 +46,7 @@ class Accounts:
         self._records = records
         self._book = records.book
         self._grants = grants
+        self._restraints = restraints
         self._events = events
         self.node_uids: dict[str, str] = {}
         self.edges: dict[str, message.EdgeStatus] = {}
@@ -101,6 +104,7 @@ class Accounts:
         """Want every document written that has something to tell."""
         if EDGE_NODES not in self._book.synced or not self._nodes_listed:
             return
+        self._tell_of_brakes(now)
         if self._first_report is None:
             self._first_report = now
         elif now - self._first_report >= RETURN_SECONDS and not self._returned:
@@ -113,8 +117,26 @@ class Accounts:
         for node in waiting:
             # A hub that has just started does not call nodes away that are about to come back.
             known = node in self._sessions or node in self._met or self._returned
-            if known and node in self._placement.nodes:
+            if not known:
+                self._unreported.add(node)
+            elif node in self._placement.nodes:
                 self._report(node, now, due=node in due)
+
+    def _tell_of_brakes(self, now: float) -> None:
+        told, news = self._restraints.news.copy(), self._restraints.news
+        news.clear()
+        for node in told & self._placement.nodes.keys():
+            self._unreported.add(node)
+            brake = self._restraints.brake(node)
+            observed = self._book.observed.get((EDGE_NODES, "", node))
+            said = (observed.status.get("brake") or {}) if observed is not None else {}
+            if brake is not None and brake.stops and brake.engaged is not None and said.get("id") != brake.engaged.id:
+                self.happened(node, "Warning", "Braked", brake.why, now)
+
+    def happened(self, node: str, type: happenings.Type, reason: str, text: str, now: float) -> None:
+        """An event about its EdgeNode."""
+        regarding = happenings.Regarding(kind="EdgeNode", namespace="", name=node)
+        self._events.note(regarding, type, reason, text, now, self._records.text())
 
     def _report(self, node: str, now: float, *, due: bool) -> None:
         account = self.of(node)
@@ -143,9 +165,8 @@ class Accounts:
         self._reported[node] = now
         self._book.want(document)
         if observed is None or observed.status.get("connected") != account.connected:
-            regarding = happenings.Regarding(kind="EdgeNode", namespace="", name=node)
             reason = "Connected" if account.connected else "Away"
-            self._events.note(regarding, "Normal", reason, f"node is {reason.lower()}", now, self._records.text())
+            self.happened(node, "Normal", reason, f"node is {reason.lower()}", now)
 
     def of(self, node: str) -> edge_node.Account:
         """What is known of one node now."""
@@ -165,6 +186,8 @@ class Accounts:
                 parked=int(said.get("objectsParked", 0)),
                 granted_topics=granted,
                 edge=None,
+                hold=self._restraints.hold(node),
+                brake=self._restraints.brake(node),
             )
         return edge_node.Account(
             connected=True,
@@ -177,4 +200,7 @@ class Accounts:
             parked=len(session.parked),
             granted_topics=granted,
             edge=self.edges.get(node),
+            pending=len(session.pending_since),
+            hold=self._restraints.hold(node),
+            brake=self._restraints.brake(node),
         )

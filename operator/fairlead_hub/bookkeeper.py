@@ -97,6 +97,14 @@ class Bookkeeper:
                         session.noted[key] = (about.uid, about.path)
                         self._records.lagging(session, key, live, now - since)
 
+    def restrained(self, session: NodeSession) -> None:
+        """The node is held now, for another reason, or no longer: records of what waits say so."""
+        for key in session.noted:
+            since = session.pending_since.get(key)
+            if since is not None:
+                live = self._view.live(session.node, key)
+                self._records.lagging(session, key, live, self._records.now - since)
+
     # ---- comparing -------------------------------------------------------------------------------
 
     def _compare(self, session: NodeSession) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from fairlead_hub import ledger
+from fairlead_hub.brake import Brake
 from fairlead_hub.objectsync import API_VERSION, condition
 from fairlead_wire import message
 
@@ -31,7 +32,10 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     parked: int
     granted_topics: frozenset[str]
     edge: message.EdgeStatus | None
-    reason: str = ""
+    pending: int = 0
+    """Objects on their way."""
+    hold: str = ""
+    brake: Brake | None = None
 
 
 class EdgeNodeDocument(ledger.Document, frozen=True, kw_only=True):
@@ -63,8 +67,11 @@ def head(node: str, node_uid: str) -> dict[str, Any]:
 def status(account: Account, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
     """The status subresource."""
     edge = account.edge
-    converged = account.connected and account.held >= account.wanted and not account.parked
-    reason = account.reason or ("Connected" if account.connected else "Away")
+    reason = "Connected" if account.connected else "Away"
+    held = "Annotation" if account.hold else "NotHeld"
+    stopped = account.brake.why if account.brake is not None and account.brake.stops else ""
+    braked = "TooManyRemovals" if stopped else "NotBraked"
+    behind = _behind(account)
     return {
         "connected": account.connected,
         "lastContactTime": account.last_contact or None,
@@ -80,25 +87,62 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
         "deadLetters": edge.dead_letters if edge else 0,
         "storeBytes": edge.store_bytes if edge else 0,
         "grantedTopics": sorted(account.granted_topics),
+        "hold": account.hold,
+        "brake": brake_status(account.brake),
         "fence": fence,
         "conditions": [
             condition("Connected", account.connected, reason, "", before, generation, now),
-            condition("Synced", converged, "AllHeld" if converged else reason, "", before, generation, now),
+            condition("Synced", not behind, behind or "AllHeld", "", before, generation, now),
+            condition("Held", bool(account.hold), held, account.hold, before, generation, now),
+            condition("Braked", bool(stopped), braked, stopped, before, generation, now),
         ],
     }
 
 
+def _behind(account: Account) -> str:
+    """Why not everything is as it should be, in one word; empty when it is."""
+    if not account.connected:
+        return "Away"
+    if account.parked:
+        return "Parked"
+    if account.brake is not None and account.brake.stops:
+        return "Braked"
+    if account.hold and account.pending:
+        return "Held"
+    return "" if account.held >= account.wanted else "Connected"
+
+
+def brake_status(brake: Brake | None) -> dict[str, Any] | None:
+    """What the document says of a brake; a hub that starts anew takes it from there.  None: it is not engaged."""
+    if brake is None or brake.engaged is None:
+        return None
+    engaged = brake.engaged
+    return {"id": engaged.id, "count": brake.count, "since": engaged.since, "released": brake.released}
+
+
 def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Nothing but times and queue lengths differ: no transition, so it can wait."""
-    return counts_only(status, observed) and all(
-        status.get(key) == observed.get(key) for key in ("objectsWanted", "objectsHeld")
-    )
+    keys = ("objectsWanted", "objectsHeld", "brake")
+    same = counts_only(status, observed) and all(status.get(key) == observed.get(key) for key in keys)
+    return same and _is_synced(status) == _is_synced(observed)
 
 
 def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
-    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics")
-    return all(status.get(key) == observed.get(key) for key in keys)
+    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold")
+    return all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
+
+
+def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
+    brake = status.get("brake")
+    return (brake.get("id"), brake.get("released")) if isinstance(brake, dict) else (None, None)
+
+
+def _is_synced(status: dict[str, Any]) -> Any:
+    conditions = status.get("conditions")
+    if not isinstance(conditions, list):
+        return None
+    return next((each.get("status") for each in conditions if each.get("type") == "Synced"), None)
 
 
 def _queues(edge: message.EdgeStatus | None) -> list[dict[str, Any]]:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairlead_hub import edge_node
 from fairlead_hub.content import LiveObject
 from fairlead_hub.hub import Hub
 from fairlead_hub.node_session import NodeSession
 
 LIST_MAX = 100
 """Pending and parked keys listed for one node."""
-_CODES = (("in flight", "in_flight"), ("the node's store", "comparing"), ("not wanted", "not_wanted"))
+_CODES = (
+    ("in flight", "in_flight"),
+    ("held back", "held_back"),
+    ("the node's store", "comparing"),
+    ("not wanted", "not_wanted"),
+)
 """For programs, where the first word of a step's sentence would say nothing."""
 
 
@@ -60,6 +66,8 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
         "inFlight": len(session.flights) if session is not None else 0,
         "parked": account.parked,
+        "hold": account.hold,
+        "brake": edge_node.brake_status(account.brake),
         "waitingFor": hub.view.waiting_for(name),
     }
 
@@ -95,7 +103,9 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
     if session is None:
         last = hub.accounts.of(node).last_contact or "never"
         would = "it should hold this" if wanted else "it should not hold this"
-        return "away", f"the node is away (last contact: {last}); {would}"
+        hold = hub.restraints.hold(node)
+        back = f"; when it is back, nothing is sent while it is held: {hold}" if hold else ""
+        return "away", f"the node is away (last contact: {last}); {would}{back}"
     if live is None and key not in session.held:
         return "no_object", waiting or "there is no such object in the cluster, and the node holds none"
     if not wanted and key not in session.held:
@@ -114,6 +124,9 @@ def step(session: NodeSession, key: str, now: float) -> str:
     if parked is not None:
         again = parked.next_retry_at - now
         return f"parked after {parked.retries} retries ({parked.code}: {parked.reason}); tried again in {again:.0f} s"
+    if session.hold and key in session.pending_since and key not in session.flights:
+        waiting_seconds = now - session.pending_since[key]
+        return f"held back since {waiting_seconds:.1f} s: {session.hold} (annotation fairlead.dev/hold on its EdgeNode)"
     if key in session.flights:
         return f"in flight, unacknowledged since {now - session.pending_since.get(key, now):.1f} s"
     due = session.queue.due_at(key)
@@ -121,6 +134,8 @@ def step(session: NodeSession, key: str, now: float) -> str:
         return f"waiting {max(0.0, due - now):.1f} s for retry {max(1, session.patience.retries(key))}"
     if session.queue.is_queued(key):
         return "queued"
+    if session.brake is not None and session.brake.stops and key in session.brake.due:
+        return session.brake.why
     if key in session.frozen:
         return f"kept, not deleted yet: {session.frozen[key]}"
     return "held" if key in session.held else "not wanted"

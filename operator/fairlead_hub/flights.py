@@ -1,8 +1,8 @@
 """What one session has in flight: which message is about which key, what an answer settles, what is overdue.
 
-    launch ─▶ in flight ─┬─ acked ──▶ Landing          one in flight per key; a send that lapsed may still be
-                         ├─ nacked ─▶ Flight            acked late, and then tells what the edge holds unless
-                         └─ lapsed ─▶ Flight            something newer was acked for that key
+launch ─▶ in flight ─┬─ acked ──▶ Landing          one in flight per key; a send that lapsed may still be
+                     ├─ nacked ─▶ Flight            acked late, and then tells what the edge holds unless
+                     └─ lapsed ─▶ Flight            something newer was acked for that key
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ class Flight(msgspec.Struct, kw_only=True, gc=False):
     path: str
     held: Held | None
     policy: Delivery
+
+    @property
+    def about(self) -> str:
+        """UID and content as one word; the UID alone for a delete."""
+        return self.uid + (self.held.digest if self.held is not None else "")
 
 
 class Landing(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import content, happenings, ledger, rules
+from fairlead_hub import admission, content, happenings, ledger, rules
 from fairlead_hub.accounts import EDGE_NODES, Accounts
 from fairlead_hub.bookkeeper import Bookkeeper
 from fairlead_hub.catalog import Catalog, Change
@@ -24,15 +24,14 @@ from fairlead_hub.grants import Grants
 from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
 from fairlead_hub.records import Records
+from fairlead_hub.restraints import Restraints
 from fairlead_hub.settings import Settings
 from fairlead_hub.view import ClusterView
 from fairlead_wire import codec, message
 
 FENCE_MAX = 1 << 53
-NODE_GONE_RETRY_SECONDS = 30.0
 REPLACED_RETRY_SECONDS = 60.0
 """A second machine with the same identity: long enough that two of them do not throw each other out all day."""
-BUSY_RETRY_SECONDS = 5.0
 
 _status = msgspec.json.Decoder(message.EdgeStatus)
 
@@ -54,12 +53,14 @@ class Hub:
         self.happenings = happenings.Happenings()
         self.sessions: dict[str, NodeSession] = {}
         self.grants = Grants(self.placement)
+        self.restraints = Restraints(settings.brake, text=self.records.text)
         self.accounts = Accounts(
             name,
             self.sessions,
             placement=self.placement,
             records=self.records,
             grants=self.grants,
+            restraints=self.restraints,
             events=self.happenings,
         )
         self.bookkeeper = Bookkeeper(
@@ -162,10 +163,10 @@ class Hub:
         self.placement.drop_node(name)
         session = self.sessions.get(name)
         if session is not None:
-            self._refuse(
-                session, "node_deleted", f"Node {name} was deleted or is no edge node", NODE_GONE_RETRY_SECONDS
-            )
+            reason = f"Node {name} was deleted or is no edge node"
+            self._refuse(session, "node_deleted", reason, admission.NODE_GONE_RETRY_SECONDS)
         self.grants.forget(name)
+        self.restraints.forget(name)
         self.counts.records_collected += self.records.forget_node(name)
         self.accounts.forget(name)
 
@@ -199,22 +200,8 @@ class Hub:
             self.placement.forget(change.key)
         for node in nodes:
             self._offer(node, change.key, now)
-        self._references_changed(change, now)
-
-    def _references_changed(self, change: Change, now: float) -> None:
-        """A Pod came, went or changed: what it refers to may be wanted by its node now, or no longer."""
-        before, after = change.before, change.after
-        where_before = before.node_name if before is not None else ""
-        where_after = after.node_name if after is not None else ""
-        if where_before == where_after and before is not None and after is not None:
-            if before.references != after.references:
-                for key in before.references ^ after.references:
-                    self._offer(where_after, key, now)
-            return
-        for where, live in ((where_before, before), (where_after, after)):
-            if where and live is not None:
-                for key in live.references:
-                    self._offer(where, key, now)
+        for node, key in self.placement.referred_by(change):
+            self._offer(node, key, now)
 
     def _offer(self, node: str, key: str, now: float) -> None:
         session = self.sessions.get(node)
@@ -235,7 +222,7 @@ class Hub:
         for node in self._audits & self.sessions.keys():
             session = self.sessions[node]
             if nodes_known and node not in self.placement.nodes:
-                self._refuse(session, "node_unknown", _unknown(node), NODE_GONE_RETRY_SECONDS)
+                self._refuse(session, "node_unknown", admission.unknown(node), admission.NODE_GONE_RETRY_SECONDS)
                 continue
             self._grant(node)
             session.try_compare()
@@ -244,11 +231,52 @@ class Hub:
             self.woken.add(session)
         self._audits.clear()
 
+    # ---- what people told us not to do -------------------------------------------------------------
+
+    def edge_node_observed(
+        self, node: str, observed: ledger.Observed, annotations: Mapping[str, str], now: float
+    ) -> None:
+        """An EdgeNode document as it stands."""
+        self.records.now = now
+        self.accounts.observed(node, observed)
+        before = self.restraints.hold(node)
+        if self.restraints.observed(node, annotations, observed.status):
+            self._restrained(node, before, now)
+
+    def edge_node_vanished(self, node: str, now: float) -> None:
+        """Somebody deleted it: its annotations are gone; it is written again."""
+        self.bookkeeper.vanished((EDGE_NODES, "", node), node, now)
+        before = self.restraints.hold(node)
+        if self.restraints.vanished(node):
+            self._restrained(node, before, now)
+
+    def _restrained(self, node: str, before: str, now: float) -> None:
+        """A hold came, changed or went, or a brake was released."""
+        session = self.sessions.get(node)
+        hold = self.restraints.hold(node)
+        if session is not None:
+            session.hold = hold
+            session.audit(now)
+            self.bookkeeper.restrained(session)
+            self.woken.add(session)
+        if hold != before and EDGE_NODES in self.book.synced:
+            reason, text = ("Held", hold) if hold else ("HoldEnded", f"it was held: {before}")
+            self.accounts.happened(node, "Normal", reason, text, now)
+        self.accounts.changed(node)
+
     # ---- sessions --------------------------------------------------------------------------------
 
     def open(self, node: str, hello: message.Hello, now: float) -> NodeSession | message.Refuse:
         """An edge said hello; ``node`` is what its certificate says (or its word, where security is off)."""
-        refusal = self._refusal(node, hello)
+        nodes_listed = "nodes" in self.placement.inputs_synced
+        refusal = admission.refusal(
+            node,
+            hello,
+            fence=self.fence,
+            nodes=self.placement.nodes if nodes_listed else None,
+            others=len(self.sessions) - (node in self.sessions),
+            nodes_max=self.settings.link.nodes_max,
+        )
         if refusal is not None:
             self.counts.refused[refusal.code] = self.counts.refused.get(refusal.code, 0) + 1
             return refusal
@@ -266,6 +294,8 @@ class Hub:
             held_max=self.settings.link.held_max,
             keepalive_seconds=self.settings.link.keepalive_seconds,
             now=now,
+            hold=self.restraints.hold(node),
+            brake=self.restraints.brake(node),
         )
         self._next_session += 1
         self.sessions[node] = session
@@ -284,23 +314,6 @@ class Hub:
         self.woken.add(session)
         self.accounts.opened(node)
         return session
-
-    def _refusal(self, node: str, hello: message.Hello) -> message.Refuse | None:
-        if hello.protocol != message.PROTOCOL:
-            reason = f"protocol {hello.protocol} is not spoken here, only {message.PROTOCOL}"
-            return message.Refuse(code="protocol", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
-        if hello.node != node:
-            reason = f"the certificate is {node}'s, the hello says {hello.node}"
-            return message.Refuse(code="identity", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
-        if hello.fence > self.fence:
-            reason = f"this edge has obeyed hub {hello.fence}, this is {self.fence}"
-            return message.Refuse(code="stale_hub", reason=reason, retry_after=1.0)
-        if "nodes" in self.placement.inputs_synced and node not in self.placement.nodes:
-            return message.Refuse(code="node_unknown", reason=_unknown(node), retry_after=NODE_GONE_RETRY_SECONDS)
-        if len(self.sessions) >= self.settings.link.nodes_max and node not in self.sessions:
-            reason = f"{self.settings.link.nodes_max} nodes are connected already"
-            return message.Refuse(code="busy", reason=reason, retry_after=BUSY_RETRY_SECONDS)
-        return None
 
     def _refuse(self, session: NodeSession, code: Any, reason: str, retry_after: float) -> None:
         session.refuse(message.Refuse(code=code, reason=reason, retry_after=retry_after))
@@ -369,7 +382,3 @@ class Hub:
                 self.woken.add(session)
             self.accounts.changed(node)
         self.bookkeeper.compare_all(now)
-
-
-def _unknown(node: str) -> str:
-    return f"there is no Node {node} with label node-role.kubernetes.io/edge"

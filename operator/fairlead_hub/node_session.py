@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead_hub import letters
+from fairlead_hub.brake import Brake
 from fairlead_hub.compare import Opening
 from fairlead_hub.content import Held
 from fairlead_hub.flights import Flight, Flights, Landing
@@ -42,11 +43,13 @@ class NodeSession:
         "_opening",
         "_policy",
         "_view",
+        "brake",
         "closing",
         "flights",
         "frozen",
         "held",
         "hello",
+        "hold",
         "link",
         "live",
         "node",
@@ -71,10 +74,15 @@ class NodeSession:
         held_max: int,
         keepalive_seconds: float,
         now: float,
+        hold: str = "",
+        brake: Brake | None = None,
     ) -> None:
         self.node = node
         self.number = number
         self.hello = hello
+        self.hold = hold
+        """Why nothing about objects is sent now; empty: it is."""
+        self.brake = brake
         self.link = Session(Role.HUB, now=now, keepalive_seconds=keepalive_seconds)
         self.held: dict[str, Held] = {}
         self.frozen: dict[str, str] = {}
@@ -111,11 +119,6 @@ class NodeSession:
         if self._opening is not None:
             self._ask(self._opening, self._opening.begin())
 
-    def _answered(self, header: message.Buckets | message.Entries, content: bytes) -> None:
-        if self._opening is None:
-            raise Malformed("no comparison was asked for")
-        self._ask(self._opening, self._opening.heard(header, content))
-
     def _ask(self, opening: Opening, question: message.Compare | message.ListBuckets | None) -> None:
         if question is not None:
             self.say(question)
@@ -139,13 +142,16 @@ class NodeSession:
         if not self.live:
             return 0
         wanted = self._view.wanted(self.node)
+        unwanted = self.held.keys() - wanted.keys()
+        if self.brake is not None:
+            self.brake.set_due(unwanted)
         differences = 0
         for key, live in wanted.items():
             held = self.held.get(key)
             if held is None or held.uid != live.uid or held.digest != live.digest:
                 differences += 1
                 self.offer(key, now)
-        for key in self.held.keys() - wanted.keys():
+        for key in unwanted:
             differences += 1
             self.offer(key, now)
         return differences
@@ -158,21 +164,20 @@ class NodeSession:
             return
         wish = self._view.wish(self.node, key)
         held = self.held.get(key)
+        if self.brake is not None:
+            (self.brake.add if wish is None and held is not None else self.brake.drop)(key)
         noted = self.noted.get(key)
         if noted is not None and (wish is None or wish.live.uid != noted[0]):
             self._unnote(key)
-        if wish is None and held is None and key not in self.flights:
-            self._forget(key)
-            return
         if key not in self.flights and _is(held, wish):
             self._forget(key)
             return
         parked = self.parked.get(key)
         if parked is not None:
-            if parked.digest == (wish.live.digest if wish else "") and parked.uid == _uid(wish, held):
+            if parked.uid + parked.digest == _about(wish, held):
                 return
             self._unpark(key, "newer" if wish else "unwanted")
-        if self.queue.is_waiting(key) and self.patience.is_retrying(key, _content(wish.live.held if wish else None)):
+        if self.queue.is_waiting(key) and self.patience.is_retrying(key, _about(wish, held)):
             return
         self.patience.renew(key)
         self.pending_since.setdefault(key, now)
@@ -184,7 +189,7 @@ class NodeSession:
         """At most about ``limit`` frames to send now, in this order.  Call again when the link has room."""
         out = self._control
         self._control = []
-        if self.live and self.closing is None:
+        if self.live and self.closing is None and not self.hold:
             while len(out) < limit and self.flights.has_room:
                 key = self.queue.get(now)
                 if key is None:
@@ -199,15 +204,17 @@ class NodeSession:
     def _message(self, key: str, now: float) -> Iterator[Frame]:
         wish = self._view.wish(self.node, key)
         held = self.held.get(key)
-        if _is(held, wish) or (wish is None and held is None):
+        if _is(held, wish):
             self.queue.done(key)
             self._forget(key)
             return
         if wish is None:
             assert held is not None
             doubt = self._view.doubt(self.node, key)
+            if not doubt and self.brake is not None:
+                doubt = self.brake.objection(key, now)
             if doubt:
-                # Offered again by the audit that follows when the watch becomes certain.
+                # Offered again by the audit that follows when the watch becomes certain, or the brake is released.
                 self.queue.done(key)
                 self._forget(key)
                 self.frozen[key] = doubt
@@ -218,8 +225,7 @@ class NodeSession:
         live = wish.live
         self.frozen.pop(key, None)
         flight = Flight(key=key, uid=live.uid, path=live.path, held=live.held, policy=wish.delivery)
-        in_parts = letters.parts(live, self._limits.chunk_bytes) > 0
-        id = self._launch(flight, len(live.content), now, in_parts=in_parts)
+        id = self._launch(flight, len(live.content), now, in_parts=letters.parts(live, self._limits.chunk_bytes) > 0)
         yield from letters.update(id, live, self._limits.chunk_bytes)
 
     def _launch(self, flight: Flight, size: int, now: float, *, in_parts: bool = False) -> int:
@@ -240,7 +246,7 @@ class NodeSession:
         """Is there anything to send now, as far as the window allows?"""
         if self._control or (self.closing is not None and self.link.state is not State.CLOSED):
             return True
-        return self.live and self.queue.has_ready and self.flights.has_room
+        return self.live and not self.hold and self.queue.has_ready and self.flights.has_room
 
     # ---- what the edge says ----------------------------------------------------------------------
 
@@ -261,7 +267,9 @@ class NodeSession:
             case message.Keepalive():
                 self.say(message.Keepalive())
             case message.Buckets() | message.Entries():
-                self._answered(header, content)
+                if self._opening is None:
+                    raise Malformed("no comparison was asked for")
+                self._ask(self._opening, self._opening.heard(header, content))
             case _:
                 raise Malformed(f"{type(header).__name__.lower()} is not for this session")
 
@@ -280,6 +288,8 @@ class NodeSession:
             if held is not None and held.uid == flight.uid:
                 del self.held[key]
             self.outcomes.append(Removed(key=key, uid=flight.uid, path=flight.path))
+            if self.brake is not None and key not in self.held:
+                self.brake.drop(key)
         self.patience.renew(key)
         if landing.last:
             self.queue.done(key)
@@ -306,7 +316,7 @@ class NodeSession:
             # Something newer is queued already: it goes now, with all its retries.
             self.patience.renew(key)
             return
-        delay = None if permanent else self.patience.failed(key, flight.policy, _content(flight.held), after)
+        delay = None if permanent else self.patience.failed(key, flight.policy, flight.about, after)
         if delay is None:
             self._park(flight, code, reason, now)
             return
@@ -361,7 +371,7 @@ class NodeSession:
             return False
         for flight in self.flights.lapsed(now):
             self._failed(flight, "timeout", f"no ack within {flight.policy.ack_timeout:g} s", now)
-        for key in self.patience.due(now):
+        for key in () if self.hold else self.patience.due(now):
             self._unpark(key, "schedule")
             self.pending_since.setdefault(key, now)
             self.queue.add(key, self._priority(key))
@@ -369,8 +379,10 @@ class NodeSession:
 
     def next_tick(self) -> float:
         """When ``tick`` or ``frames`` may have something to do without a frame or a change coming in."""
-        due = (self.flights.next_deadline(), self.queue.next_due(), self.patience.next_due())
-        return min(self.link.next_tick(), *(at for at in due if at is not None))
+        due = [self.link.next_tick(), self.flights.next_deadline()]
+        if not self.hold:  # else what is due would be due all the time, and nothing may be done about it
+            due += self.queue.next_due(), self.patience.next_due()
+        return min(at for at in due if at is not None)
 
 
 def _is(held: Held | None, wish: Wish | None) -> bool:
@@ -380,12 +392,8 @@ def _is(held: Held | None, wish: Wish | None) -> bool:
     return held.digest == wish.live.digest and held.uid == wish.live.uid
 
 
-def _content(held: Held | None) -> str:
-    """What a send would make true, as one word; empty for a delete."""
-    return held.uid + held.digest if held is not None else ""
-
-
-def _uid(wish: Wish | None, held: Held | None) -> str:
+def _about(wish: Wish | None, held: Held | None) -> str:
+    """What would be sent, as ``Flight.about`` says it."""
     if wish is not None:
-        return wish.live.uid
+        return wish.live.uid + wish.live.digest
     return held.uid if held is not None else ""

@@ -17,7 +17,7 @@ from fairlead_wire import delivery
 
 
 class _Try(msgspec.Struct):
-    """How often one key failed in a row, and what failed last (UID and digest; empty text: a delete)."""
+    """How often one key failed in a row, and what failed last (``Flight.about``)."""
 
     retries: int
     waited: float

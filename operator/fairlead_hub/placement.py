@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from fairlead_hub import rules
-from fairlead_hub.catalog import Catalog
+from fairlead_hub.catalog import Catalog, Change
 from fairlead_hub.content import EDGE_ROUTES, POD, GroupKind, LiveObject
 from fairlead_hub.settings import Delivery
 
-INPUTS = ("nodes", "syncrules", "edgeroutes")
-"""What must be listed before anything is decided."""
+INPUTS = ("nodes", "syncrules", "edgeroutes", "edgenodes")
+"""What must be listed before anything is decided; EdgeNodes, because a node may be held."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +168,18 @@ class Placement:
                 case "referenced":
                     found |= members & set(self.catalog.referrers(live.key))
         return found
+
+    def referred_by(self, change: Change) -> Iterator[tuple[str, str]]:
+        """A Pod came, went or changed: (node, key) of what is wanted there now because of it, or no longer."""
+        before, after = change.before, change.after
+        where_before = before.node_name if before is not None else ""
+        where_after = after.node_name if after is not None else ""
+        if where_before == where_after and before is not None and after is not None:
+            yield from ((where_after, key) for key in before.references ^ after.references)
+            return
+        for where, live in ((where_before, before), (where_after, after)):
+            if where and live is not None:
+                yield from ((where, key) for key in live.references)
 
     def wanted(self, node: str) -> dict[str, LiveObject]:
         """All this node should hold, by key."""

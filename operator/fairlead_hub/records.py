@@ -101,7 +101,8 @@ class Records:
             return
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
-        self.want(replace(record, reason="Lagging", message=f"pending for {seconds:.0f} s"))
+        reason, text = ("Held", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
+        self.want(replace(record, reason=reason, message=text))
 
     def compared(self, session: NodeSession, wanted: Mapping[str, LiveObject]) -> None:
         """The truth of one node is known: set right every record of it that says otherwise."""

@@ -70,6 +70,18 @@ class Reconcile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         _within("parked_retry_max_seconds", self.parked_retry_max_seconds, self.parked_retry_seconds, 604_800)
 
 
+class Brake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When removals at a node stop until somebody says that they are meant."""
+
+    removals_max: int = 0
+    """Objects of one node that may be removed within the window; 0: as many as there are."""
+    window_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        _within("removals_max", self.removals_max, 0, 1_000_000)
+        _within("window_seconds", self.window_seconds, 1, 86_400)
+
+
 class WindowLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be unacknowledged towards one node at once."""
 
@@ -90,6 +102,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     keepalive_seconds: float = 10.0
     nodes_max: int = 10_000
     """Sessions above this are refused as busy, with a time to come back."""
+    handshakes_max: int = 128
+    """Openings (TLS, upgrade, hello) begun at once; who comes later waits in the kernel's queue."""
     upstream_window: int = 8
     held_max: int = 100_000
     """Objects one edge may say it holds; more is refused as malformed."""
@@ -97,14 +111,13 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         _within("keepalive_seconds", self.keepalive_seconds, 0.1, 600)
         _within("nodes_max", self.nodes_max, 1, 1_000_000)
+        _within("handshakes_max", self.handshakes_max, 1, 65_536)
         _within("upstream_window", self.upstream_window, 1, 1024)
         _within("held_max", self.held_max, 1, 10_000_000)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything the hub can be told."""
-    handshakes_max: int = 128
-    """Openings (TLS, upgrade, hello) begun at once; who comes later waits in the kernel's queue."""
 
     kubeconfig: str | None = None
     """Path; absent: in-cluster."""
@@ -112,7 +125,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where the Lease lives; absent: the in-cluster namespace, else ``default``."""
     listen: str = "127.0.0.1:10000"
     http_listen: str = "127.0.0.1:10002"
-        _within("handshakes_max", self.handshakes_max, 1, 65_536)
     health_listen: str | None = None
     messaging_url: str | None = None
     security: Literal["mtls", "insecure"] = "mtls"
@@ -125,6 +137,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     delivery: Delivery = Delivery()
     record: Record = Record()
     reconcile: Reconcile = Reconcile()
+    brake: Brake = Brake()
     window: WindowLimits = WindowLimits()
     link: Link = Link()
 

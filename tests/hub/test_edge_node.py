@@ -22,7 +22,12 @@ def conditions(found):
 def test_a_connected_node_that_holds_everything_is_synced():
     """Numbers as numbers, the 53-bit epoch as text."""
     found = status()
-    assert conditions(found) == {"Connected": ("True", "Connected"), "Synced": ("True", "AllHeld")}
+    assert conditions(found) == {
+        "Connected": ("True", "Connected"),
+        "Synced": ("True", "AllHeld"),
+        "Held": ("False", "NotHeld"),
+        "Braked": ("False", "NotBraked"),
+    }
     assert (found["storeEpoch"], found["grantedTopics"]) == (str(2**52), ["a/t", "b/t"])
 
 

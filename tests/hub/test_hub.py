@@ -5,7 +5,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
-from fairlead_hub import hub as hub_module
+from fairlead_hub import admission
 from fairlead_hub.settings import Link
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
@@ -68,7 +68,7 @@ def test_a_full_hub_is_busy(core):
     full = Core("edge-1", "edge-2", link=Link(nodes_max=1))
     full.connect("edge-1")
     refusal = full.refused("edge-2")
-    assert (refusal.code, refusal.retry_after) == ("busy", hub_module.BUSY_RETRY_SECONDS)
+    assert (refusal.code, refusal.retry_after) == ("busy", admission.BUSY_RETRY_SECONDS)
     full.connect("edge-1")
 
 

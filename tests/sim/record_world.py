@@ -27,6 +27,7 @@ from fairlead_hub.hub import Hub
 from fairlead_hub.io.ledger_kube import Writer
 from fairlead_hub.ledger import Answer, Document, MemoryLedger, Observed, Removal
 from fairlead_hub.node_session import NodeSession
+from fairlead_hub.placement import INPUTS
 from fairlead_hub.records import COLLECTIONS
 from fairlead_hub.settings import Settings
 from fairlead_wire import digest, message, resource
@@ -106,7 +107,7 @@ class RecordWorld:
         for name in NODES:
             self.hub.set_node(name, f"uid-{name}", {}, self.now)
         self.hub.set_rule(rules.rule(RULE))
-        for name in ("nodes", "syncrules", "edgeroutes"):
+        for name in INPUTS:
             self.hub.input_synced(name)
         for one in self.live.values():
             self.hub.put_object(one, self.now)

@@ -115,6 +115,14 @@ class Core:
         self.hub.set_rule(rules.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}))
         self.settle()
 
+    def annotate(self, node: str, **annotations: str) -> None:
+        """The watch brings its EdgeNode with these annotations of ours, and the status that was written last."""
+        there = self.ledger.documents.get((EDGE_NODES, "", node))
+        if there is None:
+            there = ledger.Observed(version="", generation=1, status={}, head={})
+        told = {f"fairlead.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        self.hub.edge_node_observed(node, there, told, self.now)
+
     def put(self, name: str, kind: Kind = CONFIG_MAP, **fields: Any) -> LiveObject:
         one = live(kind, name, **fields)
         self.hub.put_object(one, self.now)

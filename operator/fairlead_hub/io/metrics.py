@@ -55,6 +55,8 @@ class HubMetrics(Collector):
             ("record_lag_seconds", "How long the oldest record has been behind the truth.", self._record_lag(now)),
             ("records_dirty", "Records that wait to be written.", len(hub.book)),
             ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.frozen)),
+            ("nodes_held", "Nodes nothing is sent to, because somebody said so.", len(hub.restraints.holds)),
+            ("nodes_braked", "Nodes whose removals are stopped.", hub.restraints.braked()),
             ("fence", "Fencing number.", hub.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
@@ -84,11 +86,11 @@ class HubMetrics(Collector):
             ("retries", "Sends that failed and were repeated.", "reason", counts.retries),
             ("parkings", "Objects given up for now.", "reason", counts.parkings),
             ("refused_sessions", "Sessions refused or ended.", "code", counts.refused),
+            ("openings_failed", "Connections that never became a session.", "reason", counts.openings_failed),
             ("record_writes", "Writes of records.", "outcome", counts.record_writes),
             ("api_requests", "Requests to the API server.", "method", self._kube.requests),
             ("upstream_refused", "Messages never to be stored.", "code", counts.upstream_refused),
             ("upstream_deferred", "Batches to be sent again.", "code", counts.upstream_deferred),
-            ("openings_failed", "Connections that never became a session.", "reason", counts.openings_failed),
             ("watch_restarts", "Watches that were taken up again.", "reason", counts.watch_restarts),
             ("unusable_objects", "Objects that cannot be delivered.", "code", counts.unusable),
         ):

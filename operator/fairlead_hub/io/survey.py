@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import content, objectsync, rules
+from fairlead_hub import content, objectsync, restraints, rules
 from fairlead_hub.catalog import Catalog
 from fairlead_hub.content import LiveObject
 from fairlead_hub.io.kube import Kube, Refused
@@ -17,17 +17,20 @@ from fairlead_hub.io.watches import EDGE_LABEL, OURS, discover
 from fairlead_hub.placement import Placement
 from fairlead_hub.settings import Delivery
 
+WAITING = ("no_record", "pending", "deleting")
+"""Codes of verdicts after which something would be sent."""
 POD_KIND = content.Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 
 
 async def nodes(kube: Kube) -> list[dict[str, Any]]:
     """One row for each edge Node, as its EdgeNode and its records tell.  Raises ``Refused`` or ``Unavailable``."""
     edges = await _items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL)
-    accounts = {item["metadata"]["name"]: item.get("status", {}) for item in await _items(kube, f"{OURS}/edgenodes")}
+    accounts = {item["metadata"]["name"]: item for item in await _items(kube, f"{OURS}/edgenodes")}
     rows = []
     for edge in edges:
         name = edge["metadata"]["name"]
-        said = accounts.get(name, {})
+        account = accounts.get(name, {})
+        said = account.get("status", {})
         rows.append(
             {
                 "node": name,
@@ -38,6 +41,8 @@ async def nodes(kube: Kube) -> list[dict[str, Any]]:
                 "held": said.get("objectsHeld", 0),
                 "pending": max(0, said.get("objectsWanted", 0) - said.get("objectsHeld", 0)),
                 "parked": said.get("objectsParked", 0),
+                "hold": _hold(account),
+                "brake": said.get("brake"),
             }
         )
     return sorted(rows, key=lambda row: str(row["node"]))
@@ -67,7 +72,28 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
     if record is not None:
         found["record"] = msgspec.to_builtins(record)
     found["code"], found["answer"] = _verdict(placement, node, live, record)
+    if found["code"] in WAITING:
+        found["code"], found["answer"] = await _restrained(kube, node, found["code"], found["answer"])
     return found
+
+
+def _hold(account: dict[str, Any]) -> str:
+    return restraints.hold_of(account.get("metadata", {}).get("annotations") or {})
+
+
+async def _restrained(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
+    """Something is to be done: unless people said not to, or the brake did."""
+    try:
+        account = msgspec.json.decode(await kube.get(f"{OURS}/edgenodes/{node}"))
+    except Refused:
+        return code, answer
+    if hold := _hold(account):
+        return "held_back", f"held back: {hold} (annotation {restraints.HOLD} on EdgeNode {node})"
+    brake = account.get("status", {}).get("brake")
+    if code == "deleting" and brake and not brake.get("released"):
+        id = brake["id"]
+        return "braked", f"braked: {brake['count']} removals are due; released by {restraints.RELEASE_BRAKE}={id}"
+    return code, answer
 
 
 def _verdict(
@@ -82,9 +108,11 @@ def _verdict(
     if record.state == "Parked":
         again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""
         return "parked", f"parked after {record.retries} retries: {record.reason}{again}"
-    if live is not None and record.digest == live.digest:
+    if live is None or placement.wish(node, live) is None:
+        return "deleting", "the node holds it and should not; its removal is due"
+    if record.digest == live.digest:
         return "held", f"held since {record.last_ack_time or 'an earlier session'}"
-    return record.state.lower(), record.reason or "the node has not acknowledged the newest content"
+    return "pending", record.reason or "the node has not acknowledged the newest content"
 
 
 async def _placement(

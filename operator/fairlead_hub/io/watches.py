@@ -46,10 +46,14 @@ class _Header(msgspec.Struct):
     metadata: Metadata
 
 
+class _OwnMetadata(Metadata):
+    annotations: dict[str, str] | None = None
+
+
 class _Own(msgspec.Struct):
     """A document of ours, as far as the book needs it."""
 
-    metadata: Metadata
+    metadata: _OwnMetadata
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
 
@@ -193,7 +197,9 @@ class _OwnSink:
             head={"spec": found.spec},
         )
         if self._collection == EDGE_NODES:
-            self._hub.accounts.observed(found.metadata.name, observed)
+            annotations = found.metadata.annotations or {}
+            self._hub.edge_node_observed(found.metadata.name, observed, annotations, self._clock())
+            self._poke()
         else:
             self._hub.bookkeeper.observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
         return f"{name[1]}/{name[2]}"
@@ -201,17 +207,23 @@ class _OwnSink:
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = _own.decode(raw)
         name: ledger.Name = (self._collection, found.metadata.namespace, found.metadata.name)
-        node = found.metadata.name if self._collection == EDGE_NODES else str(found.spec.get("nodeName", ""))
-        self._hub.bookkeeper.vanished(name, node, self._clock())
+        self._vanished(name, found.spec)
         self._poke()
 
     def on_listed(self, identities: set[str]) -> None:
         for name, observed in list(self._hub.book.observed.items()):
             if name[0] == self._collection and f"{name[1]}/{name[2]}" not in identities:
-                node = name[2] if self._collection == EDGE_NODES else str(observed.head["spec"].get("nodeName", ""))
-                self._hub.bookkeeper.vanished(name, node, self._clock())
+                self._vanished(name, observed.head["spec"])
         self._hub.bookkeeper.listed(self._collection, self._clock())
+        if self._collection == EDGE_NODES:
+            self._hub.input_synced(EDGE_NODES)
         self._poke()
+
+    def _vanished(self, name: ledger.Name, spec: dict[str, Any]) -> None:
+        if self._collection == EDGE_NODES:
+            self._hub.edge_node_vanished(name[2], self._clock())
+        else:
+            self._hub.bookkeeper.vanished(name, str(spec.get("nodeName", "")), self._clock())
 
     def on_lost(self) -> None:
         """The next list tells."""

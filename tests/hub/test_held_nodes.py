@@ -1,0 +1,281 @@
+"""A node somebody holds is sent nothing, and one that would lose too much loses nothing, whatever else happens."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import ROUTES
+
+from fairlead_hub import explain
+from fairlead_hub.accounts import EDGE_NODES
+from fairlead_hub.settings import Brake
+from fairlead_wire import message
+
+WHY = "disk swap on Tuesday"
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", "edge-2", brake=Brake(removals_max=2))
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def told(headers):
+    return sorted((type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers)
+
+
+async def reported(core):
+    core.hub.sweep(core.now)
+    core.hub.report(core.now)
+    await core.flush()
+    return core.ledger.documents[(EDGE_NODES, "", "edge-1")].status
+
+
+def condition(status, type):
+    [found] = [each for each in status["conditions"] if each["type"] == type]
+    return found["status"], found["reason"], found["message"]
+
+
+# ---- hold ----------------------------------------------------------------------------------------
+
+
+def test_a_held_node_is_sent_nothing_and_afterwards_everything(core):
+    """No change, no delete, no EdgeRoutes; then the newest of each, at once.  Its neighbour does not notice."""
+    core.put("a")
+    gone = core.put("b")
+    edge, neighbour = core.connect("edge-1"), core.connect("edge-2")
+    edge.ack(*edge.sent())
+    neighbour.ack(*neighbour.sent())
+    core.annotate("edge-1", hold=WHY)
+    core.put("a", version="2", data={"v": "2"})
+    core.put("a", version="3", data={"v": "3"})
+    core.put("c")
+    core.remove(gone)
+    core.put("r", ROUTES, namespace="", spec={"routes": {}})
+    assert edge.sent() == [] and not edge.session.has_frames
+    assert told(neighbour.sent()) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
+    core.hub.woken.clear()
+    core.annotate("edge-1")
+    assert edge.session in core.hub.woken, "at once, not at the next change"
+    sent = edge.sent()
+    assert told(sent) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
+    assert [header.resource_version for header in sent if header.resource.endswith("/a")] == ["3"]
+
+
+def test_a_hub_that_starts_sends_nothing_before_it_knows_who_is_held():
+    """The list of EdgeNodes comes last: until then the node waits, and says for what."""
+    core = Core("edge-1", listed=False)
+    for name in ("nodes", "syncrules", "edgeroutes"):
+        core.hub.input_synced(name)
+    core.rule(CONFIG_MAPS)
+    core.put("a")
+    edge = core.connect()
+    for kind in ("configmaps",):
+        core.hub.kind_synced(core.hub.view.kinds[kind].group_kind)
+    core.settle()
+    assert edge.sent() == [] and core.hub.view.waiting_for("edge-1") == "edgenodes are not listed yet"
+    core.annotate("edge-1", hold=WHY)
+    core.hub.input_synced(EDGE_NODES)
+    core.settle()
+    assert edge.sent() == [] and edge.session.live, "compared, and nothing sent"
+    core.annotate("edge-1")
+    assert told(edge.sent()) == [("Update", "a")]
+
+
+def test_what_was_in_flight_is_believed_and_not_sent_again_while_held(core):
+    """Its ack counts; without one nothing is repeated, however long the hold, and then it is."""
+    core.put("a")
+    core.put("b")
+    edge = core.connect()
+    first, second = edge.sent()
+    core.annotate("edge-1", hold=WHY)
+    edge.ack(first)
+    assert len(edge.session.held) == 1
+    for core.now in (6.0, 12.0, 600.0):
+        edge.say(message.Keepalive())
+        core.hub.tick(edge.session, core.now)
+        assert edge.sent() == [] and edge.session.parked == {}
+        assert edge.session.next_tick() > core.now, "nothing is due that may not be done"
+    core.annotate("edge-1")
+    assert [header.resource for header in edge.sent()] == [second.resource]
+
+
+def test_a_parked_object_stays_parked_while_its_node_is_held(core):
+    """Its time comes when the hold is over."""
+    core.put("a")
+    edge = core.connect()
+    edge.nack(edge.sent()[0])
+    core.annotate("edge-1", hold=WHY)
+    core.now = 4000.0
+    edge.say(message.Keepalive())
+    core.hub.tick(edge.session, core.now)
+    assert edge.sent() == [] and len(edge.session.parked) == 1
+    core.annotate("edge-1")
+    core.hub.tick(edge.session, core.now)
+    assert told(edge.sent()) == [("Update", "a")]
+
+
+async def test_records_and_edge_node_say_held_and_are_written_once(core):
+    """State Pending, reason Held; the same while it lasts, over a restart of the hub too."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    core.annotate("edge-1", hold=WHY)
+    core.put("a", version="2", data={"v": "2"})
+    status = await reported(core)
+    assert (status["hold"], condition(status, "Held")) == (WHY, ("True", "Annotation", WHY))
+    core.now = 31.0
+    status = await reported(core)
+    assert condition(status, "Synced")[:2] == ("False", "Held")
+    record = core.status(one)
+    assert (record["state"], record["reason"], record["objectResourceVersion"]) == ("Pending", "Held", "1")
+    writes = core.ledger.writes
+    for core.now in (40.0, 50.0, 60.0):
+        core.put("a", version=str(core.now), data={"v": str(core.now)})
+        core.hub.reconcile(core.now)
+        await reported(core)
+    assert core.ledger.writes == writes
+    core.annotate("edge-1")
+    edge.ack(*edge.sent())
+    status = await reported(core)
+    assert (status["hold"], condition(status, "Held")[0], condition(status, "Synced")[0]) == ("", "False", "True")
+    assert core.status(one)["state"] == "Synced"
+    reasons = [each.reason for each in core.hub.happenings.take()]
+    assert "Held" in reasons and "HoldEnded" in reasons
+
+
+async def test_a_record_that_lagged_before_says_held_from_then_on(core):
+    """And lagging again afterwards, if it still does."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.sent()
+    core.now = 31.0
+    await reported(core)
+    assert core.status(one)["reason"] == "Lagging"
+    core.annotate("edge-1", hold=WHY)
+    await reported(core)
+    assert core.status(one)["reason"] == "Held"
+    core.annotate("edge-1")
+    await reported(core)
+    assert core.status(one)["reason"] == "Lagging"
+
+
+def test_explain_and_status_say_held_and_why(core):
+    """What is held by the node already is simply held; the rest is held back."""
+    core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    core.annotate("edge-1", hold=WHY)
+    core.put("b")
+    core.now = 2.0
+    found = explain.explain(core.hub, "edge-1", "configmap", "shop", "b", core.now)
+    assert found["code"] == "held_back" and f"held back since 2.0 s: {WHY}" in found["answer"]
+    assert explain.explain(core.hub, "edge-1", "configmap", "shop", "a", core.now)["code"] == "held"
+    assert explain.node(core.hub, "edge-1", core.now)["hold"] == WHY
+    edge.leave()
+    assert WHY in explain.explain(core.hub, "edge-1", "configmap", "shop", "b", core.now)["answer"]
+
+
+def test_a_hold_ends_with_its_edge_node(core):
+    """Somebody deleted it by hand."""
+    core.put("a")
+    core.annotate("edge-1", hold=WHY)
+    edge = core.connect()
+    assert edge.sent() == []
+    core.hub.edge_node_vanished("edge-1", core.now)
+    assert told(edge.sent()) == [("Update", "a")]
+
+
+# ---- brake ---------------------------------------------------------------------------------------
+
+
+def filled(core, count=5):
+    ones = [core.put(f"c{number}") for number in range(count)]
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    return edge, ones
+
+
+async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core):
+    """The EdgeNode says how many, under which id; explain says braked; the rule back, all is as before."""
+    edge, ones = filled(core)
+    core.hub.drop_rule("r")
+    core.settle()
+    assert edge.sent() == []
+    status = await reported(core)
+    assert (status["brake"]["count"], condition(status, "Braked")[:2]) == (5, ("True", "TooManyRemovals"))
+    assert condition(status, "Synced")[:2] == ("False", "Braked")
+    assert [each.reason for each in core.hub.happenings.take() if each.type == "Warning"] == ["Braked"]
+    core.put("routes", ROUTES, namespace="", spec={"routes": {}})
+    assert told(edge.sent()) == [("Update", "routes")], "what is wanted still goes"
+    core.rule(CONFIG_MAPS, name="r")
+    edge.sent()
+    status = await reported(core)
+    assert (status["brake"], condition(status, "Braked")[0]) == (None, "False")
+    assert len(edge.session.held) == len(ones)
+
+
+async def test_a_wiped_namespace_is_stopped_after_the_first_few(core):
+    """Deletes come one by one; the third within a minute stops."""
+    edge, ones = filled(core)
+    for one in ones:
+        core.remove(one)
+        edge.ack(*edge.sent())
+    assert len(edge.session.held) == 3
+    found = explain.explain(core.hub, "edge-1", "configmap", "shop", "c4", core.now)
+    assert found["code"] == "braked" and "kubectl annotate enode edge-1" in found["answer"]
+    assert explain.node(core.hub, "edge-1", core.now)["brake"]["count"] == 3
+
+
+async def test_the_id_lets_them_go_and_an_old_id_does_not(core):
+    """After a wrong id nothing moves; after the right one all go and the brake is off."""
+    edge, _ = filled(core)
+    core.hub.drop_rule("r")
+    core.settle()
+    edge.sent()
+    first = (await reported(core))["brake"]["id"]
+    core.annotate("edge-1", release_brake="00000000")
+    assert edge.sent() == []
+    core.annotate("edge-1", release_brake=first)
+    deletes = edge.sent()
+    assert len(deletes) == 5
+    edge.ack(*deletes)
+    assert (await reported(core))["brake"] is None
+    core.rule(CONFIG_MAPS, name="r")
+    edge.ack(*edge.sent())
+    core.now += 600
+    core.hub.drop_rule("r")
+    core.settle()
+    core.annotate("edge-1", release_brake=first)
+    assert edge.sent() == []
+    assert (await reported(core))["brake"]["id"] != first
+
+
+async def test_a_braked_node_stays_braked_over_a_restart_of_the_hub(core):
+    """The new hub reads id and count before it sends; the id that was shown still releases."""
+    edge, ones = filled(core)
+    for one in ones:
+        core.remove(one)
+        edge.ack(*edge.sent())
+    id = (await reported(core))["brake"]["id"]
+    after = Core("edge-1", brake=Brake(removals_max=2), listed=False)
+    after.rule(CONFIG_MAPS)
+    after.ledger = core.ledger
+    after.annotate("edge-1")
+    after.list_all()
+    returned = after.connect("edge-1", *ones[2:])
+    assert returned.sent() == [], "two of three would be allowed to a hub that has forgotten"
+    after.annotate("edge-1", release_brake=id)
+    assert len(returned.sent()) == 3
+
+
+def test_a_hold_is_stronger_than_a_release(core):
+    """Released removals go when the hold is over."""
+    edge, _ = filled(core)
+    core.hub.drop_rule("r")
+    core.settle()
+    edge.sent()
+    id = core.hub.restraints.brake("edge-1").engaged.id
+    core.annotate("edge-1", hold=WHY, release_brake=id)
+    assert edge.sent() == []
+    core.annotate("edge-1", release_brake=id)
+    assert len(edge.sent()) == 5
