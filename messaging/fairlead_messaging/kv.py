@@ -7,8 +7,9 @@ changes; ``scan`` is bounded and lazy.  Every store obeys the suite in ``tests/c
 from __future__ import annotations
 
 import bisect
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -76,6 +77,13 @@ class Snapshot(Protocol):
         """Rows with low ≤ key < high in ascending order, lazily."""
         ...
 
+    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
+        """The first rows of such a scan at once, as keys and values: the cheapest way to read many.
+
+        Ends after ``rows_max`` rows, or with the row by which the values have ``bytes_max`` bytes.
+        """
+        ...
+
     def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
         """The row with the greatest key in low ≤ key < high."""
         ...
@@ -102,13 +110,29 @@ class OrderedKV(Protocol):
 
     def get(self, key: bytes) -> bytes | None: ...
 
-    def snapshot(self) -> Snapshot: ...
+    def snapshot(self, *, passing: bool = False) -> Snapshot:
+        """``passing``: what is read goes by once, so the store need not keep it at hand."""
+        ...
 
     def compact(self, low: bytes, high: bytes) -> None:
         """Reclaim the space of deleted rows in this range; may take long, changes no answer."""
         ...
 
     def close(self) -> None: ...
+
+
+def take_of(rows: Iterable[tuple[bytes, bytes]], rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
+    """``Snapshot.take`` over any scan."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    size = 0
+    for key, value in itertools.islice(rows, rows_max):
+        keys.append(key)
+        values.append(value)
+        size += len(value)
+        if size >= bytes_max:
+            break
+    return keys, values
 
 
 class MemoryKV:
@@ -154,7 +178,7 @@ class MemoryKV:
             self._check_open()
             return self._read(key, self._sequence)
 
-    def snapshot(self) -> MemorySnapshot:
+    def snapshot(self, *, passing: bool = False) -> MemorySnapshot:
         with self._lock:
             self._check_open()
             self._open[self._sequence] = self._open.get(self._sequence, 0) + 1
@@ -256,6 +280,9 @@ class MemorySnapshot:
         while row is not None:
             yield row
             row = self._source()._next(row[0], high, self._sequence, inclusive=False)
+
+    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
+        return take_of(self.scan(low, high), rows_max, bytes_max)
 
     def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
         return self._source()._previous(low, high, self._sequence)

@@ -6,6 +6,7 @@ reference, or on an expired row needs no special case and can lose nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fairlead_messaging import keys, rows
@@ -14,8 +15,8 @@ from fairlead_messaging.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, befo
 from fairlead_messaging.topic import Topic
 from fairlead_messaging.visibility import Decide, Decision
 
-SKIPPED_ROWS_MAX = 50_000
-"""Rows passed over without showing any before a page ends early, so that one poll is bounded work."""
+PASSED_ROWS_MAX = 50_000
+"""Rows that must be judged one by one before a page ends early, so that one poll is bounded work."""
 
 PAYLOAD_END = LAST[POSITION_BYTES:]
 
@@ -24,7 +25,8 @@ PAYLOAD_END = LAST[POSITION_BYTES:]
 class Page:
     """Messages as two columns; ``next_position`` is the exclusive start of the next page.
 
-    ``complete`` says that the scan reached the end, or the first undecided row, and not a limit.
+    ``complete`` says that the scan reached the end, or the first undecided row (``held``), and not a limit.
+    ``hidden`` and ``expired`` count messages passed over: of aborted transactions, and past a ttl of their own.
     """
 
     ids: list[bytes] = field(default_factory=list)
@@ -32,8 +34,27 @@ class Page:
     next_position: bytes
     size: int = 0
     complete: bool = False
-    plain: bool = True
-    """Whether every row passed was a message without transaction and without a ttl of its own."""
+    held: bool = False
+    hidden: int = 0
+    expired: int = 0
+    passed: int = 0
+    """Rows that were not plain: with a transaction or a ttl of their own."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but expiry by the topic's ttl, and growth, can change this page."""
+        return not self.passed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """What a page may hold: after < id ≤ upto, at most ``limit`` messages, ended by ``bytes_max`` payload bytes."""
+
+    after: bytes
+    upto: bytes
+    limit: int
+    bytes_max: int
+    now_ms: int
 
 
 def oldest_live(topic: Topic, now_ms: int) -> bytes:
@@ -57,13 +78,23 @@ def read(
     Without ``decide`` everything is shown, rolled-back rows too (the seed's non-transactional reader).
     A page holds at most ``limit`` messages and ends once ``bytes_max`` payload bytes are reached.
     """
-    after = max(after, oldest_live(topic, now_ms))
+    asked = Stretch(
+        after=max(after, oldest_live(topic, now_ms)), upto=upto, limit=limit, bytes_max=bytes_max, now_ms=now_ms
+    )
+    prefix = keys.table(keys.MESSAGE, topic)
+    found = snapshot.scan(prefix + asked.after[:POSITION_BYTES], prefix + upto[:POSITION_BYTES] + b"\x00")
+    return judge(found, snapshot, topic, asked, decide)
+
+
+def judge(
+    found: Iterable[tuple[bytes, bytes]], snapshot: Snapshot, topic: Topic, asked: Stretch, decide: Decide | None
+) -> Page:
+    """The page that consecutive rows of the message table make; ``complete`` when all of them were passed."""
+    after, limit, bytes_max = asked.after, asked.limit, asked.bytes_max
     page = Page(next_position=after)
     ids, payloads = page.ids, page.payloads
-    prefix = keys.table(keys.MESSAGE, topic)
-    skipped = size = 0
-    decision = Decision.ACCEPT
-    for key, value in snapshot.scan(prefix + after[:POSITION_BYTES], prefix + upto[:POSITION_BYTES] + b"\x00"):
+    size = 0
+    for key, value in found:
         if value[0] == 0:  # a plain message, by far the most: this branch decides how fast reading is
             message_id = key[-POSITION_BYTES:] + NO_PAYLOAD
             if message_id <= after:
@@ -72,33 +103,45 @@ def read(
             payloads.append(value[1:])
             size += len(value) - 1
         else:
-            page.plain = False
-            skipped += 1
             position, row = key[-POSITION_BYTES:], rows.decode(value)
             decision = decide(row.pointer) if row.pointer and decide is not None else Decision.ACCEPT
+            page.passed += 1
             if decision is Decision.HOLD:
+                page.held = True
                 break
+            page.size = size
             page.next_position = max(page.next_position, ids[-1] if ids else after)
-            if decision is Decision.SKIP or _is_expired(position, row.ttl_seconds, now_ms):
-                page.next_position = _past(position, page, upto)
-            elif row.is_reference:
-                page.size = size
-                _read_payloads(snapshot, topic, position, row, page, after, upto, limit, bytes_max, now_ms)
-                size = page.size
-            elif position + NO_PAYLOAD > after:
-                ids.append(position + NO_PAYLOAD)
-                payloads.append(row.payload)
-                size += len(row.payload)
-        if len(ids) >= limit or size >= bytes_max or skipped >= SKIPPED_ROWS_MAX:
+            if row.is_reference:
+                _read_payloads(snapshot, topic, position, row, page, asked, hidden=decision is Decision.SKIP)
+            else:
+                _read_row(position, row, page, asked, hidden=decision is Decision.SKIP)
+            size = page.size
+        if len(ids) >= limit or size >= bytes_max or page.passed >= PASSED_ROWS_MAX:
             break
     else:
         page.complete = True
-    if decision is Decision.HOLD:
-        page.complete = True
+    page.complete = page.complete or page.held
     page.size = size
     if ids:
         page.next_position = max(page.next_position, ids[-1])
     return page
+
+
+def _read_row(position: bytes, row: rows.Row, page: Page, asked: Stretch, *, hidden: bool) -> None:
+    """A message in the row itself: shown, or counted by why not."""
+    message_id = position + NO_PAYLOAD
+    if message_id <= asked.after:
+        return
+    if hidden:
+        page.hidden += 1
+    elif _is_expired(position, row.ttl_seconds, asked.now_ms):
+        page.expired += 1
+    else:
+        page.ids.append(message_id)
+        page.payloads.append(row.payload)
+        page.size += len(row.payload)
+        return
+    page.next_position = _past(position, page, asked.upto)
 
 
 def _past(position: bytes, page: Page, upto: bytes) -> bytes:
@@ -111,34 +154,28 @@ def _is_expired(position: bytes, ttl_seconds: int, now_ms: int) -> bool:
 
 
 def _read_payloads(
-    snapshot: Snapshot,
-    topic: Topic,
-    position: bytes,
-    row: rows.Row,
-    page: Page,
-    after: bytes,
-    upto: bytes,
-    limit: int,
-    bytes_max: int,
-    now_ms: int,
+    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, page: Page, asked: Stretch, *, hidden: bool
 ) -> None:
-    """The payload rows a reference stands for, from where the reader stopped last time."""
+    """The payload rows a reference stands for, from where the reader stopped last time; hidden ones are counted."""
     first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
-    if position == after[:POSITION_BYTES]:
-        first = max(first, after[POSITION_BYTES:])
-    if position == upto[:POSITION_BYTES]:
-        last = min(last, upto[POSITION_BYTES:])
+    if position == asked.after[:POSITION_BYTES]:
+        first = max(first, asked.after[POSITION_BYTES:])
+    if position == asked.upto[:POSITION_BYTES]:
+        last = min(last, asked.upto[POSITION_BYTES:])
     prefix = keys.payloads(topic, abs(row.pointer))
     if first < last:
         for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
             stored = rows.decode(value)
             message_id = position + key[-POSITION_BYTES:]
             page.next_position = message_id
-            if _is_expired(position, stored.ttl_seconds, now_ms):
-                continue
-            page.ids.append(message_id)
-            page.payloads.append(stored.payload)
-            page.size += len(stored.payload)
-            if len(page.ids) >= limit or page.size >= bytes_max:
+            if hidden or _is_expired(position, stored.ttl_seconds, asked.now_ms):
+                page.passed += 1
+                page.hidden += hidden
+                page.expired += not hidden
+            else:
+                page.ids.append(message_id)
+                page.payloads.append(stored.payload)
+                page.size += len(stored.payload)
+            if len(page.ids) >= asked.limit or page.size >= asked.bytes_max or page.passed >= PASSED_ROWS_MAX:
                 return
-    page.next_position = _past(position, page, upto)
+    page.next_position = _past(position, page, asked.upto)

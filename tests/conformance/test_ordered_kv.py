@@ -88,6 +88,30 @@ def test_last_below_honours_both_bounds(kv: OrderedKV) -> None:
         assert snapshot.last_below(b"b", b"a") is None
 
 
+@pytest.mark.parametrize("passing", [False, True])
+def test_take_is_the_beginning_of_a_scan(kv: OrderedKV, passing: bool) -> None:
+    """As many rows as asked, ending with the one that reaches the bytes; whatever the store keeps at hand."""
+    put(kv, a="12", b="", c="345", d="6", e="7")
+    with kv.snapshot(passing=passing) as snapshot:
+        assert snapshot.take(b"a", b"z", 10, 100) == ([b"a", b"b", b"c", b"d", b"e"], [b"12", b"", b"345", b"6", b"7"])
+        assert snapshot.take(b"b", b"d", 10, 100) == ([b"b", b"c"], [b"", b"345"])
+        assert snapshot.take(b"a", b"z", 2, 100)[0] == [b"a", b"b"]
+        assert snapshot.take(b"a", b"z", 10, 5)[0] == [b"a", b"b", b"c"]
+        assert snapshot.take(b"a", b"z", 10, 1)[0] == [b"a"]
+        assert snapshot.take(b"x", b"z", 10, 100) == ([], [])
+        assert list(snapshot.scan(b"d", b"z")) == [(b"d", b"6"), (b"e", b"7")]
+
+
+def test_a_scan_goes_on_after_a_take(kv: OrderedKV) -> None:
+    """Both may be under way over one snapshot."""
+    put(kv, a="1", b="2", c="3")
+    with kv.snapshot() as snapshot:
+        rows = snapshot.scan(b"a", b"z")
+        assert next(rows) == (b"a", b"1")
+        assert snapshot.take(b"c", b"z", 1, 1)[0] == [b"c"]
+        assert list(rows) == [(b"b", b"2"), (b"c", b"3")]
+
+
 def test_a_snapshot_never_changes(kv: OrderedKV) -> None:
     """Writes, deletes and range deletes after it are not seen, also not by a scan that is under way."""
     put(kv, a="1", b="1", c="1")

@@ -1,21 +1,24 @@
-"""Arrow pages hold what the page holds."""
+"""Record batches hold what they were given, and joined they are one stream."""
 
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
 import pyarrow as pa
 
-from fairlead_messaging import arrow
-from fairlead_messaging.message_id import FIRST, NO_PAYLOAD, Position
-from fairlead_messaging.reader import Page
+from fairlead_messaging import arrow, rows
+from fairlead_messaging.message_id import NO_PAYLOAD, Position
+
+
+def read(*batches: memoryview) -> Any:
+    return pa.ipc.open_stream(pa.py_buffer(b"".join((arrow.HEAD, *batches, arrow.END)))).read_all()
 
 
 def test_columns_and_types() -> None:
     """id and payload as bytes, ts the publish time in UTC with microseconds."""
     message_id = Position(1_700_000_000_123, 7).encode() + NO_PAYLOAD
-    encoded = arrow.encode(Page(ids=[message_id], payloads=[b"\x00\xff"], next_position=message_id))
-    table = pa.ipc.open_stream(pa.py_buffer(encoded)).read_all()
+    table = read(arrow.encode([message_id], [b"\x00\xff"]))
     assert table.schema == pa.schema(
         [("id", pa.binary()), ("ts", pa.timestamp("us", tz="UTC")), ("payload", pa.binary())]
     )
@@ -23,7 +26,16 @@ def test_columns_and_types() -> None:
     assert table.to_pylist() == [{"id": message_id, "ts": moment, "payload": b"\x00\xff"}]
 
 
-def test_an_empty_page_is_a_valid_stream() -> None:
+def test_rows_and_messages_make_the_same_columns() -> None:
+    """From keys and values as they are stored, empty payloads among them, and from ids and payloads."""
+    positions = [Position(1_700_000_000_000 + number, number) for number in range(4)]
+    payloads = [b"", b"a", b"", b"\x00bc"]
+    keys = [b"M" + b"prefix" + each.encode() for each in positions]
+    plain = read(arrow.encode_plain(keys, [rows.encode(each) for each in payloads]))
+    assert plain.equals(read(arrow.encode([each.encode() + NO_PAYLOAD for each in positions], payloads)))
+    assert plain.column("payload").to_pylist() == payloads
+
+
+def test_no_batch_is_a_valid_stream() -> None:
     """Schema without rows."""
-    table = pa.ipc.open_stream(pa.py_buffer(arrow.encode(Page(next_position=FIRST)))).read_all()
-    assert (table.num_rows, table.column_names) == (0, ["id", "ts", "payload"])
+    assert (read().num_rows, read().column_names) == (0, ["id", "ts", "payload"])

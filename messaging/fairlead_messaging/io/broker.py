@@ -45,6 +45,9 @@ class Broker:
         self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
         self._cache = PageCache(settings.cache.max_bytes)
         self._cache_lock = threading.Lock()
+        # Bulk pages are made one after another: they are all processor, and two threads taking turns at the
+        # interpreter need longer for both than one does.
+        self._bulk_reader = ThreadPoolExecutor(1, "bulk-reader")
         self._cleaner = ThreadPoolExecutor(1, "cleaner")
         self._service = Service(kv)
         self._committer = Committer(kv, self._service, now_ms, self._bell.ring)
@@ -141,13 +144,14 @@ class Broker:
                 await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.compact, low, high)
         self.cleanups += 1
 
-    async def read(self, look: Callable[[Snapshot], Result]) -> Result:
-        """Run ``look`` on a fresh snapshot in a reader thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._look, look)
+    async def read(self, look: Callable[[Snapshot], Result], *, passing: bool = False) -> Result:
+        """Run ``look`` on a fresh snapshot in a reader thread; ``passing`` as in the store's port, for bulk pages."""
+        threads = self._bulk_reader if passing else self._readers
+        return await asyncio.get_running_loop().run_in_executor(threads, self._look, look, passing)
 
-    def _look(self, look: Callable[[Snapshot], Result]) -> Result:
+    def _look(self, look: Callable[[Snapshot], Result], passing: bool) -> Result:
         try:
-            with self._kv.snapshot() as snapshot:
+            with self._kv.snapshot(passing=passing) as snapshot:
                 return look(snapshot)
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
@@ -243,7 +247,7 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._committer.close()
-        for threads in (self._readers, self._cleaner):
+        for threads in (self._readers, self._bulk_reader, self._cleaner):
             await asyncio.to_thread(threads.shutdown)
         self._kv.close()
 

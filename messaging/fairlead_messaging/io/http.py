@@ -24,6 +24,8 @@ GENERATION = "Fairlead-Generation"
 STABLE_POSITION = "Fairlead-Stable-Position"
 OLDEST_POSITION = "Fairlead-Oldest-Position"
 SERVICE = "Fairlead-Service"
+HIDDEN_MESSAGES = "Fairlead-Hidden-Messages"
+EXPIRED_MESSAGES = "Fairlead-Expired-Messages"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

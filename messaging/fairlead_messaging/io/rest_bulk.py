@@ -7,14 +7,17 @@ from dataclasses import asdict, dataclass
 
 from aiohttp import web
 
-from fairlead_messaging import arrow, bodies, bulk, inspection, reader, readers, topics, visibility
+from fairlead_messaging import arrow, bodies, bulk, bulk_page, inspection, readers, topics, visibility
 from fairlead_messaging.bulk import Plan, shown
+from fairlead_messaging.bulk_page import BulkPage
 from fairlead_messaging.commands import NoteReader
 from fairlead_messaging.errors import Refused
 from fairlead_messaging.inspection import Inspected
 from fairlead_messaging.io.http import (
     BROKER,
+    EXPIRED_MESSAGES,
     GENERATION,
+    HIDDEN_MESSAGES,
     JSON,
     METRICS,
     NEXT_POSITION,
@@ -65,7 +68,7 @@ def _standing(request: web.Request, snapshot: Snapshot, generation: int | None, 
     )
 
 
-async def poll(request: web.Request) -> web.Response:
+async def poll(request: web.Request) -> web.StreamResponse:
     """One Arrow page: after < id ≤ upto, never past the stable position unless ``isolation`` is ``none``."""
     started = time.perf_counter()
     broker, metrics = request.app[BROKER], request.app[METRICS]
@@ -78,12 +81,12 @@ async def poll(request: web.Request) -> web.Response:
         limit_bytes = bodies.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
     now_ms = broker.now_ms()
 
-    def look(snapshot: Snapshot) -> tuple[_Standing, int, bytes, memoryview]:
+    def look(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
         standing = _standing(request, snapshot, asked.generation, now_ms)
         bulk.check_start(snapshot, standing.topic, after, now_ms)
         committed_only = asked.isolation != "none"
         end = min(upto, standing.stable) if committed_only else upto
-        page = reader.read(
+        page = bulk_page.read(
             snapshot,
             standing.topic,
             after=after,
@@ -95,23 +98,30 @@ async def poll(request: web.Request) -> web.Response:
         )
         if page.complete and end != LAST:
             page.next_position = max(page.next_position, end)
-        return standing, len(page.ids), page.next_position, arrow.encode(page)
+        return standing, page
 
-    standing, count, next_position, encoded = await broker.read(look)
+    standing, page = await broker.read(look, passing=True)
     topic = standing.topic
-    metrics.polled.labels(f"{topic.namespace}/{topic.name}").inc(count)
+    metrics.polled.labels(f"{topic.namespace}/{topic.name}").inc(page.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
-    return web.Response(
-        body=encoded,
-        content_type=arrow.CONTENT_TYPE,
+    response = web.StreamResponse(
         headers={
-            NEXT_POSITION: shown(next_position),
+            "Content-Type": arrow.CONTENT_TYPE,
+            NEXT_POSITION: shown(page.next_position),
+            HIDDEN_MESSAGES: str(page.hidden),
+            EXPIRED_MESSAGES: str(page.expired),
             GENERATION: str(topic.generation),
             STABLE_POSITION: shown(standing.stable),
             OLDEST_POSITION: shown(standing.oldest),
             SERVICE: broker.service_id,
         },
     )
+    response.content_length = sum(map(len, page.parts))
+    await response.prepare(request)
+    for part in page.parts:
+        await response.write(part)
+    await response.write_eof()
+    return response
 
 
 async def plan(request: web.Request) -> web.Response:

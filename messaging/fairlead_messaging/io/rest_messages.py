@@ -81,7 +81,7 @@ async def rollback(request: web.Request) -> web.Response:
     return web.Response()
 
 
-async def poll(request: web.Request) -> web.Response:
+async def poll(request: web.Request) -> web.StreamResponse:
     if arrow.CONTENT_TYPE in request.headers.get("Accept", ""):
         return await rest_bulk.poll(request)
     started = time.perf_counter()

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from fairlead_messaging.errors import StorageError
-from fairlead_messaging.kv import DELETE, PUT, Batch
+from fairlead_messaging.kv import DELETE, PUT, Batch, take_of
 
 IDLE_READERS_MAX = 8
 FILE_NAME = "messaging.sqlite"
@@ -75,7 +75,7 @@ class SqliteKV:
             row = self._getter.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
             return row[0] if row else None
 
-    def snapshot(self) -> SqliteSnapshot:
+    def snapshot(self, *, passing: bool = False) -> SqliteSnapshot:
         with _storage_errors("read"):
             with self._lock:
                 if self._closed:
@@ -131,6 +131,9 @@ class SqliteSnapshot:
                 yield from cursor
             finally:
                 cursor.close()
+
+    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
+        return take_of(self.scan(low, high), rows_max, bytes_max)
 
     def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
         with _storage_errors("read"):
