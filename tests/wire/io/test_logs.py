@@ -5,6 +5,7 @@ import json
 import logging
 
 import pytest
+from aiohttp.http_exceptions import BadStatusLine
 
 from fairlead_wire.io import logs
 
@@ -35,6 +36,40 @@ def test_secrets_never_reach_the_log(lines):
     logs.get("edge.api").warning("refused", token="abc123", reason="header was Bearer abc123.def")
     text = json.dumps(lines())
     assert "abc123" not in text
+
+
+def test_secrets_inside_of_values_never_reach_the_log(lines):
+    """Neither in a mapping, nor in a list, nor in an error, nor in an address."""
+    logs.get("messaging.pusher").warning(
+        "x",
+        a={"token": "abc123", "deep": {"password": "abc123"}},
+        b=["Bearer abc123", ("Basic abc123",)],
+        c=ValueError("Authorization: Bearer abc123"),
+        d="cannot reach http://user:abc123@127.0.0.1/ now",
+    )
+    [line] = lines()
+    assert "abc123" not in json.dumps(line)
+    assert line["d"] == "cannot reach http://[secret]@127.0.0.1/ now"
+
+
+def test_a_peers_text_is_always_written(lines, capsys):
+    """Halves of characters, control characters and huge numbers become a line like any other, not a traceback."""
+    logs.get("hub.server").info("nack", reason="\udcff\x1b[31m\u2028é", held=10**400, share=float("nan"))
+    [line] = lines()
+    assert line["reason"] == "\\udcff\x1b[31m\\u2028é" and line["held"] == 10**400
+    assert capsys.readouterr().err == ""
+
+
+def test_a_peers_fault_is_a_line_without_traceback(lines):
+    """Garbage from outside must not fill the log; a defect in the same library's hands is still told whole."""
+    for error in (BadStatusLine("GET \x00\nmore"), ValueError("ours")):
+        try:
+            raise error
+        except (BadStatusLine, ValueError):
+            logging.getLogger("aiohttp.server").error("Error handling request", exc_info=True)
+    fault, defect = lines()
+    assert "traceback" not in fault and "more" not in fault["reason"]
+    assert "ValueError: ours" in defect["traceback"]
 
 
 def test_newlines_stay_inside_the_line(lines):

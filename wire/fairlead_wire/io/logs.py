@@ -3,7 +3,9 @@
     {"ts":"2026-11-20T22:41:07.123456Z","level":"info","room":"hub","logger":"hub.server","event":"session_opened","node":"edge-1"}
 
 ``get("hub.server").info("session_opened", node="edge-1")``.  Records of other libraries pass through the same
-handler with event ``log`` and their text as ``message``.  Values whose key looks secret are never written.
+handler with event ``log`` and their text as ``message``.  Values whose key looks secret are never written, nor what
+follows Bearer or stands before the @ of an address.  What a peer sent that is no HTTP or WebSocket is its fault: one
+line, no traceback, or garbage from outside would fill the log.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import datetime
 import logging
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 import msgspec
@@ -19,7 +22,12 @@ import msgspec
 LINE_CHARS_MAX = 16 * 1024
 _SECRET = re.compile(r"(secret|token|password|authorization|credential|private|api_?key)", re.IGNORECASE)
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+")
-_encoder = msgspec.json.Encoder(enc_hook=str)
+_USERINFO = re.compile(r"(?<=://)[^/\s@]{1,1024}@")
+_PEERS_FAULTS = ("aiohttp.", "websockets.")
+"""Modules whose exceptions, in records of other libraries, tell what a peer did."""
+_LINE_ENDS = {0x85: "\\x85", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+"""JSON leaves them as they are, and some readers of lines end a line there."""
+_encoder = msgspec.json.Encoder()
 
 
 class Logger:
@@ -85,12 +93,27 @@ class _JsonFormatter(logging.Formatter):
             entry["message"] = _clean(record.getMessage())
         for key, value in getattr(record, "fields", {}).items():
             entry[key] = "[secret]" if _SECRET.search(key) else _clean(value)
-        if record.exc_info:
+        if record.exc_info and not ours and _is_peers_fault(record.exc_info[0]):
+            entry["reason"] = _clean(str(record.exc_info[1]).strip().partition("\n")[0])
+        elif record.exc_info:
             entry["traceback"] = _clean(self.formatException(record.exc_info))
         return _encoder.encode(entry).decode()
 
 
+def _is_peers_fault(kind: type[BaseException] | None) -> bool:
+    return kind is not None and f"{kind.__module__}.".startswith(_PEERS_FAULTS)
+
+
 def _clean(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return _BEARER.sub(r"\1 [secret]", value)[:LINE_CHARS_MAX]
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case Mapping():
+            return {str(key): "[secret]" if _SECRET.search(str(key)) else _clean(each) for key, each in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_clean(each) for each in value]
+    text = str(value)[:LINE_CHARS_MAX]
+    if not text.isascii():
+        # A peer's header may hold halves of characters, which no encoder takes.
+        text = text.encode(errors="backslashreplace").decode().translate(_LINE_ENDS)
+    return _USERINFO.sub("[secret]@", _BEARER.sub(r"\1 [secret]", text))
