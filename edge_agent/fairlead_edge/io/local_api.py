@@ -16,6 +16,7 @@ from aiohttp import web
 from fairlead_edge import api_errors
 from fairlead_edge.api_errors import ApiError
 from fairlead_edge.io.objects_api import respond, speak_kubernetes
+from fairlead_wire import browser
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 OPEN_PATHS: Final = ("/healthz", "/readyz")
@@ -31,7 +32,10 @@ Unready = Callable[[], str]
 
 
 class Guard:
-    """Tells who shows the token.  With ``required`` everything but the probes needs it; Secrets always do."""
+    """Tells who shows the token.  With ``required`` everything but the probes needs it; Secrets always do.
+
+    Where it is not required, on loopback, pages open in a browser of this machine are kept out at least.
+    """
 
     def __init__(self, token: str, *, required: bool) -> None:
         self._expected = token.encode()
@@ -45,17 +49,22 @@ class Guard:
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self._required and request.path not in OPEN_PATHS and not self.knows(request):
-            return _unauthorized(request.path)
+        if request.path in OPEN_PATHS:
+            return await handler(request)
+        if self._required:
+            if not self.knows(request):
+                text = "show the token in the agent's data folder: Authorization: Bearer …"
+                return _refused(request.path, 401, "unauthorized", text, {"WWW-Authenticate": "Bearer"})
+        elif reason := browser.refusal(request.headers):
+            return _refused(request.path, 403, "forbidden", reason, {})
         return await handler(request)
 
 
-def _unauthorized(path: str) -> web.Response:
-    text = "show the token in the agent's data folder: Authorization: Bearer …"
-    body: dict[str, Any] = {"error": {"code": "unauthorized", "message": text}}
+def _refused(path: str, status: int, code: str, text: str, headers: dict[str, str]) -> web.Response:
+    body: dict[str, Any] = {"error": {"code": code, "message": text}}
     if path.startswith("/api"):
-        body = api_errors.status(ApiError(401, text))
-    return respond(body, code=401, headers={"WWW-Authenticate": "Bearer"})
+        body = api_errors.status(ApiError(status, text))
+    return respond(body, code=status, headers=headers)
 
 
 def application(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -11,6 +11,9 @@ from aiohttp import web
 
 from fairlead_hub import explain
 from fairlead_hub.hub import Hub
+from fairlead_wire import browser
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def _json(value: Any, status: int = 200) -> web.Response:
@@ -19,6 +22,12 @@ def _json(value: Any, status: int = 200) -> web.Response:
 
 def _error(status: int, code: str, text: str) -> web.Response:
     return _json({"error": {"code": code, "message": text}}, status)
+
+
+@web.middleware
+async def _no_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
+    reason = "" if request.secure or not request.path.startswith("/v1/") else browser.refusal(request.headers)
+    return _error(403, "forbidden", reason) if reason else await handler(request)
 
 
 class Health:
@@ -45,7 +54,8 @@ class Health:
 
 
 def account_routes(app: web.Application, hub: Hub, clock: Callable[[], float]) -> None:
-    """``/v1/nodes`` and ``/v1/explain``: read-only."""
+    """``/v1/nodes`` and ``/v1/explain``: read-only, and on loopback not for the pages of a browser there."""
+    app.middlewares.append(_no_pages)
 
     async def all_nodes(_: web.Request) -> web.Response:
         return _json({"hub": hub.name, "fence": hub.fence, "nodes": explain.nodes(hub, clock())})

@@ -32,6 +32,16 @@ async def test_without_security_only_secrets_need_it() -> None:
         assert (await api.ask("/api/v1/secrets"))[0] == 401
 
 
+@pytest.mark.parametrize("path", ["/api/v1/configmaps", "/v1/status", "/metrics", "/v1/messages"])
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}])
+async def test_without_security_no_web_page_may_ask(path: str, headers: dict[str, str]) -> None:
+    """A browser on the node reaches loopback for whatever page is open in it."""
+    async with serving() as api:
+        status, body = await api.ask(path, **headers)
+        assert status == 403 and "page" in str(body)
+        assert await api.ask("/healthz", **headers) == (200, "ok")
+
+
 async def test_not_ready_says_why() -> None:
     """Alive and ready are two things."""
     async with serving(unready="the disk failed") as api:

@@ -23,8 +23,8 @@ class Asked:
     def __init__(self, url: str, core: Core, health: http.Health, session: aiohttp.ClientSession) -> None:
         self._url, self.core, self.health, self._session = url, core, health, session
 
-    async def text(self, path: str, method: str = "GET") -> tuple[int, str]:
-        async with self._session.request(method, self._url + path) as answer:
+    async def text(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+        async with self._session.request(method, self._url + path, headers=headers) as answer:
             return answer.status, await answer.text()
 
     async def json(self, path: str) -> tuple[int, Any]:
@@ -52,6 +52,14 @@ async def test_alive_is_not_ready(asked: Asked) -> None:
     assert await asked.text("/readyz") == (200, "ok\n")
     asked.health.not_ready = "stopping"
     assert await asked.text("/readyz") == (503, "stopping\n")
+
+
+async def test_no_web_page_reads_the_account(asked: Asked) -> None:
+    """A name bound to loopback, or a page of another origin: its browser says so."""
+    assert (await asked.text("/v1/nodes"))[0] == 200
+    assert (await asked.text("/v1/nodes", Host="evil.example"))[0] == 403
+    assert (await asked.text("/v1/nodes", Origin="https://evil.example"))[0] == 403
+    assert (await asked.text("/healthz", Host="evil.example"))[0] == 200
 
 
 async def test_metrics_are_plain_text(asked: Asked) -> None:
