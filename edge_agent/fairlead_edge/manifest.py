@@ -20,6 +20,7 @@ import msgspec
 from fairlead_edge.queue_id import DEFAULT_PRIORITY
 from fairlead_edge.routes.compiler import Route, compile_route
 from fairlead_edge.routes.errors import CompileError, Invalid
+from fairlead_wire import event
 
 MANIFEST_BYTES_MAX: Final = 1024 * 1024
 ROUTES_MAX: Final = 1000
@@ -154,7 +155,7 @@ def _decode(raw: bytes | str) -> Mapping[str, Any]:
 def _schema_minor(version: object, reasons: list[str]) -> int:
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if found is None:
-        what = "is missing" if version is None else f"{version!r} is not a version in quotes, such as \"1.1\""
+        what = "is missing" if version is None else f'{version!r} is not a version in quotes, such as "1.1"'
         reasons.append(f"schemaVersion: {what}; 1.0 to 1.{SCHEMA_MINOR_MAX} are known")
     elif int(found[1]) != 1 or int(found[2]) > SCHEMA_MINOR_MAX:
         reasons.append(f"schemaVersion: {version} is not known, 1.0 to 1.{SCHEMA_MINOR_MAX} are")
@@ -217,6 +218,8 @@ def _route(
         refuse(f"timeToLiveSecs: must be from 0 (inherit) to {ROUTE_TTL_SECONDS_MAX}, is {ttl!r}")
     if not (isinstance(topic, str) and _TOPIC.fullmatch(topic)):
         refuse(f"topic: expected namespace/name of letters, digits, _ and -, is {topic!r}")
+    elif event.is_reserved(topic):
+        refuse(f"topic: namespace {event.SYSTEM_NAMESPACE} is for Fairlead's own events, is {topic!r}")
     route = _compile(name, text, mistakes) if isinstance(text, str) and text.strip() else None
     quarantined += mistakes
     if mistakes or route is None:

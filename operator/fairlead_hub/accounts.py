@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairlead_hub import edge_node, happenings, ledger
+from fairlead_hub.announcements import Announcements
 from fairlead_hub.grants import Grants
 from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
@@ -39,6 +40,7 @@ class Accounts:
         grants: Grants,
         restraints: Restraints,
         events: happenings.Happenings,
+        announcements: Announcements,
     ) -> None:
         self._hub = hub
         self._sessions = sessions
@@ -48,6 +50,7 @@ class Accounts:
         self._grants = grants
         self._restraints = restraints
         self._events = events
+        self._announcements = announcements
         self.node_uids: dict[str, str] = {}
         self.edges: dict[str, message.EdgeStatus] = {}
         """What connected edges said of themselves last."""
@@ -78,10 +81,11 @@ class Accounts:
         self._met.discard(node)
         self._book.want(ledger.Removal(name=(EDGE_NODES, "", node), node=node))
 
-    def said(self, node: str, status: message.EdgeStatus) -> None:
+    def said(self, node: str, status: message.EdgeStatus, now: float) -> None:
         """The edge's own account."""
         before = self.edges.get(node)
         self.edges[node] = status
+        self._announcements.routes_reported(node, before.routes if before else {}, status.routes, now)
         if before is None or before.routes != status.routes or before.dead_letters != status.dead_letters:
             self._unreported.add(node)
 
@@ -137,6 +141,7 @@ class Accounts:
         """An event about its EdgeNode."""
         regarding = happenings.Regarding(kind="EdgeNode", namespace="", name=node)
         self._events.note(regarding, type, reason, text, now, self._records.text())
+        self._announcements.node_restrained(node, reason, text, now)
 
     def _report(self, node: str, now: float, *, due: bool) -> None:
         account = self.of(node)
@@ -167,6 +172,8 @@ class Accounts:
         if observed is None or observed.status.get("connected") != account.connected:
             reason = "Connected" if account.connected else "Away"
             self.happened(node, "Normal", reason, f"node is {reason.lower()}", now)
+            if not account.connected and node not in self._met:
+                self._announcements.node_away(node, "not_returned", now)
 
     def of(self, node: str) -> edge_node.Account:
         """What is known of one node now."""

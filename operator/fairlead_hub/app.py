@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 import ssl
@@ -19,6 +20,7 @@ from aiohttp import web
 from fairlead_hub import settings as hub_settings
 from fairlead_hub.hub import Hub
 from fairlead_hub.io import events_desk, http, kube, memory, operator
+from fairlead_hub.io.announcer import Announcer
 from fairlead_hub.io.lease_kube import LeaseKeeper
 from fairlead_hub.io.ledger_kube import KubeLedger, Writer
 from fairlead_hub.io.metrics import HubMetrics
@@ -35,6 +37,8 @@ EXIT_LOST_LEASE = 1
 EXIT_CANNOT_SERVE = 1
 SWEEP_SECONDS = 1.0
 FLUSH_AT_END_SECONDS = 5.0
+EPOCH_BITS = 53
+"""Of the number that tells this run's events from another's: exact in JSON."""
 _log = logs.get("hub.app")
 
 
@@ -171,6 +175,8 @@ class _App:
             on_fenced=stale,
         )
         watches = Watches(client, hub, clock=loop.time, poke=server.poke)
+        announcer = self._announcer(hub, messaging)
+        hub.announcements.hub_started(hub.fence, loop.time())
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(keeper.keep(), name="lease"),
@@ -179,6 +185,8 @@ class _App:
                 group.create_task(operator.run(self._access, verdicts), name="operator"),
                 group.create_task(self._tend(hub, client, keeper, desk, server, verdicts), name="tend"),
             ]
+            if announcer is not None:
+                tasks.append(group.create_task(announcer.run(), name="announcer"))
             if self._files is not None and self._context is not None:
                 tasks.append(group.create_task(tls.keep_loaded(self._context, self._files), name="tls"))
             port = await server.start(*hub_settings.address("listen", settings.listen))
@@ -187,6 +195,7 @@ class _App:
             await self._stop.wait()
             self._health.not_ready = "stopping"
             await server.drain()
+            hub.announcements.hub_stopped(hub.fence, loop.time())
             for task in tasks:
                 task.cancel()
         if self._exit == 0 and keeper.valid:
@@ -207,6 +216,13 @@ class _App:
         if self._files is not None and self._settings.messaging_url.startswith("https://"):
             context = tls.client_context(self._files)
         return MessagingClient(self._settings.messaging_url, ssl_context=context)
+
+    def _announcer(self, hub: Hub, messaging: MessagingClient | None) -> Announcer | None:
+        topic = self._settings.events.topic
+        if messaging is None or not topic:
+            return None
+        source, epoch = f"/fairlead/hub/{hub.name}", secrets.randbits(EPOCH_BITS)
+        return Announcer(hub.announcements, messaging, topic=topic, source=source, epoch=epoch)
 
     async def _tend(
         self,
@@ -231,6 +247,7 @@ class _App:
             before = hub.counts.handshakes
             hub.sweep(now)
             hub.report(now)
+            hub.announcements.settle(now)
             verdicts.refresh()
             await events_desk.write(client, hub.happenings, hub.name)
             await desk.ensure_topics()

@@ -1,6 +1,6 @@
 """Keeps the records true to the sessions: what became of deliveries goes in, what the API says of records is compared.
 
-    NodeSession ─outcomes─▶ drain ─▶ Records, Counts, Happenings, Accounts
+    NodeSession ─outcomes─▶ drain ─▶ Records, Counts, Happenings, Announcements, Accounts
     watch of our own documents ─▶ vanished, observed, listed ─▶ Records.compared
 
 A record may lag, never lead; whatever a crash left half done is found again here.
@@ -13,6 +13,7 @@ from typing import assert_never
 
 from fairlead_hub import happenings, ledger
 from fairlead_hub.accounts import EDGE_NODES, Accounts
+from fairlead_hub.announcements import Announcements
 from fairlead_hub.counts import Counts
 from fairlead_hub.node_session import NodeSession
 from fairlead_hub.outcomes import Acked, Compared, Parked, Removed, Retried, Unparked
@@ -34,6 +35,7 @@ class Bookkeeper:
         accounts: Accounts,
         counts: Counts,
         events: happenings.Happenings,
+        announcements: Announcements,
     ) -> None:
         self._sessions = sessions
         self._view = view
@@ -43,6 +45,7 @@ class Bookkeeper:
         self._accounts = accounts
         self._counts = counts
         self._events = events
+        self._announcements = announcements
 
     # ---- deliveries ------------------------------------------------------------------------------
 
@@ -62,11 +65,13 @@ class Bookkeeper:
                     self._counts.parked(outcome.code)
                     self._records.parked(session, outcome, self._view.live(session.node, outcome.key))
                     self._happened(session.node, outcome, "Warning", "Parked", f"{outcome.code}: {outcome.reason}")
+                    self._announcements.object_parked(session.node, outcome, now)
                     self._accounts.changed(session.node)
                 case Unparked():
                     self._records.unparked(session, outcome, self._view.live(session.node, outcome.key))
                     if outcome.why != "unwanted":
                         self._happened(session.node, outcome, "Normal", "Unparked", f"tried again: {outcome.why}")
+                    self._announcements.object_unparked(session.node, outcome, now)
                     self._accounts.changed(session.node)
                 case Retried():
                     self._counts.retried(outcome.code)

@@ -1,7 +1,7 @@
 """Which topics a node may name: those of the EdgeRoutes that select it, and those that ever did.
 
 A topic once granted stays granted, also over a restart (``EdgeNode`` remembers): what was routed before a change of
-routes must not be refused after it (contract section 8).
+routes must not be refused after it (contract section 8).  Fairlead's own topics are never granted, whoever names them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from fairlead_hub import rules
 from fairlead_hub.placement import Placement
+from fairlead_wire import event
 
 
 class Grants:
@@ -26,7 +27,7 @@ class Grants:
     def remember(self, node: str, topics: Iterable[str]) -> bool:
         """These were granted in an earlier life.  True: that was news."""
         known = self.ever.get(node, frozenset())
-        wider = known.union(topics)
+        wider = known.union(topic for topic in topics if not event.is_reserved(topic))
         if wider == known:
             return False
         self.ever[node] = wider
@@ -44,4 +45,4 @@ class Grants:
         found = {rules.DEFAULT_TOPIC}
         for routes in self._placement.routes.values():
             found |= routes.topics
-        return frozenset(found)
+        return frozenset(topic for topic in found if not event.is_reserved(topic))

@@ -16,6 +16,7 @@ import msgspec
 
 from fairlead_hub import admission, content, happenings, ledger, rules
 from fairlead_hub.accounts import EDGE_NODES, Accounts
+from fairlead_hub.announcements import Announcements
 from fairlead_hub.bookkeeper import Bookkeeper
 from fairlead_hub.catalog import Catalog, Change
 from fairlead_hub.content import EDGE_ROUTES, GroupKind, LiveObject
@@ -51,6 +52,7 @@ class Hub:
         self.records.kinds = self.view.kinds
         self.counts = Counts()
         self.happenings = happenings.Happenings()
+        self.announcements = Announcements(self.records.text, self.view.kinds)
         self.sessions: dict[str, NodeSession] = {}
         self.grants = Grants(self.placement)
         self.restraints = Restraints(settings.brake, text=self.records.text)
@@ -62,6 +64,7 @@ class Hub:
             grants=self.grants,
             restraints=self.restraints,
             events=self.happenings,
+            announcements=self.announcements,
         )
         self.bookkeeper = Bookkeeper(
             self.sessions,
@@ -71,6 +74,7 @@ class Hub:
             accounts=self.accounts,
             counts=self.counts,
             events=self.happenings,
+            announcements=self.announcements,
         )
         self.woken: set[NodeSession] = set()
         self._audits: set[str] = set()
@@ -91,7 +95,7 @@ class Hub:
         before_nodes: set[str] = set()
         if live.group_kind == EDGE_ROUTES:
             before_nodes = self.placement.nodes_for(live)
-            self._read_routes(live)
+            self._read_routes(live, now)
         change = self.catalog.put(live)
         if change is None:
             self.counts.same_content += 1
@@ -105,6 +109,7 @@ class Hub:
             before_nodes = self.placement.nodes_for(live)
             self.placement.routes.pop(live.resource.name, None)
             self.placement.broken.pop(f"edgeroutes/{live.resource.name}", None)
+            self.announcements.routes_read(live.resource.name, "", now)
         change = self.catalog.remove(key, uid)
         if change is not None:
             self._changed(change, now, before_nodes)
@@ -164,7 +169,7 @@ class Hub:
         session = self.sessions.get(name)
         if session is not None:
             reason = f"Node {name} was deleted or is no edge node"
-            self._refuse(session, "node_deleted", reason, admission.NODE_GONE_RETRY_SECONDS)
+            self._refuse(session, "node_deleted", reason, admission.NODE_GONE_RETRY_SECONDS, now)
         self.grants.forget(name)
         self.restraints.forget(name)
         self.counts.records_collected += self.records.forget_node(name)
@@ -181,13 +186,15 @@ class Hub:
         """It cannot be read: what it selected before goes on, and nothing is deleted until it is mended."""
         self.placement.broken[f"syncrules/{name}"] = reason
 
-    def _read_routes(self, live: LiveObject) -> None:
+    def _read_routes(self, live: LiveObject, now: float) -> None:
         name = live.resource.name
         try:
             self.placement.routes[name] = rules.routes(content.unpacked(live))
         except ValueError as error:
             self.placement.broken[f"edgeroutes/{name}"] = str(error)
+            self.announcements.routes_read(name, str(error), now)
             return
+        self.announcements.routes_read(name, "", now)
         self.placement.broken.pop(f"edgeroutes/{name}", None)
         for node in self.sessions:
             self._grant(node)
@@ -222,7 +229,7 @@ class Hub:
         for node in self._audits & self.sessions.keys():
             session = self.sessions[node]
             if nodes_known and node not in self.placement.nodes:
-                self._refuse(session, "node_unknown", admission.unknown(node), admission.NODE_GONE_RETRY_SECONDS)
+                self._refuse(session, "node_unknown", admission.unknown(node), admission.NODE_GONE_RETRY_SECONDS, now)
                 continue
             self._grant(node)
             session.try_compare()
@@ -282,7 +289,8 @@ class Hub:
             return refusal
         old = self.sessions.get(node)
         if old is not None:
-            self._refuse(old, "replaced", "a newer connection of this node took over", REPLACED_RETRY_SECONDS)
+            self._refuse(old, "replaced", "a newer connection of this node took over", REPLACED_RETRY_SECONDS, now)
+            self.announcements.node_replaced(old.hello, hello, now)
         session = NodeSession(
             node=node,
             number=self._next_session,
@@ -313,14 +321,17 @@ class Hub:
         self.bookkeeper.drain(session, now)
         self.woken.add(session)
         self.accounts.opened(node)
+        self.announcements.node_connected(session.number, hello, now)
         return session
 
-    def _refuse(self, session: NodeSession, code: Any, reason: str, retry_after: float) -> None:
+    def _refuse(self, session: NodeSession, code: Any, reason: str, retry_after: float, now: float) -> None:
         session.refuse(message.Refuse(code=code, reason=reason, retry_after=retry_after))
         self.counts.refused[code] = self.counts.refused.get(code, 0) + 1
         if self.sessions.get(session.node) is session:
             del self.sessions[session.node]
             self.accounts.ended(session.node)
+            if code != "replaced":
+                self.announcements.node_away(session.node, code, now)
         self.woken.add(session)
 
     def closed(self, session: NodeSession, now: float) -> None:
@@ -329,12 +340,13 @@ class Hub:
         if self.sessions.get(session.node) is session:
             del self.sessions[session.node]
             self.accounts.ended(session.node)
+            self.announcements.node_away(session.node, _ending(session), now)
 
     def receive(self, session: NodeSession, header: message.FromEdge, body: bytes, now: float) -> None:
         """A frame that is not upstream.  Raises ``Malformed``: close the session with the reason."""
         if isinstance(header, message.Status):
             session.link.received(header, now)
-            self.accounts.said(session.node, codec.decode_json(_status, body))
+            self.accounts.said(session.node, codec.decode_json(_status, body), now)
             return
         session.receive(header, body, now)
         self.bookkeeper.drain(session, now)
@@ -382,3 +394,7 @@ class Hub:
                 self.woken.add(session)
             self.accounts.changed(node)
         self.bookkeeper.compare_all(now)
+
+
+def _ending(session: NodeSession) -> str:
+    return "connection_ended" if session.closing is None else session.closing.code

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from fairlead_wire import event
 from fairlead_wire.delivery import DeliveryPolicy
 
 
@@ -116,6 +117,16 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         _within("held_max", self.held_max, 1, 10_000_000)
 
 
+class Events(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the hub tells of itself."""
+
+    topic: str = event.TOPIC_DEFAULT
+    """Made where it is missing; empty: nothing is told.  Needs ``messaging_url``."""
+
+    def __post_init__(self) -> None:
+        event.check_topic("topic", self.topic)
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything the hub can be told."""
 
@@ -140,6 +151,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     brake: Brake = Brake()
     window: WindowLimits = WindowLimits()
     link: Link = Link()
+    events: Events = Events()
 
     def __post_init__(self) -> None:
         for key in ("listen", "http_listen", "health_listen"):

@@ -146,6 +146,7 @@ def test_string_and_object_form() -> None:
         ({"route": UP, "topic": "alarms"}, "topic: expected namespace/name"),
         ({"route": UP, "topic": "a/b/c"}, "topic: expected namespace/name"),
         ({"route": UP, "topic": 5}, "topic: expected namespace/name"),
+        ({"route": UP, "topic": "system/events"}, "topic: namespace system is for Fairlead's own events"),
     ],
 )
 def test_a_bad_field_quarantines_its_route_alone(route: Any, reason: str) -> None:

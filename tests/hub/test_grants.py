@@ -45,6 +45,15 @@ async def test_a_topic_once_granted_stays_granted_over_a_restart(core):
     assert after.hub.grants.of("edge-1") >= {"shop/alarms", "shop/others"}
 
 
+def test_fairleads_own_topics_are_never_granted(core):
+    """Whatever EdgeRoutes or an EdgeNode document say: no node can make events up."""
+    routes(core, "system/events")
+    core.connect()
+    core.hub.grants.remember("edge-1", ["system/events", "shop/alarms"])
+    assert core.hub.grants.of("edge-1") == {"default/telemetry", "shop/alarms"}
+    assert core.hub.grants.topics() == {"default/telemetry"}
+
+
 def test_topics_are_not_judged_before_everything_is_listed():
     """A message must not be refused because the hub just started."""
     young = Core("edge-1", listed=False)

@@ -14,6 +14,7 @@
 ``session``   which frame is legal when; ids; keepalive
 ``delivery``  the delivery policy: phases and the four backoff curves
 ``browser``   web pages are no local programs
+``event``     what programs tell of themselves on system topics
 ``errors``    LocalError (we broke the contract) and RemoteError (the peer did)
 
 The root is pure: no clock, disk, network or randomness.  ``io`` holds what programs

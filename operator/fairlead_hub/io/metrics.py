@@ -80,6 +80,8 @@ class HubMetrics(Collector):
             ("malformed", "Frames that broke the protocol.", counts.malformed),
             ("upstream_messages", "Messages stored in topics.", counts.upstream_messages),
             ("upstream_duplicates", "Messages that were stored before.", counts.upstream_duplicates),
+            ("events_published", "Events on the system topic.", self._hub.announcements.published),
+            ("events_dropped", "Events that found no room or were refused.", self._hub.announcements.dropped),
         ):
             yield CounterMetricFamily(f"fairlead_hub_{name}", text, value=value)
         for name, text, label, table in (

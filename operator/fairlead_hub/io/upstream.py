@@ -137,6 +137,8 @@ class UpstreamDesk:
         counts.upstream_messages += plan.count - len(refused)
         for item in refused:
             counts.upstream_refused[item.code] += 1
+        if refused:
+            self._hub.announcements.messages_refused(session.node, refused, asyncio.get_running_loop().time())
         return message.Ack(parent_id=header.id, refused=sorted(refused, key=lambda item: item.index))
 
     def _not_now(self, header: message.Upstream, code: str, reason: str, seconds: float) -> message.Nack:
