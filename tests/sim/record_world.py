@@ -73,6 +73,8 @@ class Edge:
 class RecordWorld:
     """``run`` plays it.  ``records_lead`` plants the bug the first law is there for."""
 
+    settings = Settings(security="insecure")
+
     def __init__(self, seed: int, *, records_lead: bool = False) -> None:
         self.random = Random(seed)
         self.records_lead = records_lead
@@ -95,7 +97,7 @@ class RecordWorld:
         self.fence += 1
         self.flaky = FlakyLedger(self.store, self.random)
         self.flaky.calm = self.calm
-        self.hub = Hub(Settings(security="insecure"), name="hub", fence=self.fence, wall_offset=0.0)
+        self.hub = Hub(self.settings, name="hub", fence=self.fence, wall_offset=0.0)
         self.writer = Writer(
             self.hub.book, self.flaky, Counts(), flush_seconds=1, in_flight=1, fence=lambda: self.fence,
             may_write=lambda: True, on_fenced=lambda fence: None,
@@ -108,7 +110,8 @@ class RecordWorld:
             self.hub.set_node(name, f"uid-{name}", {}, self.now)
         self.hub.set_rule(rules.rule(RULE))
         for name in INPUTS:
-            self.hub.input_synced(name)
+            if name != EDGE_NODES:
+                self.hub.input_synced(name)
         for one in self.live.values():
             self.hub.put_object(one, self.now)
         self.hub.kind_synced(CONFIG_MAP.group_kind)
@@ -116,15 +119,27 @@ class RecordWorld:
 
     def observe_all(self) -> None:
         for name in [name for name in self.hub.book.observed if name not in self.store.documents]:
-            self.hub.bookkeeper.vanished(name, self.node_of(name), self.now)
+            self.vanished(name)
         for name, there in list(self.store.documents.items()):
             if name[0] == EDGE_NODES:
-                self.hub.accounts.observed(name[2], there)
+                self.hub.edge_node_observed(name[2], there, self.annotations(name[2]), self.now)
             else:
                 self.hub.bookkeeper.observed(name, self.node_of(name), there, self.now)
         for collection in (*COLLECTIONS, EDGE_NODES):
             self.hub.bookkeeper.listed(collection, self.now)
+        self.hub.input_synced(EDGE_NODES)
         self.hub.settle(self.now)
+
+    def vanished(self, name: ledger.Name) -> None:
+        """The watch says that a document of ours is gone."""
+        if name[0] == EDGE_NODES:
+            self.hub.edge_node_vanished(name[2], self.now)
+        else:
+            self.hub.bookkeeper.vanished(name, self.node_of(name), self.now)
+
+    def annotations(self, node: str) -> dict[str, str]:
+        """Of its EdgeNode."""
+        return {}
 
     def node_of(self, name: ledger.Name) -> str:
         return name[2].rpartition(".")[0] if name[0] != EDGE_NODES else name[2]
@@ -177,7 +192,7 @@ class RecordWorld:
         there = self.store.documents[name]
         if self.random.random() < 0.5:
             del self.store.documents[name]
-            self.hub.bookkeeper.vanished(name, self.node_of(name), self.now)
+            self.vanished(name)
         else:
             self.store._version += 1
             status = {**there.status, "objectResourceVersion": "", "objectDigest": "", "state": "Synced"}
@@ -211,11 +226,15 @@ class RecordWorld:
         edge = self.edges[name]
         if edge.session is None:
             return
-        edge.inbox.extend(edge.session.frames(self.now, 8))
+        edge.inbox.extend(self.frames(name, edge.session))
         reads = len(edge.inbox) if self.calm else self.random.randrange(len(edge.inbox) + 1)
         for header, _ in edge.inbox[:reads]:
             self.read(edge, header)
         del edge.inbox[:reads]
+
+    def frames(self, name: str, session: NodeSession) -> list[tuple[Any, bytes]]:
+        """What the hub sends that node now."""
+        return session.frames(self.now, 8)
 
     def read(self, edge: Edge, header: Any) -> None:
         match header:

@@ -3,9 +3,12 @@
 import pytest
 from tests.sim.laws import LawBroken
 from tests.sim.record_world import RecordWorld
+from tests.sim.restraint_world import RestraintWorld
 from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 from tests.sim.worlds import WORLDS
+
+from fairlead_hub import placement
 
 DOSE = 60
 
@@ -74,3 +77,37 @@ def test_a_seed_replays_exactly():
     assert worlds[0].now == worlds[1].now
     assert worlds[0].edges["edge-0"].held() == worlds[1].edges["edge-0"].held()
     assert worlds[0].random.random() == worlds[1].random.random()
+
+
+def test_people_hold_and_nodes_are_braked_in_most_worlds():
+    """A law about something that never happens is none."""
+    worlds = [RestraintWorld(seed) for seed in range(10)]
+    for world in worlds:
+        world.run()
+    assert sum(world.holds > 0 for world in worlds) == 10 and sum(world.brakes > 0 for world in worlds) > 5
+
+
+@pytest.mark.parametrize("planted", ["ignores_holds", "ignores_brakes"])
+def test_the_laws_notice_a_hub_that_does_what_it_was_told_not_to_do(planted):
+    """Sent while held, or removed while braked: it is said which."""
+    broken = 0
+    for seed in range(10):
+        try:
+            RestraintWorld(seed, **{planted: True}).run()
+        except LawBroken as error:
+            assert ("law 3" if planted == "ignores_holds" else "law 4") in str(error)
+            broken += 1
+    assert broken > 5
+
+
+def test_the_laws_notice_a_hub_that_starts_before_it_knows_who_is_held(monkeypatch):
+    """EdgeNodes are one of the things it waits for; without that, some world catches it."""
+    monkeypatch.setattr(placement, "INPUTS", tuple(name for name in placement.INPUTS if name != "edgenodes"))
+    broken = 0
+    for seed in range(40):
+        try:
+            RestraintWorld(seed).run()
+        except LawBroken as error:
+            assert "law" in str(error)
+            broken += 1
+    assert broken > 0

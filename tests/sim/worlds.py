@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.sim.messaging_world import MessagingWorld
 from tests.sim.record_world import RecordWorld
+from tests.sim.restraint_world import RestraintWorld
 from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 
@@ -13,5 +14,6 @@ WORLDS: dict[str, Callable[[int], None]] = {
     "down": lambda seed: World(seed).run(),
     "messaging": lambda seed: MessagingWorld(seed).run(),
     "records": lambda seed: RecordWorld(seed).run(),
+    "restraints": lambda seed: RestraintWorld(seed).run(),
     "up": lambda seed: UpWorld(seed).run(),
 }

@@ -1,0 +1,156 @@
+"""The world of records, where people hold nodes, and where nodes that would lose too much are braked.
+
+Laws, besides those of ``RecordWorld``:
+3. While an EdgeNode says hold, nothing about objects is sent to its node: not by a hub that has just started, either.
+4. While a brake is engaged nothing is removed; and never more than allowed within the window, unless it was released.
+5. A hub that starts brakes whom its predecessor's documents call braked.
+And when people have taken away the holds and released the brakes, everything converges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.sim.laws import LawBroken
+from tests.sim.record_world import NODES, RecordWorld
+
+from fairlead_hub.accounts import EDGE_NODES
+from fairlead_hub.node_session import NodeSession
+from fairlead_hub.restraints import HOLD, RELEASE_BRAKE
+from fairlead_hub.settings import Brake, Settings
+from fairlead_wire import message, resource
+
+REMOVALS_MAX = 2
+WINDOW_SECONDS = 20.0
+
+
+class RestraintWorld(RecordWorld):
+    """``ignores_holds`` and ``ignores_brakes`` plant the bugs that laws 3 and 4 are there for."""
+
+    settings = Settings(security="insecure", brake=Brake(removals_max=REMOVALS_MAX, window_seconds=WINDOW_SECONDS))
+
+    def __init__(self, seed: int, *, ignores_holds: bool = False, ignores_brakes: bool = False) -> None:
+        self.told: dict[str, dict[str, str]] = {name: {} for name in NODES}
+        self.removed: dict[str, dict[str, float]] = {name: {} for name in NODES}
+        """Keys whose removal this hub sent without a release → when last."""
+        self.released: dict[str, set[str]] = {name: set() for name in NODES}
+        self.ids: list[str] = []
+        self.holds = self.brakes = 0
+        self.ignores_holds, self.ignores_brakes = ignores_holds, ignores_brakes
+        super().__init__(seed)
+
+    # ---- the hub ---------------------------------------------------------------------------------
+
+    def start_hub(self) -> None:
+        for name in NODES:
+            self.removed[name], self.released[name] = {}, set()
+        self.listing = self.random.randrange(4) if not self.calm else 0
+        super().start_hub()
+
+    def observe_all(self) -> None:
+        for name in NODES:
+            if (EDGE_NODES, "", name) not in self.store.documents:
+                self.told[name] = {}
+        if self.listing:
+            return  # our own documents come later than everything else
+        super().observe_all()
+        for name in NODES:
+            self.check_inherited(name)
+
+    def check_inherited(self, node: str) -> None:
+        told, brake = self.brake_told(node), self.hub.restraints.brake(node)
+        if brake is None or node in self.hub.sessions or told is None or told["released"]:
+            return
+        if brake.engaged is not None and brake.engaged.id == told["id"]:
+            return
+        if not self.hub.counts.handshakes:
+            raise LawBroken(f"law 5: {node} was braked under {told['id']}, the new hub does not know")
+
+    def brake_told(self, node: str) -> dict[str, Any] | None:
+        there = self.store.documents.get((EDGE_NODES, "", node))
+        return there.status.get("brake") if there is not None else None
+
+    def annotations(self, node: str) -> dict[str, str]:
+        return self.told[node]
+
+    def annotate(self, node: str, key: str, value: str | None) -> None:
+        """Somebody annotates the EdgeNode, if there is one; the watch tells at once, if the hub watches yet."""
+        there = self.store.documents.get((EDGE_NODES, "", node))
+        if there is None:
+            return
+        if value is None:
+            self.told[node].pop(key, None)
+        else:
+            self.told[node][key] = value
+        if not self.listing:
+            brake = self.hub.restraints.brake(node)
+            due = set(brake.due) if brake is not None and brake.stops and brake.engaged.id == value else set()
+            self.released[node] |= due
+            self.hub.edge_node_observed(node, there, self.told[node], self.now)
+
+    # ---- laws ------------------------------------------------------------------------------------
+
+    def frames(self, name: str, session: NodeSession) -> list[tuple[Any, bytes]]:
+        if self.ignores_holds:
+            session.hold = ""
+        if self.ignores_brakes:
+            session.brake = None
+        brake = self.hub.restraints.brake(name)
+        assert brake is not None
+        stopped = brake.stops
+        found = super().frames(name, session)
+        self.brakes += brake.stops and not stopped
+        for header, _ in found:
+            if not isinstance(header, message.Update | message.Delete):
+                continue
+            if HOLD in self.told[name]:
+                raise LawBroken(f"law 3 at {self.now:.2f}: {header.resource} is sent to {name}, which is held")
+            if isinstance(header, message.Delete):
+                self.check_removal(name, resource.parse(header.resource).key, stopped)
+        return found
+
+    def check_removal(self, name: str, key: str, stopped: bool) -> None:
+        if key in self.released[name]:
+            return
+        if stopped:
+            raise LawBroken(f"law 4 at {self.now:.2f}: {key} is removed from {name}, which is braked")
+        removed = self.removed[name]
+        removed[key] = self.now
+        lately = [each for each, at in removed.items() if self.now - at <= WINDOW_SECONDS]
+        if len(lately) > REMOVALS_MAX:
+            raise LawBroken(f"law 4 at {self.now:.2f}: {lately} are removed from {name} within the window")
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        if self.listing:
+            self.listing -= 1
+            if not self.listing:
+                self.observe_all()
+        name = self.random.choice(NODES)
+        if self.calm:
+            for each in NODES:
+                self.annotate(each, HOLD, None)
+                told = self.brake_told(each)
+                if told is not None and not told["released"]:
+                    self.annotate(each, RELEASE_BRAKE, told["id"])
+        else:
+            self.interfere(name)
+        super().step()
+
+    def interfere(self, name: str) -> None:
+        told = self.brake_told(name)
+        if told is not None and told["id"] not in self.ids:
+            self.ids.append(told["id"])
+        match self.random.randrange(100):
+            case n if n < 5:
+                self.holds += 1
+                self.annotate(name, HOLD, "sim")
+            case n if n < 10:
+                self.annotate(name, HOLD, None)
+            case n if n < 20 and self.ids:
+                self.annotate(name, RELEASE_BRAKE, self.random.choice(self.ids))
+            case n if n < 25 and told is not None:
+                self.annotate(name, RELEASE_BRAKE, told["id"])
+            case _:
+                pass
