@@ -7,7 +7,6 @@ all, and ids increase in reading order.
 
 from __future__ import annotations
 
-import base64
 import tempfile
 import threading
 import time
@@ -15,13 +14,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
-import msgspec
 from tests.faults.collect import Count
 from tests.support.messaging_program import MessagingProgram
 
-from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_messaging import answers
+from fairlead_messaging.io.sync_client import BulkClient, SyncMessagingClient
 from fairlead_wire.errors import FairleadError, Permanent
 
 ROOM = "messaging"
@@ -30,7 +28,7 @@ PRODUCERS = 6
 BATCH_MAX = 30
 PAYLOAD_PAD = 200
 SECONDS_BETWEEN = (0.02, 0.4)
-TOPIC = "default/faults"
+TOPIC = ("default", "faults")
 
 
 class Producer:
@@ -43,7 +41,7 @@ class Producer:
         self.aborted: set[str] = set()
         self.error: BaseException | None = None
         self._random = Random(f"{seed}/{self.name}")
-        self._client = BulkClient(url, timeout_seconds=10)
+        self._client = SyncMessagingClient(url, timeout_seconds=10)
         self._stop = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
@@ -63,22 +61,19 @@ class Producer:
         except BaseException as error:  # noqa: BLE001 - told by the main thread, which would wait for ever
             self.error = error
 
-    def _post(self, names: list[str], **more: Any) -> Any:
-        messages = [base64.b64encode(name.encode().ljust(PAYLOAD_PAD)).decode() for name in names]
-        return self._client.post(TOPIC, "publish", {"messages": messages, **more})
-
     def _plain(self, first: int, names: list[str]) -> None:
         try:
-            self._post(names)
+            self._client.publish(*TOPIC, _payloads(names))
         except FairleadError:
             time.sleep(0.01)  # being killed or started
         else:
             self.acknowledged.update(names)
 
     def _once(self, first: int, names: list[str]) -> None:
+        producer = answers.Producer(id=self.name, epoch=1, sequence=first)
         while not self._stop.is_set():
             try:
-                self._post(names, producer={"id": self.name, "epoch": 1, "sequence": first})
+                self._client.publish(*TOPIC, _payloads(names), producer=producer)
             except Permanent:
                 raise
             except FairleadError:
@@ -90,25 +85,29 @@ class Producer:
     def _transaction(self, first: int, names: list[str]) -> None:
         end = self._random.choice(["commit", "commit", "abort"])
         try:
-            pointer = self._client.transact("", {"timeout": 30})["transactionWritePointer"]
-            self._post(names, transactionWritePointer=pointer)
+            pointer = self._client.start_transaction(30).transactionWritePointer
+            self._client.publish_in(pointer, *TOPIC, _payloads(names))
             if end == "abort":
                 # Asked to hide: from now on these must never be seen, unless the answer was lost.
-                self._client.transact(f"/{pointer}/abort")
+                self._client.finish_transaction(pointer, "abort")
                 self.aborted.update(names)
             else:
-                self._client.transact(f"/{pointer}/commit")
+                self._client.finish_transaction(pointer, "commit")
                 self.acknowledged.update(names)
         except FairleadError:
             time.sleep(0.01)
+
+
+def _payloads(names: list[str]) -> list[bytes]:
+    return [name.encode().ljust(PAYLOAD_PAD) for name in names]
 
 
 def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
     """Kill ``kills`` times, then read everything and count."""
     random = Random(seed)
     with tempfile.TemporaryDirectory() as folder, MessagingProgram(Path(folder)) as program:
-        with BulkClient(program.url) as client:
-            client._ask("PUT", f"/v1/namespaces/{TOPIC.replace('/', '/topics/')}", None)
+        with SyncMessagingClient(program.url) as client:
+            client.create_topic(*TOPIC)
         producers = [
             Producer(kind, number, program.url, seed)
             for number in range(PRODUCERS // 3)
@@ -149,11 +148,11 @@ def _read(program: MessagingProgram) -> tuple[Counter[str], int]:
     """
     seen: Counter[str] = Counter()
     last, disorder = b"", 0
+    _end_open_transactions(program.url)
     with BulkClient(program.url) as client:
-        _end_open_transactions(client)
         position = ""
         while True:
-            page = client.poll(TOPIC, after=position)
+            page = client.poll("/".join(TOPIC), after=position)
             for message_id, payload in zip(
                 page.table.column("id").to_pylist(), page.table.column("payload").to_pylist(), strict=True
             ):
@@ -165,7 +164,7 @@ def _read(program: MessagingProgram) -> tuple[Counter[str], int]:
             position = page.next_position
 
 
-def _end_open_transactions(client: BulkClient) -> None:
-    answer, _ = client._ask("GET", "/v1/transactions", None)
-    for each in msgspec.json.decode(answer):
-        client.transact(f"/{each['transactionWritePointer']}/invalidate")
+def _end_open_transactions(url: str) -> None:
+    with SyncMessagingClient(url) as client:
+        for each in client.transactions():
+            client.finish_transaction(each.transactionWritePointer, "invalidate")

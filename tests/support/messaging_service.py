@@ -1,11 +1,10 @@
 """A real messaging service for tests of those who read and write topics, and messages to put there.
 
-    with MessagingService(folder) as service:  service.create("default/telemetry");  service.publish(…)
+with MessagingService(folder) as service:  service.create("default/telemetry");  service.publish(…)
 """
 
 from __future__ import annotations
 
-import base64
 import datetime
 import json
 import sys
@@ -13,10 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from tests.support.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_messaging.io.sync_client import BulkClient, Tls
+from fairlead_messaging.answers import Producer
+from fairlead_messaging.io.sync_client import SyncMessagingClient, Tls
 from fairlead_wire.errors import Permanent, Temporary
 
 UP_SECONDS = 20.0
@@ -45,7 +46,7 @@ class MessagingService:
             f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\n{security}'
             f'store = "{store}"\n[cleanup]\ninterval_seconds = 3600.0\n'
         )
-        self._client = BulkClient(self.url, tls=self.tls, timeout_seconds=10.0)
+        self._client = SyncMessagingClient(self.url, tls=self.tls, timeout_seconds=10.0)
         self._running: Running | None = None
 
     def start(self) -> MessagingService:
@@ -74,36 +75,28 @@ class MessagingService:
         self.stop()
 
     def create(self, topic: str, **properties: Any) -> None:
-        """Make a topic."""
-        self._request("PUT", topic, "", properties or None)
+        """Make a topic, which must not exist."""
+        assert self._client.create_topic(*_names(topic), properties), f"{topic} exists"
 
     def configure(self, topic: str, **properties: Any) -> None:
         """Change a topic's properties."""
-        self._request("PUT", topic, "/properties", properties)
+        self._client.update_topic(*_names(topic), properties)
 
     def delete(self, topic: str) -> None:
         """Delete a topic."""
-        self._request("DELETE", topic, "", None)
+        self._client.delete_topic(*_names(topic))
 
     def publish(self, topic: str, payloads: Sequence[bytes], ttl: int | None = None) -> None:
         """Store payloads in order; returns when they are durable."""
         for first in range(0, len(payloads), BATCH):
-            texts = [base64.b64encode(payload).decode() for payload in payloads[first : first + BATCH]]
-            messages = texts if ttl is None else [{"payload": text, "ttl": ttl} for text in texts]
-            self._client.post(topic, "publish", {"transactionWritePointer": None, "messages": messages})
+            self._client.publish(*_names(topic), payloads[first : first + BATCH], ttl_seconds=ttl)
 
     def publish_patiently(self, topic: str, payloads: Sequence[bytes], producer: str, first: int) -> None:
         """As an edge does it: one producer, numbered from `first`, repeated until it is stored, stored once."""
-        texts = [base64.b64encode(payload).decode() for payload in payloads]
-        body = {
-            "transactionWritePointer": None,
-            "messages": texts,
-            "producer": {"id": producer, "epoch": 1, "sequence": first},
-        }
 
         def stored() -> bool:
             try:
-                self._client.post(topic, "publish", body)
+                self._client.publish(*_names(topic), payloads, producer=Producer(id=producer, epoch=1, sequence=first))
             except Temporary as error:
                 raise AssertionError(str(error)) from error
             return True
@@ -112,20 +105,19 @@ class MessagingService:
 
     def readers(self, topic: str) -> list[dict[str, Any]]:
         """What the service knows of the topic's readers."""
-        found: list[dict[str, Any]] = self._request("GET", topic, "/readers", None)
-        return found
-
-    def _request(self, method: str, topic: str, more: str, body: dict[str, Any] | None) -> Any:
-        namespace, name = topic.split("/")
-        answer, _ = self._client._ask(method, f"/v1/namespaces/{namespace}/topics/{name}{more}", body)
-        return json.loads(answer) if answer.strip() else None
+        return [msgspec.to_builtins(reader) for reader in self._client.readers(*_names(topic))]
 
     def _is_up(self) -> bool:
         try:
-            self._client._ask("GET", "/v1/namespaces/default/topics", None)
+            self._client.topics("default")
         except (Temporary, Permanent) as error:
             raise AssertionError(str(error)) from error
         return True
+
+
+def _names(topic: str) -> tuple[str, str]:
+    namespace, name = topic.split("/")
+    return namespace, name
 
 
 def upstream_message(number: int, *, node: str = "edge-1", **changes: Any) -> bytes:

@@ -1,64 +1,65 @@
-"""Publishing without waiting: messages gather and go out together; what does not fit is dropped and counted.
+"""Publishing without waiting, for asyncio programs; ``sync_buffered`` is for all others.
 
-For telling, not for promising: ``publish`` never blocks and never fails, and the service's answer is seen only in
-the counts.  Repeats after a lost answer store nothing twice, because the publisher numbers its messages.
+    async with BufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
+        visits.publish(b"…")
+
+For telling, not for promising: ``publish`` never waits; messages gather and go out together, what finds no room or is
+refused is dropped and counted, and the service's answer is seen only in the counts.  Repeats after a lost answer store
+nothing twice, because the publisher numbers its messages.
 """
 
 from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
-from fairlead_messaging.io.client import MessagingClient, Producer
-from fairlead_wire.errors import Permanent, Temporary
-from fairlead_wire.io import logs
-
-WAITING_MESSAGES_MAX = 10_000
-WAITING_BYTES_MAX = 16 * 1024 * 1024
-BATCH_MESSAGES_MAX = 1000
-RETRY_SECONDS = 1.0
-
-_log = logs.get("messaging.buffered")
+from fairlead_messaging.io.client import MessagingClient
+from fairlead_messaging.io.publisher import Options, Publisher
+from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
 
-class BufferedPublisher:
-    """One topic.  ``producer_id`` and ``epoch`` name this run of this publisher; use a new epoch each time."""
+class BufferedPublisher(Publisher):
+    """For one event loop.  More arguments: ``Options``."""
 
-    def __init__(
-        self,
-        client: MessagingClient,
-        namespace: str,
-        name: str,
-        *,
-        producer_id: str,
-        epoch: int,
-        waiting_messages_max: int = WAITING_MESSAGES_MAX,
-        waiting_bytes_max: int = WAITING_BYTES_MAX,
-    ) -> None:
+    def __init__(self, client: MessagingClient, namespace: str, name: str, **options: Unpack[Options]) -> None:
+        super().__init__(namespace, name, **options)
         self._client = client
-        self._topic = (namespace, name)
-        self._producer_id = producer_id
-        self._epoch = epoch
-        self._messages_max = waiting_messages_max
-        self._bytes_max = waiting_bytes_max
-        self._waiting: list[bytes] = []
-        self._bytes = 0
-        self._next = 0
         self._something = asyncio.Event()
+        self._settled = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.published = 0
-        self.dropped = 0
+        self._closed = False
 
     def publish(self, payload: bytes) -> bool:
-        """False when it was dropped because too much is waiting."""
-        if len(self._waiting) >= self._messages_max or self._bytes + len(payload) > self._bytes_max:
-            self.dropped += 1
-            return False
-        self._waiting.append(payload)
-        self._bytes += len(payload)
+        """False when it was dropped because too much is waiting.  Raises ``LocalError`` once it is closed."""
+        if self._closed:
+            raise LocalError("this publisher is closed")
         self._something.set()
+        return self._outgoing.offer(payload)
+
+    async def flush(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until all that was accepted before is published or dropped; False when the time was over first."""
+        accepted = self._outgoing.accepted
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._outgoing.settled < accepted:
+                    self._settled.clear()
+                    await self._settled.wait()
+        except TimeoutError:
+            return False
         return True
+
+    async def close(self, timeout_seconds: float | None = None) -> None:
+        """Send what waits for at most ``timeout_seconds`` (absent: ``close_seconds``); the rest is dropped, counted."""
+        self._closed = True
+        try:
+            await self.flush(self._close_seconds if timeout_seconds is None else timeout_seconds)
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
+                self._task = None
+            self._tell(self._outgoing.give_up(), Temporary("the publisher was closed"))
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._run())
@@ -67,45 +68,22 @@ class BufferedPublisher:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Tries once to send what waits; the rest is dropped and counted."""
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        try:
-            while self._waiting:
-                await self._send()
-        except Temporary as refused:
-            _log.warning("messages_dropped", count=len(self._waiting), reason=str(refused))
-            self._drop(len(self._waiting))
+        await self.close()
 
     async def _run(self) -> None:
         while True:
-            await self._something.wait()
-            try:
-                await self._send()
-            except Temporary as refused:
-                await asyncio.sleep(refused.retry_after_seconds or RETRY_SECONDS)
-            if not self._waiting:
+            call = self._outgoing.batch()
+            if call is None:
                 self._something.clear()
-
-    async def _send(self) -> None:
-        """The oldest messages as one request.  They stay until it is answered, so a repeat has the same numbers."""
-        batch = self._waiting[:BATCH_MESSAGES_MAX]
-        producer = Producer(id=self._producer_id, epoch=self._epoch, sequence=self._next)
-        try:
-            await self._client.publish(*self._topic, batch, producer=producer)
-        except Permanent as refused:
-            _log.warning("messages_dropped", count=len(batch), reason=str(refused))
-            self._drop(len(batch))
-            return
-        self.published += len(batch)
-        self._forget(len(batch))
-
-    def _drop(self, count: int) -> None:
-        self.dropped += count
-        self._forget(count)
-
-    def _forget(self, count: int) -> None:
-        self._bytes -= sum(map(len, self._waiting[:count]))
-        del self._waiting[:count]
-        self._next += count
+                await self._something.wait()
+                continue
+            try:
+                await self._client.do(call)
+            except Temporary as failed:
+                await asyncio.sleep(self._outgoing.failed(failed))
+                continue
+            except FairleadError as refused:
+                self._tell(self._outgoing.refused(), refused)
+            else:
+                self._outgoing.taken()
+            self._settled.set()

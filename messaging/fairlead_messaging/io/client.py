@@ -1,110 +1,91 @@
-"""A client of the messaging service for asyncio programs.
+"""A client of the messaging service for asyncio programs; ``sync_client`` has the same one for all others.
 
-Every call either did what it says, durably, or raises ``Temporary`` (repeat it, after
-``retry_after_seconds``) or ``Permanent`` (the same request will be refused again; ``code`` says why).
-Publishing with a producer makes repeating safe: what was stored already is skipped.
+    async with MessagingClient("http://127.0.0.1:11015") as client:
+        await client.publish("default", "orders", [b"1"])
+        async for message in client.messages("default", "orders"): …
+
+Every call either did what it says, durably, or raises one of ``fairlead_messaging.failures``: ``Temporary`` (repeat
+it, after ``retry_after_seconds``; ``in_doubt`` says whether it may have happened) or ``Permanent`` (the same request
+will be refused again; ``code`` says why).  With ``retries`` the client repeats by itself what is safe to repeat: reads,
+changes that are the same twice, and publishing with a producer, whose messages are stored once however often they are
+sent; anything at all that surely was not begun.
+
+An instance belongs to one event loop and may be used by any number of its tasks at once.  It must not be carried over a
+fork or into another thread: make one where it is used.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import aiohttp
-import msgspec
+from yarl import URL
 
-from fairlead_wire.errors import Permanent, Temporary
+from fairlead_messaging import calls, signatures
+from fairlead_messaging.answers import Message, Page, Producer, Published, Started
+from fairlead_messaging.attempts import Attempts
+from fairlead_messaging.calls import Answer, Call
+from fairlead_messaging.cursor import Cursor
+from fairlead_messaging.failures import Disconnected, Failed, NoAnswer, TimedOut, Unreachable
+from fairlead_messaging.io.connections import (
+    ANSWER_BYTES_MAX,
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    Tls,
+    check_url,
+)
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.errors import RemoteError
+from fairlead_wire.io import logs
+from fairlead_wire.io.tls import RELOAD_SECONDS, TlsFilesError
 
-REQUEST_TIMEOUT_SECONDS = 30.0
-FOLLOW_WAIT_MS = 10_000
-DEFAULT_RETRY_AFTER_SECONDS = 1.0
-TEMPORARY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+__all__ = ["Message", "MessagingClient", "Page", "Producer", "Published", "Started", "Tls"]
 
+T = TypeVar("T")
+P = ParamSpec("P")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Producer:
-    """Who publishes.  ``sequence`` numbers the first message, the others follow; or ``sequences``, one each."""
-
-    id: str
-    epoch: int
-    sequence: int | None = None
-    sequences: Sequence[int] | None = None
-    fence: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """With a producer: the sequences stored by this call, and those known from an earlier one."""
-
-    stored: tuple[int, ...] = ()
-    known: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """``id`` is hex."""
-
-    id: str
-    payload: bytes
+_log = logs.get("messaging.client")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """``next_position`` (hex) is the exclusive start of the next page, also of an empty one."""
+def _asking(build: Callable[P, Call[T]]) -> Callable[Concatenate[MessagingClient, P], Coroutine[Any, Any, T]]:
+    """The method that makes this call and sends it."""
 
-    messages: tuple[Message, ...]
-    next_position: str
+    async def method(self: MessagingClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.do(build(*args, **kwargs))
 
-
-class Started(msgspec.Struct, frozen=True):
-    """A transaction: ``transaction`` is the snapshot to poll with, ``expires`` is in milliseconds."""
-
-    transactionWritePointer: int
-    transaction: str
-    expires: int
-
-
-How = Literal["commit", "abort", "invalidate"]
-
-
-class _Message(msgspec.Struct):
-    id: str
-    payload: bytes
-
-
-class _ProducerAnswer(msgspec.Struct):
-    stored: tuple[int, ...]
-    known: tuple[int, ...]
-
-
-class _PublishAnswer(msgspec.Struct):
-    producer: _ProducerAnswer
-
-
-class _Error(msgspec.Struct):
-    code: str = ""
-    message: str = ""
-
-
-class _ErrorBody(msgspec.Struct):
-    error: _Error
+    return signatures.as_method(method, build)
 
 
 class MessagingClient:
-    """``async with MessagingClient("http://127.0.0.1:11015") as client: …``; safe for concurrent calls."""
+    """``tls``: files, read again when they change; or a ``ssl_context`` of your own, which you keep up to date.
+
+    ``timeout_seconds`` is for one attempt, from the connection to the last byte of the answer (a long poll's wait comes
+    on top), ``connect_seconds`` for its connection.  ``retries``: None, or a policy such as ``attempts.PATIENT``.
+    """
 
     def __init__(
         self,
         base_url: str,
         *,
+        tls: Tls | None = None,
         ssl_context: ssl.SSLContext | None = None,
-        timeout_seconds: float = REQUEST_TIMEOUT_SECONDS,
+        timeout_seconds: float = ANSWER_SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        retries: DeliveryPolicy | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> None:
-        self._base_url = base_url.rstrip("/")
-        self._ssl = ssl_context
-        self._timeout = timeout_seconds
+        self._base_url = check_url(base_url, has_tls=tls is not None or ssl_context is not None)
+        self._files = tls.files() if tls is not None else None
+        self._ssl = tls.context() if tls is not None else ssl_context
+        self._files_looked_at = 0.0
+        self._timeout_seconds = timeout_seconds
+        self._connect_seconds = connect_seconds
+        self._retries = retries
+        self._answer_bytes_max = answer_bytes_max
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -114,107 +95,37 @@ class MessagingClient:
         await self.close()
 
     async def close(self) -> None:
+        """End the connections; another call makes new ones."""
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    # --- topics
+    create_topic = _asking(calls.create_topic)
+    topic = _asking(calls.topic)
+    topics = _asking(calls.topics)
+    update_topic = _asking(calls.update_topic)
+    delete_topic = _asking(calls.delete_topic)
 
-    async def create_topic(self, namespace: str, name: str, properties: Mapping[str, str | int] | None = None) -> bool:
-        """True when this call created it, False when it existed (its properties stay as they are)."""
-        try:
-            await self._call("PUT", self._topic(namespace, name), dict(properties or {}))
-        except Permanent as refused:
-            if refused.code == "topic_exists":
-                return False
-            raise
-        return True
+    publish = _asking(calls.publish)
+    poll = _asking(calls.poll)
+    inspect = _asking(calls.inspect)
 
-    async def topic(self, namespace: str, name: str) -> dict[str, str]:
-        """The topic's properties, ``ttl`` always among them."""
-        raw, _ = await self._call("GET", self._topic(namespace, name), None)
-        return msgspec.json.decode(raw, type=dict[str, Any])["properties"]  # type: ignore[no-any-return]
+    plan = _asking(calls.plan)
+    offsets = _asking(calls.offsets)
+    note_reader = _asking(calls.note_reader)
+    readers = _asking(calls.readers)
 
-    async def topics(self, namespace: str) -> list[str]:
-        raw, _ = await self._call("GET", f"/v1/namespaces/{namespace}/topics", None)
-        return msgspec.json.decode(raw, type=list[str])
+    start_transaction = _asking(calls.start_transaction)
+    finish_transaction = _asking(calls.finish_transaction)
+    transactions = _asking(calls.transactions)
+    publish_in = _asking(calls.publish_in)
+    store_in = _asking(calls.store_in)
+    roll_back = _asking(calls.roll_back)
 
-    async def update_topic(self, namespace: str, name: str, properties: Mapping[str, str | int]) -> None:
-        """Replaces all properties; what is not named returns to its default."""
-        await self._call("PUT", self._topic(namespace, name) + "/properties", dict(properties))
-
-    async def inspect(self, namespace: str, name: str, *, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
-        """Rows with their state, without consuming anything."""
-        path = f"{self._topic(namespace, name)}/inspect?after={after}&limit={limit}"
-        raw, _ = await self._call("GET", path, None)
-        return msgspec.json.decode(raw, type=list[dict[str, Any]])
-
-    async def readers(self, namespace: str, name: str) -> list[dict[str, Any]]:
-        """Named readers and how far each lags."""
-        raw, _ = await self._call("GET", self._topic(namespace, name) + "/readers", None)
-        return msgspec.json.decode(raw, type=list[dict[str, Any]])
-
-    async def transactions(self) -> list[dict[str, Any]]:
-        """Open transactions and the topics whose readers wait for them."""
-        raw, _ = await self._call("GET", "/v1/transactions", None)
-        return msgspec.json.decode(raw, type=list[dict[str, Any]])
-
-    async def delete_topic(self, namespace: str, name: str) -> None:
-        await self._call("DELETE", self._topic(namespace, name), None)
-
-    async def publish(
-        self,
-        namespace: str,
-        name: str,
-        payloads: Sequence[bytes],
-        *,
-        producer: Producer | None = None,
-        ttl_seconds: int | None = None,
-    ) -> Published:
-        """Durable when it returns.  ``Permanent`` with code ``topic_not_found`` when the topic is missing."""
-        messages: list[Any] = list(payloads)
-        if ttl_seconds is not None:
-            messages = [{"payload": payload, "ttl": ttl_seconds} for payload in payloads]
-        asked: dict[str, Any] = {"messages": messages}
-        if producer is not None:
-            asked["producer"] = _producer(producer)
-        raw, _ = await self._call("POST", self._topic(namespace, name) + "/publish", asked)
-        if producer is None:
-            return Published()
-        answer = msgspec.json.decode(raw, type=_PublishAnswer).producer
-        return Published(stored=answer.stored, known=answer.known)
-
-    async def poll(
-        self,
-        namespace: str,
-        name: str,
-        *,
-        start_from: str | int | None = None,
-        inclusive: bool = True,
-        limit: int | None = None,
-        wait_ms: int = 0,
-        read_committed: bool = False,
-        transaction: str | None = None,
-    ) -> Page:
-        """``start_from``: an id (hex), a time in milliseconds, or None for the oldest message.
-
-        ``transaction``: the snapshot of a started transaction, to see what it may see.
-        """
-        asked = {
-            "startFrom": start_from,
-            "inclusive": inclusive,
-            "limit": limit,
-            "wait_ms": wait_ms,
-            "transaction": transaction,
-            "isolation": "read_committed" if read_committed else "none",
-        }
-        raw, headers = await self._call(
-            "POST", self._topic(namespace, name) + "/poll", asked, timeout_seconds=self._timeout + wait_ms / 1000
-        )
-        messages = tuple(
-            Message(id=message.id, payload=message.payload) for message in msgspec.json.decode(raw, type=list[_Message])
-        )
-        return Page(messages=messages, next_position=headers["Fairlead-Next-Position"])
+    put_subscription = _asking(calls.put_subscription)
+    subscription = _asking(calls.subscription)
+    subscriptions = _asking(calls.subscriptions)
+    delete_subscription = _asking(calls.delete_subscription)
 
     async def messages(
         self,
@@ -226,93 +137,83 @@ class MessagingClient:
         follow: bool = False,
         read_committed: bool = True,
     ) -> AsyncIterator[Message]:
-        """Every message from a start on, page by page; with ``follow`` also those that come later, without end."""
-        while True:
-            page = await self.poll(
-                namespace,
-                name,
-                start_from=start_from,
-                inclusive=inclusive,
-                read_committed=read_committed,
-                wait_ms=FOLLOW_WAIT_MS if follow else 0,
-            )
-            for message in page.messages:
+        """Every message from a start on, page by page; with ``follow`` also those that come later, without end.
+
+        To go on another day start from the last message's id with ``inclusive=False``.
+        """
+        cursor = Cursor(
+            namespace, name, start_from=start_from, inclusive=inclusive, follow=follow, read_committed=read_committed
+        )
+        while cursor.more:
+            for message in cursor.take(await self.do(cursor.ask())):
                 yield message
-            if not page.messages and not follow and start_from == page.next_position:
-                return
-            start_from, inclusive = page.next_position, False
 
-    # --- transactions
+    async def do(self, call: Call[T]) -> T:
+        """Send any call of ``fairlead_messaging.calls``, as often as it needs and ``retries`` allow."""
+        attempts = Attempts(call, self._retries, random.random)
+        while True:
+            try:
+                return attempts.read(await self._send(call))
+            except Failed as failed:
+                await asyncio.sleep(attempts.after(failed))
 
-    async def start_transaction(self, timeout_seconds: float | None = None) -> Started:
-        asked = {} if timeout_seconds is None else {"timeout": timeout_seconds}
-        raw, _ = await self._call("POST", "/v1/transactions", asked)
-        return msgspec.json.decode(raw, type=Started)
-
-    async def finish_transaction(self, pointer: int, how: How, changes: Sequence[str] = ()) -> None:
-        """``Permanent`` with code ``transaction_conflict`` or ``transaction_not_in_progress`` when it cannot be."""
-        asked = {"changes": list(changes)} if how == "commit" else {}
-        await self._call("POST", f"/v1/transactions/{pointer}/{how}", asked)
-
-    async def publish_in(self, pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> bytes:
-        """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes."""
-        asked = {"transactionWritePointer": pointer, "messages": list(payloads)}
-        raw, _ = await self._call("POST", self._topic(namespace, name) + "/publish", asked)
-        return raw
-
-    async def store_in(self, pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> None:
-        """Store under a transaction, for a later publish of nothing."""
-        asked = {"transactionWritePointer": pointer, "messages": list(payloads)}
-        await self._call("POST", self._topic(namespace, name) + "/store", asked)
-
-    async def roll_back(self, namespace: str, name: str, detail: bytes) -> None:
-        await self._call("POST", self._topic(namespace, name) + "/rollback", msgspec.Raw(detail))
-
-    @staticmethod
-    def _topic(namespace: str, name: str) -> str:
-        return f"/v1/namespaces/{namespace}/topics/{name}"
-
-    async def _call(
-        self, method: str, path: str, asked: object, *, timeout_seconds: float | None = None
-    ) -> tuple[bytes, Mapping[str, str]]:
+    async def _send(self, call: Call[Any]) -> Answer:
+        """One attempt.  Raises as ``Connections.exchange`` does."""
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+            # aiohttp would send a GET, PUT or DELETE again by itself when a kept connection ends, and nobody would know
+            # that the first one may have been done. What is repeated is decided in one place, ``Attempts``.
+            self._session._retry_connection = False
+        self._reload()
+        seconds = self._timeout_seconds + call.wait_seconds
         try:
             async with self._session.request(
-                method,
-                self._base_url + path,
-                data=None if asked is None else msgspec.json.encode(asked),
-                headers=None if asked is None else {"Content-Type": "application/json"},
+                call.method,
+                URL(self._base_url + call.path, encoded=True),
+                data=call.body,
+                headers=call.headers,
                 ssl=self._ssl or True,
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds or self._timeout),
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=self._connect_seconds),
+                allow_redirects=False,
             ) as response:
-                raw = await response.read()
-                if response.status >= 400:
-                    raise _failure(response.status, response.headers, raw)
-                return raw, response.headers
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Temporary(
-                f"messaging at {self._base_url} did not answer: {error or type(error).__name__}",
-                retry_after_seconds=DEFAULT_RETRY_AFTER_SECONDS,
+                body = await self._body(call, response)
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                return Answer(status=response.status, headers=headers, body=body)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise Unreachable(f"{self._base_url} cannot be reached: {error or type(error).__name__}") from error
+        except TimeoutError as error:
+            raise TimedOut(
+                f"{self._base_url} did not answer {call.method} {call.path} within {seconds:g} s", seconds=seconds
             ) from error
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError) as error:
+            raise Disconnected(f"{self._base_url} ended the connection before its answer: {error}") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise NoAnswer(f"{self._base_url} does not answer: {error or type(error).__name__}") from error
 
+    async def _body(self, call: Call[Any], response: aiohttp.ClientResponse) -> bytes:
+        limit = self._answer_bytes_max
+        if (response.content_length or 0) <= limit:
+            pieces, size = [], 0
+            async for piece in response.content.iter_any():
+                size += len(piece)
+                if size > limit:
+                    break
+                pieces.append(piece)
+            else:
+                return b"".join(pieces)
+        response.close()
+        raise RemoteError(f"{call.path}: the answer is over {limit} bytes")
 
-def _producer(producer: Producer) -> dict[str, Any]:
-    shown: dict[str, Any] = {"id": producer.id, "epoch": producer.epoch, "fence": producer.fence}
-    if producer.sequences is not None:
-        shown["sequences"] = list(producer.sequences)
-    else:
-        shown["sequence"] = producer.sequence
-    return shown
-
-
-def _failure(status: int, headers: Mapping[str, str], raw: bytes) -> Temporary | Permanent:
-    try:
-        error = msgspec.json.decode(raw, type=_ErrorBody).error
-    except msgspec.MsgspecError:
-        error = _Error(code=f"http_{status}", message=raw[:200].decode(errors="replace"))
-    text = f"messaging answered {status}: {error.message}"
-    if status in TEMPORARY_STATUSES:
-        after = headers.get("Retry-After", "")
-        return Temporary(text, retry_after_seconds=float(after) if after.isdecimal() else DEFAULT_RETRY_AFTER_SECONDS)
-    return Permanent(text, code=error.code)
+    def _reload(self) -> None:
+        """Certificates are replaced under running programs; a bad replacement is told, the old ones stay."""
+        if self._files is None or self._ssl is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._files_looked_at < RELOAD_SECONDS:
+            return
+        self._files_looked_at = now
+        if self._files.changed():
+            try:
+                self._files.load_into(self._ssl)
+            except TlsFilesError as error:
+                _log.error("tls_reload_failed", reason=str(error))

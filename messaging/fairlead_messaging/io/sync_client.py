@@ -1,99 +1,168 @@
-"""A small synchronous client for bulk readers: plan, poll in Arrow pages, offsets, readers, store and publish.
+"""Clients of the messaging service without an event loop: the same calls as ``client``'s, answered before they return.
 
-    plan(after, upto, limits) ─→ ranges ─→ poll(range) ─→ Page(table, next position) ─→ …
+    with SyncMessagingClient("http://127.0.0.1:11015") as client:
+        client.publish("default", "orders", [b"1"])
+        for message in client.messages("default", "orders"): …
 
-Bulk readers run inside worker processes of a batch engine, where an event loop would only be in the way, so this
-client stands on the standard library: one keep-alive connection per client, TLS from ``ssl``. It never retries by
-itself and never waits: the caller knows how long it may. Limits: an answer over ``answer_bytes_max`` is refused
-before it is parsed. Errors say what comes next (``Temporary``: try again; ``Permanent``: never as asked) and three
-of them carry facts: ``Expired`` (where reading may go on), ``GenerationChanged``, ``TopicMissing``.
+    BulkClient: for batch engines.  plan(after, upto, limits) ─→ ranges ─→ poll(range) ─→ ArrowPage(table, …) ─→ …
 
-An instance is not thread-safe and must not be pickled; make one where it is used.
+Errors, retries and what is safe to repeat are those of ``client``.  Any number of threads may share a
+``SyncMessagingClient``; each call has a connection to itself.  It may be carried over a fork (the child makes its own
+connections) and pickled (only its settings travel), as Spark does with what a closure names; a ``BulkClient`` must be
+made where it is used.
 """
 
 from __future__ import annotations
 
-import http.client
-import ssl
+import random
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import msgspec
-import pyarrow as pa
 
-from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
+from fairlead_messaging import calls, signatures
+from fairlead_messaging.answers import Message, Offset, Plan, Producer, Published, Range, Started
+from fairlead_messaging.attempts import Attempts
+from fairlead_messaging.calls import Answer, Call
+from fairlead_messaging.cursor import Cursor
+from fairlead_messaging.failures import Expired, Failed, GenerationChanged, TopicMissing
+from fairlead_messaging.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Connections, Tls
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.errors import RemoteError
 
-ANSWER_BYTES_MAX = 256 * 1024 * 1024
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "ArrowPage", "BulkClient", "Expired", "GenerationChanged", "Message", "Offset", "Page", "Plan", "Producer",
+    "Published", "Range", "Started", "SyncMessagingClient", "Tls", "TopicMissing",
+]  # fmt: skip
+
 ARROW = "application/vnd.apache.arrow.stream"
-# A long poll may hold the answer for wait_ms; the socket waits this much longer before it calls the service gone.
-TIMEOUT_SECONDS = 30.0
+
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
-class Expired(Permanent):
-    """Messages after this start are gone; ``oldest`` is an exclusive start that yields all that live, ``rows`` how many
-    are gone (None: not said). A start of "" never expires."""
+def _asking(build: Callable[P, Call[T]]) -> Callable[Concatenate[SyncMessagingClient, P], T]:
+    """The method that makes this call and sends it."""
 
-    def __init__(self, message: str, *, oldest: str, rows: int | None = None) -> None:
-        super().__init__(message, code="expired")
-        self.oldest = oldest
-        self.rows = rows
+    def method(self: SyncMessagingClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.do(build(*args, **kwargs))
 
-
-class GenerationChanged(Permanent):
-    """The topic was deleted and made anew; ``generation`` is the one that lives now."""
-
-    def __init__(self, message: str, *, generation: int) -> None:
-        super().__init__(message, code="generation_changed")
-        self.generation = generation
+    return signatures.as_method(method, build)
 
 
-class TopicMissing(Permanent):
-    """There is no such topic (yet)."""
+class SyncMessagingClient:
+    """Arguments as for ``MessagingClient``; TLS by files only, which are read again when they change."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="not_found")
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        tls: Tls | None = None,
+        timeout_seconds: float = ANSWER_SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        retries: DeliveryPolicy | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
+        self._made_of: dict[str, Any] = {
+            "tls": tls,
+            "timeout_seconds": timeout_seconds,
+            "connect_seconds": connect_seconds,
+            "retries": retries,
+            "answer_bytes_max": answer_bytes_max,
+        }
+        self._timeout_seconds = timeout_seconds
+        self._retries = retries
+        self._connections = Connections(
+            base_url, tls=tls, connect_seconds=connect_seconds, answer_bytes_max=answer_bytes_max
+        )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self._connections.base_url, **self._made_of), ()
 
-class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """Part of a topic: ``after`` exclusive, ``upto`` inclusive, as hex ids; "" is before the first."""
+    def __enter__(self) -> Self:
+        return self
 
-    after: str
-    upto: str
-    rows: int
-    bytes: int
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
+    def close(self) -> None:
+        """End the connections that are idle; another call makes new ones."""
+        self._connections.close()
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How a stretch of a topic is read: where it ends, how much it is, and how to split it."""
+    create_topic = _asking(calls.create_topic)
+    topic = _asking(calls.topic)
+    topics = _asking(calls.topics)
+    update_topic = _asking(calls.update_topic)
+    delete_topic = _asking(calls.delete_topic)
 
-    service: str
-    generation: int
-    oldest: str | None = None
-    stable: str | None = None
-    upto: str | None = None
-    rows: int = 0
-    bytes: int = 0
-    ranges: list[Range] = []
-    held_by: int | str | None = None
-    held_since: int | float | str | None = None
+    publish = _asking(calls.publish)
+    poll = _asking(calls.poll)
+    inspect = _asking(calls.inspect)
 
+    plan = _asking(calls.plan)
+    offsets = _asking(calls.offsets)
+    note_reader = _asking(calls.note_reader)
+    readers = _asking(calls.readers)
 
-class Offset(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a topic stood when asked; ``position`` answers the question, ``stable`` is where reading must stop."""
+    start_transaction = _asking(calls.start_transaction)
+    finish_transaction = _asking(calls.finish_transaction)
+    transactions = _asking(calls.transactions)
+    publish_in = _asking(calls.publish_in)
+    store_in = _asking(calls.store_in)
+    roll_back = _asking(calls.roll_back)
 
-    service: str
-    generation: int
-    position: str | None = None
-    stable: str | None = None
-    oldest: str | None = None
+    put_subscription = _asking(calls.put_subscription)
+    subscription = _asking(calls.subscription)
+    subscriptions = _asking(calls.subscriptions)
+    delete_subscription = _asking(calls.delete_subscription)
+
+    def messages(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        start_from: str | int | None = None,
+        inclusive: bool = True,
+        follow: bool = False,
+        read_committed: bool = True,
+    ) -> Iterator[Message]:
+        """Every message from a start on, page by page; with ``follow`` also those that come later, without end.
+
+        To go on another day start from the last message's id with ``inclusive=False``.
+        """
+        cursor = Cursor(
+            namespace, name, start_from=start_from, inclusive=inclusive, follow=follow, read_committed=read_committed
+        )
+        while cursor.more:
+            yield from cursor.take(self.do(cursor.ask()))
+
+    def do(self, call: Call[T]) -> T:
+        """Send any call of ``fairlead_messaging.calls``, as often as it needs and ``retries`` allow."""
+        attempts = Attempts(call, self._retries, random.random)
+        while True:
+            try:
+                return attempts.read(
+                    self._connections.exchange(
+                        call.method,
+                        call.path,
+                        call.body,
+                        call.headers,
+                        answer_seconds=self._timeout_seconds + call.wait_seconds,
+                    )
+                )
+            except Failed as failed:
+                time.sleep(attempts.after(failed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One answer to a poll: rows ``id`` (binary), ``ts`` (timestamp[us, UTC]), ``payload`` (binary)."""
+class ArrowPage:
+    """One answer to a bulk poll: rows ``id`` (binary), ``ts`` (timestamp[us, UTC]), ``payload`` (binary)."""
 
     table: pa.Table
     next_position: str
@@ -103,74 +172,39 @@ class Page:
     service: str
 
 
-class _ErrorBody(msgspec.Struct, frozen=True):
-    code: str = ""
-    message: str = ""
-    oldest: str | None = None
-    expired: int | None = None
-    generation: int | None = None
-
-
-class _ErrorAnswer(msgspec.Struct, frozen=True):
-    error: _ErrorBody = _ErrorBody()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """Files for mutual TLS: who signs the service (``ca``) and who we are (``cert``, ``key``)."""
-
-    ca: str
-    cert: str
-    key: str
-
-    def context(self) -> ssl.SSLContext:
-        """A client context. Raises ``LocalError`` naming what could not be read."""
-        try:
-            context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=self.ca)
-            context.load_cert_chain(self.cert, self.key)
-        except (OSError, ssl.SSLError) as error:
-            raise LocalError(f"cannot use tls_ca={self.ca} tls_cert={self.cert}: {error}") from error
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        return context
+Page = ArrowPage
+"""The bulk readers' word for it."""
 
 
 class BulkClient:
-    """One keep-alive connection to the messaging service at ``base_url`` (``http://host:port`` or ``https://…``)."""
+    """Reads topics (``namespace/name``) in Arrow pages.  It never waits by itself: its caller knows how long it may."""
 
     def __init__(
         self,
         base_url: str,
         *,
         tls: Tls | None = None,
-        timeout_seconds: float = TIMEOUT_SECONDS,
+        timeout_seconds: float = ANSWER_SECONDS,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> None:
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise LocalError(f"messaging_url must look like http://host:port, not {base_url!r}")
-        if parts.scheme == "https" and tls is None:
-            raise LocalError("an https messaging_url needs tls_ca, tls_cert and tls_key")
+        self._client = SyncMessagingClient(
+            base_url,
+            tls=tls,
+            timeout_seconds=timeout_seconds,
+            connect_seconds=timeout_seconds,
+            answer_bytes_max=answer_bytes_max,
+        )
         self.base_url = base_url.rstrip("/")
-        self._host, self._port = parts.hostname, parts.port
-        self._prefix = parts.path.rstrip("/")
-        self._context = tls.context() if tls is not None and parts.scheme == "https" else None
-        self._timeout_seconds = timeout_seconds
-        self._answer_bytes_max = answer_bytes_max
-        self._connection: http.client.HTTPConnection | None = None
 
-    def __enter__(self) -> BulkClient:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Give the connection back; the client may be used again and will make a new one."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    # --- reading
+        self._client.close()
 
     def plan(
         self,
@@ -188,17 +222,16 @@ class BulkClient:
 
         Raises ``Expired``, ``GenerationChanged``, ``TopicMissing``, ``Temporary``, ``Permanent``.
         """
-        body = {
-            "after": after,
-            "upto": upto,
-            "limit_rows": limit_rows,
-            "limit_bytes": limit_bytes,
-            "splits": splits,
-            "wait_ms": wait_ms,
-            "generation": generation,
-        }
-        answer, _ = self._ask("POST", _topic_path(topic) + "/plan", body, timeout_more_seconds=wait_ms / 1000)
-        return _decode(answer, Plan)
+        return self._client.plan(
+            *calls.split(topic),
+            after=after,
+            upto=upto,
+            limit_rows=limit_rows,
+            limit_bytes=limit_bytes,
+            splits=splits,
+            wait_ms=wait_ms,
+            generation=generation,
+        )
 
     def poll(
         self,
@@ -209,7 +242,7 @@ class BulkClient:
         limit_rows: int | None = None,
         limit_bytes: int | None = None,
         generation: int | None = None,
-    ) -> Page:
+    ) -> ArrowPage:
         """One page of rows beyond ``after`` up to ``upto``, never past the stable position. Raises as ``plan``."""
         body = {
             "after": after,
@@ -218,132 +251,49 @@ class BulkClient:
             "limit_bytes": limit_bytes,
             "generation": generation,
         }
-        answer, headers = self._ask("POST", _topic_path(topic) + "/poll", body, accept=ARROW)
-        try:
-            with pa.ipc.open_stream(pa.py_buffer(answer)) as stream:
-                table = stream.read_all()
-            return Page(
-                table=table,
-                next_position=headers.get("Fairlead-Next-Position") or after,
-                generation=int(headers.get("Fairlead-Generation") or 0),
-                stable=headers.get("Fairlead-Stable-Position") or "",
-                oldest=headers.get("Fairlead-Oldest-Position") or "",
-                service=headers.get("Fairlead-Service") or "",
-            )
-        except (pa.ArrowException, ValueError) as error:
-            raise RemoteError(f"the service answered a poll of {topic} with no Arrow stream: {error}") from error
+        call = calls.post(
+            calls.topic_path(*calls.split(topic)) + "/poll", body, partial(_arrow_page, topic, after), accept=ARROW
+        )
+        return self._client.do(call)
 
     def offsets(self, topic: str, at: str | int) -> Offset:
         """Where ``at`` (``earliest``, ``latest`` or milliseconds since 1970) lies in ``topic``. Raises as ``plan``."""
-        answer, _ = self._ask("GET", f"{_topic_path(topic)}/offsets?ts={quote(str(at))}", None)
-        return _decode(answer, Offset)
+        return self._client.offsets(*calls.split(topic), at)
 
     def note_reader(self, topic: str, reader: str, *, position: str, generation: int) -> None:
         """Tell the service how far ``reader`` has durably read, for lag and receipts. Raises as ``plan``."""
-        body = {"position": position, "generation": generation}
-        self._ask("PUT", f"{_topic_path(topic)}/readers/{quote(reader, safe='')}", body)
+        self._client.note_reader(*calls.split(topic), reader, position=position, generation=generation)
 
     # --- writing
 
     def post(self, topic: str, verb: str, body: dict[str, Any]) -> Any:
         """POST ``body`` to the topic's ``publish`` or ``store``; the decoded JSON answer. Raises as ``plan``."""
-        answer, _ = self._ask("POST", f"{_topic_path(topic)}/{verb}", body)
-        return msgspec.json.decode(answer) if answer else None
+        path = f"{calls.topic_path(*calls.split(topic))}/{verb}"
+        return self._client.do(calls.post(path, body, _anything, repeatable=False))
 
     def transact(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """POST to ``/v1/transactions`` + ``path``; the decoded JSON answer. Raises as ``plan``."""
-        answer, _ = self._ask("POST", f"/v1/transactions{path}", body or {})
-        return msgspec.json.decode(answer) if answer else None
-
-    # --- one request
-
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None,
-        *,
-        accept: str = "application/json",
-        timeout_more_seconds: float = 0.0,
-    ) -> tuple[bytes, http.client.HTTPMessage]:
-        headers = {"Accept": accept}
-        data = None
-        if body is not None:
-            data = msgspec.json.encode(body)
-            headers["Content-Type"] = "application/json"
-        # The service may have closed a kept-alive connection while it lay idle, which shows only on its next use: that
-        # one case is asked again. Not so a publish or store, which may have been taken before the connection broke.
-        tries = 2 if self._connection is not None and not path.endswith(("/publish", "/store")) else 1
-        while True:
-            try:
-                return self._exchange(method, path, data, headers, timeout_more_seconds)
-            except (OSError, http.client.HTTPException) as error:
-                self.close()
-                tries -= 1
-                if not tries or isinstance(error, TimeoutError):
-                    why = str(error) or type(error).__name__
-                    raise Temporary(f"{self.base_url} does not answer: {why}") from error
-
-    def _exchange(
-        self, method: str, path: str, data: bytes | None, headers: dict[str, str], timeout_more_seconds: float
-    ) -> tuple[bytes, http.client.HTTPMessage]:
-        connection = self._connect()
-        timeout_seconds = self._timeout_seconds + timeout_more_seconds
-        connection.timeout = timeout_seconds
-        if connection.sock is not None:
-            connection.sock.settimeout(timeout_seconds)
-        connection.request(method, self._prefix + path, body=data, headers=headers)
-        response = connection.getresponse()
-        answer = response.read(self._answer_bytes_max + 1)
-        if len(answer) > self._answer_bytes_max:
-            self.close()
-            raise RemoteError(f"{path}: the answer is over {self._answer_bytes_max} bytes")
-        if response.status >= 300:
-            raise _refusal(path, response.status, response.headers, answer)
-        return answer, response.headers
-
-    def _connect(self) -> http.client.HTTPConnection:
-        if self._connection is None:
-            if self._context is not None:
-                self._connection = http.client.HTTPSConnection(
-                    self._host, self._port, timeout=self._timeout_seconds, context=self._context
-                )
-            else:
-                self._connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
-        return self._connection
+        return self._client.do(calls.post(f"/v1/transactions{path}", body or {}, _anything))
 
 
-def _topic_path(topic: str) -> str:
-    namespace, _, name = topic.partition("/")
-    return f"/v1/namespaces/{quote(namespace, safe='')}/topics/{quote(name, safe='')}"
+def _anything(answer: Answer) -> Any:
+    return msgspec.json.decode(answer.body) if answer.body else None
 
 
-def _decode(answer: bytes, kind: type[T]) -> T:
+def _arrow_page(topic: str, after: str, answer: Answer) -> ArrowPage:
+    import pyarrow as pa  # heavy, and only bulk readers need it
+
+    headers = answer.headers
     try:
-        return msgspec.json.decode(answer, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RemoteError(f"the service answered something else than a {kind.__name__}: {error}") from error
-
-
-def _refusal(path: str, status: int, headers: http.client.HTTPMessage, answer: bytes) -> Exception:
-    try:
-        body = msgspec.json.decode(answer, type=_ErrorAnswer).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        body = _ErrorBody(message=answer[:200].decode("utf-8", "replace"))
-    text = f"{path}: {status} {body.code} {body.message}".strip()
-    if status == 410 and body.oldest is not None:
-        return Expired(text, oldest=body.oldest, rows=body.expired)
-    if status == 409 and body.code == "generation_changed" and body.generation is not None:
-        return GenerationChanged(text, generation=body.generation)
-    if status == 404:
-        return TopicMissing(text)
-    if status in (408, 429) or status >= 500:
-        return Temporary(text, retry_after_seconds=_seconds(headers.get("Retry-After")))
-    return Permanent(text, code=body.code or str(status))
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return max(0.0, float(text)) if text is not None else None
-    except ValueError:
-        return None
+        with pa.ipc.open_stream(pa.py_buffer(answer.body)) as stream:
+            table = stream.read_all()
+        return ArrowPage(
+            table=table,
+            next_position=headers.get("fairlead-next-position") or after,
+            generation=int(headers.get("fairlead-generation") or 0),
+            stable=headers.get("fairlead-stable-position") or "",
+            oldest=headers.get("fairlead-oldest-position") or "",
+            service=headers.get("fairlead-service") or "",
+        )
+    except (pa.ArrowException, ValueError) as error:
+        raise RemoteError(f"the service answered a poll of {topic} with no Arrow stream: {error}") from error

@@ -1,76 +1,41 @@
-"""The client against the real service: what it answers and which error it raises."""
+"""What only the asyncio client has: its loop, its tasks, its own TLS context.  The rest is in the conformance suite."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import os
+from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.support.messaging import Topics
+from tests.support.messaging import Topics, until
+from tests.support.pki import Authority
 
-from fairlead_messaging.io.client import MessagingClient, Producer
-from fairlead_wire.errors import Permanent, Temporary
+from fairlead_messaging.io import client as client_module
+from fairlead_messaging.io.client import MessagingClient, Tls
+from fairlead_wire.errors import Temporary
+from fairlead_wire.io import tls
 
 
-@pytest_asyncio.fixture
-async def client(topics: Topics) -> AsyncIterator[MessagingClient]:
+async def test_a_cancelled_call_leaves_nothing_behind(topics: Topics) -> None:
+    """The service stops waiting too, and the client goes on."""
+    await topics.create("t")
     async with MessagingClient(topics.url) as client:
-        yield client
+        waiting = asyncio.create_task(client.poll("default", "t", wait_ms=60_000))
+        await until(lambda: topics.broker.listeners == 1)
+        waiting.cancel()
+        await until(lambda: topics.broker.listeners == 0)
+        assert await client.topics("default") == ["t"]
 
 
-async def test_topics(client: MessagingClient) -> None:
-    """Created once; created again is no error but says so."""
-    assert await client.create_topic("n", "t", {"ttl": 5})
-    assert not await client.create_topic("n", "t")
-    assert await client.topics("n") == ["t"]
-    await client.update_topic("n", "t", {"owner": "x"})
-    assert (await client.topic("n", "t"))["owner"] == "x"
-    await client.delete_topic("n", "t")
-    assert await client.topics("n") == []
-
-
-async def test_publish_and_poll(client: MessagingClient) -> None:
-    """Bytes in, bytes out; a repeated producer is told what was known."""
-    await client.create_topic("n", "t")
-    await client.publish("n", "t", [b"\x00\xff"])
-    producer = Producer(id="edge/1", epoch=2**53 - 1, sequence=5)
-    assert (await client.publish("n", "t", [b"a", b"b"], producer=producer)).stored == (5, 6)
-    assert (await client.publish("n", "t", [b"a", b"b"], producer=producer)).known == (5, 6)
-    one_each = Producer(id="edge/1", epoch=1, sequences=[9, 7])
-    assert (await client.publish("n", "t", [b"c", b"d"], producer=one_each, ttl_seconds=5)).stored == (9, 7)
-    page = await client.poll("n", "t", limit=2)
-    assert [message.payload for message in page.messages] == [b"\x00\xff", b"a"]
-    rest = await client.poll("n", "t", start_from=page.next_position, inclusive=False)
-    assert [message.payload for message in rest.messages] == [b"b", b"c", b"d"]
-    assert (await client.poll("n", "t", start_from=rest.next_position, inclusive=False, wait_ms=5)).messages == ()
-
-
-async def test_inspect_readers_and_transactions(client: MessagingClient) -> None:
-    """What people ask for at the command line."""
-    await client.create_topic("n", "t")
-    await client.publish("n", "t", [b"a"])
-    assert [row["state"] for row in await client.inspect("n", "t")] == ["visible"]
-    assert await client.readers("n", "t") == []
-    assert await client.transactions() == []
-
-
-async def test_refusals_are_permanent_and_carry_the_code(client: MessagingClient) -> None:
-    """A missing topic can be told from bad input."""
-    with pytest.raises(Permanent) as missing:
-        await client.publish("n", "t", [b"a"])
-    assert missing.value.code == "topic_not_found"
-    with pytest.raises(Permanent) as bad:
-        await client.create_topic("n", "t", {"ttl": 0})
-    assert bad.value.code == "bad_ttl"
-
-
-async def test_a_service_that_is_not_there_is_temporary() -> None:
-    """With the address in the sentence."""
-    async with MessagingClient("http://127.0.0.1:1") as client:
-        with pytest.raises(Temporary, match=r"127\.0\.0\.1:1"):
-            await client.topics("n")
+async def test_it_may_be_closed_and_used_again(topics: Topics) -> None:
+    """With new connections."""
+    client = MessagingClient(topics.url)
+    assert await client.topics("default") == []
+    await client.close()
+    assert await client.topics("default") == []
+    await client.close()
 
 
 async def test_overload_is_temporary_with_the_services_own_pause() -> None:
@@ -88,3 +53,41 @@ async def test_overload_is_temporary_with_the_services_own_pause() -> None:
             await client.topics("n")
     assert error.value.retry_after_seconds == 7
     await server.close()
+
+
+async def test_replaced_certificates_are_used_for_new_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bad replacement is told and the old ones stay."""
+    monkeypatch.setattr(client_module, "RELOAD_SECONDS", 0.0)
+    authority = Authority(tmp_path / "pki")
+    names: list[str | None] = []
+
+    async def tell(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        names.append(tls.peer_name(request.transport.get_extra_info("peercert")))
+        return web.json_response([], headers={"Connection": "close"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", tell)
+    server_files = authority.issue("messaging", hosts=("127.0.0.1",))
+    context = tls.server_context(
+        tls.Files(ca=authority.certificate, cert=server_files.certificate, key=server_files.key)
+    )
+    server = TestServer(app, scheme="https")
+    await server.start_server(ssl=context)
+    first, second = authority.issue("first"), authority.issue("second")
+    cert, key = tmp_path / "cert", tmp_path / "key"
+    cert.write_bytes(first.certificate.read_bytes())
+    key.write_bytes(first.key.read_bytes())
+    files = Tls(ca=str(authority.certificate), cert=str(cert), key=str(key))
+    async with MessagingClient(f"https://127.0.0.1:{server.port}", tls=files) as client:
+        await client.topics("n")
+        cert.write_bytes(b"nonsense")
+        await client.topics("n")
+        cert.write_bytes(second.certificate.read_bytes())
+        key.write_bytes(second.key.read_bytes())
+        os.utime(cert, ns=(1, 1))  # also when the clock is too coarse to tell two writes apart
+        await client.topics("n")
+    await server.close()
+    assert names == ["first", "first", "second"]

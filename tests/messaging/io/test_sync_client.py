@@ -1,7 +1,9 @@
-"""The bulk readers' client on the real service."""
+"""The bulk readers' client on the real service; and what only the synchronous client can: fork, pickle, threads."""
 
 from __future__ import annotations
 
+import os
+import pickle
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,7 +13,8 @@ import pytest
 from tests.support.messaging_service import MessagingService
 from tests.support.pki import Authority
 
-from fairlead_messaging.io.sync_client import BulkClient, GenerationChanged, Tls, TopicMissing
+from fairlead_messaging.attempts import PATIENT
+from fairlead_messaging.io.sync_client import BulkClient, GenerationChanged, SyncMessagingClient, Tls, TopicMissing
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
 
 TOPIC = "default/bulk"
@@ -75,54 +78,56 @@ def test_facts_come_with_the_refusal(client: BulkClient, service: MessagingServi
 
 
 def test_a_restarted_service_is_met_with_a_new_connection(tmp_path: Path) -> None:
-    """A kept connection that broke meanwhile is no failure."""
-    with MessagingService(tmp_path) as service, BulkClient(service.url) as asking:
+    """A kept connection that broke meanwhile is no failure, not even for what must not be sent twice."""
+    with MessagingService(tmp_path) as service, SyncMessagingClient(service.url) as asking:
         service.create(TOPIC)
-        asking.plan(TOPIC, after="")
+        asking.publish("default", "bulk", [b"1"])
         service.kill()
-        with pytest.raises(Temporary):
-            asking.plan(TOPIC, after="")
         service.start()
-        assert asking.plan(TOPIC, after="").rows == 0
+        asking.publish("default", "bulk", [b"2"])
+        assert [message.payload for message in asking.messages("default", "bulk")] == [b"1", b"2"]
 
 
-def test_a_silent_service_is_temporary() -> None:
-    """It accepts and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        with BulkClient(f"http://127.0.0.1:{port}", timeout_seconds=0.1) as asking, pytest.raises(Temporary):
-            asking.plan(TOPIC, after="")
-
-
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", RemoteError),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n" + b"x" * 200, RemoteError),
-        (b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy", Temporary),
-        (b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", Permanent),
-        (b"nonsense\r\n\r\n", Temporary),
-    ],
-)
-def test_what_another_program_answers_is_refused_politely(answer: bytes, error: type[Exception]) -> None:
-    """Not our service, or one in trouble: an error that says what comes next, never a trace."""
+def test_an_answer_that_is_no_arrow_stream_is_refused() -> None:
+    """Another program answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
             connection, _ = listening.accept()
             with connection:
                 connection.recv(65536)
-                connection.sendall(answer)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
 
         thread = threading.Thread(target=serve)
         thread.start()
-        port = listening.getsockname()[1]
-        with BulkClient(f"http://127.0.0.1:{port}", timeout_seconds=5, answer_bytes_max=100) as asking:
-            with pytest.raises(error) as refused:
-                asking.plan(TOPIC, after="")
-            if isinstance(refused.value, Temporary) and b"Retry-After" in answer:
-                assert refused.value.retry_after_seconds == 7
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with BulkClient(url, timeout_seconds=5) as asking, pytest.raises(RemoteError):
+            asking.poll(TOPIC, after="")
         thread.join()
+
+
+def test_a_forked_child_makes_its_own_connections(service: MessagingService) -> None:
+    """Parent and child ask at once and none gets the other's answer."""
+    with SyncMessagingClient(service.url) as asking:
+        asking.topics("default")
+        child = os.fork()
+        if not child:
+            try:
+                right = all(len(asking.poll("default", "bulk", limit=1).messages) == 1 for _ in range(50))
+            except BaseException:  # noqa: BLE001 - a child must not go on as another test runner
+                right = False
+            os._exit(0 if right else 1)
+        assert all(len(asking.poll("default", "bulk", limit=2).messages) == 2 for _ in range(50))
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_pickled_client_is_one_with_the_same_settings(service: MessagingService) -> None:
+    """As Spark sends it to its workers."""
+    with SyncMessagingClient(service.url, retries=PATIENT, timeout_seconds=7.0) as asking:
+        asking.topics("default")
+        with pickle.loads(pickle.dumps(asking)) as there:
+            assert there.topics("default") == asking.topics("default")
+            assert (there._retries, there._timeout_seconds) == (PATIENT, 7.0)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:1", "ftp://h", "https://h:1"])

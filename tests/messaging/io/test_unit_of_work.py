@@ -1,104 +1,73 @@
-"""Messages and other changes stand or fall together."""
+"""Messages and other changes stand or fall together, on an event loop; more in the conformance suite."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.support.messaging import Topics
+from tests.support.messaging import Topics, until
 
 from fairlead_messaging.io.client import MessagingClient
 from fairlead_messaging.io.unit_of_work import UnitOfWork
-from fairlead_wire.errors import LocalError, Permanent
+from fairlead_wire.errors import LocalError
 
 
-class Table:
-    """A participant that remembers what it was asked, and fails where told."""
+class Slow:
+    """Persists until it is let go."""
 
-    def __init__(self, *, failing: str = "", changes: Sequence[str] = ()) -> None:
-        self.calls: list[str] = []
-        self._failing = failing
-        self._changes = changes
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.go = asyncio.Event()
 
     def changes(self) -> Sequence[str]:
-        return self._changes
+        return ()
 
     async def persist(self) -> None:
-        self._call("persist")
+        self.asked.append("persist")
+        await self.go.wait()
 
     async def rollback(self) -> None:
-        self._call("rollback")
-
-    def _call(self, name: str) -> None:
-        self.calls.append(name)
-        if name in self._failing:
-            raise RuntimeError(name)
+        self.asked.append("rollback")
 
 
-async def test_messages_become_visible_with_the_commit(topics: Topics) -> None:
-    """Participants persist first; inside, the work's own snapshot sees nothing yet, for messages go last."""
+async def test_a_cancelled_task_rolls_back(topics: Topics) -> None:
+    """Wherever the cancellation meets it, and the transaction does not hold up readers."""
     await topics.create("t")
-    table = Table()
+    slow = Slow()
     async with MessagingClient(topics.url) as client:
-        async with UnitOfWork(client, participants=[table]) as work:
-            await work.publish("default", "t", [b"a", b"b"])
-            assert (await client.poll("default", "t", transaction=work.started.transaction)).messages == ()
-        assert [each.payload async for each in client.messages("default", "t")] == [b"a", b"b"]
-    assert table.calls == ["persist"]
+        work = UnitOfWork(client, participants=[slow])
 
-
-@pytest.mark.parametrize("where", ["inside", "persist"])
-async def test_a_failure_anywhere_hides_everything(topics: Topics, where: str) -> None:
-    """The error goes on to the caller, everybody is rolled back."""
-    await topics.create("t")
-    one, two = Table(), Table(failing=where)
-    async with MessagingClient(topics.url) as client:
-        with pytest.raises((RuntimeError, ZeroDivisionError)):
-            async with UnitOfWork(client, participants=[one, two]) as work:
+        async def run() -> None:
+            async with work:
                 await work.publish("default", "t", [b"a"])
-                if where == "inside":
-                    raise ZeroDivisionError
-        state = topics.broker._service.transactions.state(work.started.transactionWritePointer)
-    assert state == "aborted"
-    assert one.calls[-1] == two.calls[-1] == "rollback"
-    assert await topics.committed("t") == []
+
+        running = asyncio.create_task(run())
+        await until(lambda: slow.asked == ["persist"])
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert running.cancelled()
+        assert await client.transactions() == []
+    assert slow.asked == ["persist", "rollback"]
+    assert topics.broker._service.transactions.state(work.started.transactionWritePointer) == "aborted"
 
 
-async def test_a_failed_rollback_invalidates(topics: Topics) -> None:
-    """What cannot be undone is hidden by name."""
+async def test_messages_are_not_published_before_participants_have_persisted(topics: Topics) -> None:
+    """So none is visible, to anybody, before what it tells of."""
     await topics.create("t")
+    slow = Slow()
     async with MessagingClient(topics.url) as client:
-        with pytest.raises(ZeroDivisionError):
-            async with UnitOfWork(client, participants=[Table(failing="rollback")]) as work:
-                raise ZeroDivisionError
-        state = topics.broker._service.transactions.state(work.started.transactionWritePointer)
-    assert state == "invalid"
-    assert [str(error) for error in work.failures] == ["rollback"]
 
+        async def run() -> None:
+            async with UnitOfWork(client, participants=[slow]) as work:
+                await work.publish("default", "t", [b"a"])
 
-async def test_a_full_buffer_is_stored_and_published_in_order(topics: Topics) -> None:
-    """Whatever was stored on the way, readers see one order, once."""
-    await topics.create("t")
-    await topics.create("u")
-    async with MessagingClient(topics.url) as client, UnitOfWork(client, buffer_bytes_max=10) as work:
-        for number in range(9):
-            await work.publish("default", "t", [f"{number:04}".encode()])
-        await work.publish("default", "u", [b"x"])
-    assert await topics.committed("t") == [f"{number:04}" for number in range(9)]
-    assert await topics.committed("u") == ["x"]
-
-
-async def test_a_conflict_rolls_back(topics: Topics) -> None:
-    """The loser's messages are never visible."""
-    await topics.create("t")
-    async with MessagingClient(topics.url) as client:
-        with pytest.raises(Permanent) as conflict:
-            async with UnitOfWork(client, participants=[Table(changes=["k"])]) as loser:
-                await loser.publish("default", "t", [b"loser"])
-                async with UnitOfWork(client, participants=[Table(changes=["k"])]) as winner:
-                    await winner.publish("default", "t", [b"winner"])
-        assert conflict.value.code == "transaction_conflict"
-    assert await topics.committed("t") == ["winner"]
+        running = asyncio.create_task(run())
+        await until(lambda: slow.asked == ["persist"])
+        assert await topics.payloads("t") == []
+        slow.go.set()
+        await running
+    assert await topics.committed("t") == ["a"]
 
 
 async def test_outside_of_its_block_it_refuses(topics: Topics) -> None:

@@ -1,0 +1,108 @@
+"""`fairlead topics replay`: the committed messages of one topic into another, once, however often it is run."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from fairlead_cli import messaging_account, moments
+from fairlead_cli.messaging_account import TopicName
+
+if TYPE_CHECKING:
+    from fairlead_messaging.answers import Message
+    from fairlead_messaging.io.sync_client import SyncMessagingClient
+
+PAGE_MESSAGES = 1000
+WINDOW_BITS = 14
+"""A producer for each 16 s of the source: few enough gaps for the service to know each by heart, 65,536 at most."""
+PROGRESS_MESSAGES = 100_000
+
+
+@click.command(short_help="Copy the committed messages of one topic into another, each once.")
+@messaging_account.topic
+@click.argument("target", type=TopicName())
+@click.option(
+    "--from", "start", type=moments.Moment(), help=f"Begin here; the oldest message otherwise. {moments.HELP}"
+)
+@click.option("--until", "end", type=moments.Moment(), help="End with this message, or before this time.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@messaging_account.output
+@click.pass_context
+def replay(
+    context: click.Context,
+    topic: tuple[str, str],
+    target: tuple[str, str],
+    start: str | int | None,
+    end: str | int | None,
+    dry_run: bool,
+    output: str,
+) -> None:
+    """Publish the committed messages of TOPIC into TARGET, which must exist.
+
+    A message is known by its place in TOPIC: run again, or with stretches that overlap, nothing is stored twice (for
+    the target's ttl and at least 30 days). Interrupted, run it again. It ends with the newest message it finds, or at
+    the first message of an open transaction.
+
+    \b
+    fairlead topics replay default/telemetry default/telemetry-again --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z
+    """
+    if topic == target:
+        raise click.UsageError("a topic cannot be replayed into itself")
+    stored = known = 0
+    with messaging_account.service(context, patient=True) as client:
+        client.topic(*target)
+        position, inclusive = start, True
+        while True:
+            page = client.poll(
+                *topic, start_from=position, inclusive=inclusive, limit=PAGE_MESSAGES, read_committed=True
+            )
+            wanted = [message for message in page.messages if not moments.is_beyond(message.id, end)]
+            for name, group in groupby(wanted, key=_window):
+                messages = list(group)
+                if dry_run:
+                    stored += len(messages)
+                    continue
+                new, old = _publish(client, target, f"replay/{'/'.join(topic)}/{name}", messages)
+                stored, known = stored + new, known + old
+            if len(wanted) < len(page.messages) or (not page.messages and position == page.next_position):
+                break
+            if (stored + known) // PROGRESS_MESSAGES > (stored + known - len(wanted)) // PROGRESS_MESSAGES:
+                click.echo(f"{stored + known} so far", err=True)
+            position, inclusive = page.next_position, False
+    if output == "json":
+        messaging_account.print_json({"published": stored, "known": known, "dry_run": dry_run})
+    elif dry_run:
+        click.echo(f"{stored} would be published")
+    else:
+        click.echo(f"{stored} published, {known} were there")
+
+
+def _publish(
+    client: SyncMessagingClient, target: tuple[str, str], producer_id: str, messages: list[Message]
+) -> tuple[int, int]:
+    """How many were stored now, and how many were there."""
+    from fairlead_messaging.answers import Producer
+
+    producer = Producer(id=producer_id, epoch=0, sequences=[_number(each.id) % 2**_NUMBER_BITS for each in messages])
+    answer = client.publish(*target, [each.payload for each in messages], producer=producer)
+    return len(answer.stored), len(answer.known)
+
+
+_NUMBER_BITS = 16 + WINDOW_BITS
+
+
+def _window(message: Message) -> str:
+    """Names the producer of a message: its stretch of time, and the payload list it is in if it is in one."""
+    return f"{_parent(message.id)}/{_number(message.id) >> _NUMBER_BITS:x}"
+
+
+def _parent(message_id: str) -> str:
+    """ "" for a message that stands in its own row; else the row (20 digits) whose payload list it is in."""
+    return "" if message_id.endswith("0" * 20) else message_id[:20]
+
+
+def _number(message_id: str) -> int:
+    """Time and sequence of the message within its topic, or within its payload list, as one number below 2^63."""
+    return int(message_id[20:] if _parent(message_id) else message_id[:20], 16)

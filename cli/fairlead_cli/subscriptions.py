@@ -1,0 +1,74 @@
+"""`fairlead topics subscriptions`: who gets a topic's messages pushed, and how that goes."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from fairlead_cli import messaging_account
+
+
+@click.group(short_help="Push a topic's committed messages to HTTP endpoints, and see how that goes.")
+def subscriptions() -> None:
+    """A subscription pushes committed messages, one POST each and in order, by a delivery policy."""
+
+
+@subscriptions.command("list")
+@messaging_account.topic
+@messaging_account.output
+@click.pass_context
+def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
+    """Subscriptions of a topic: delivered, dead-lettered and dropped messages, and what is being retried."""
+    with messaging_account.service(context) as client:
+        found = client.subscriptions(*topic)
+    if output == "json":
+        messaging_account.print_json(found)
+        return
+    for each in found:
+        click.echo(
+            f"{each.name}  {each.url}  delivered {each.delivered}, dead-lettered {each.dead_lettered}, "
+            f"dropped {each.dropped}"
+        )
+        if each.attempts:
+            wait = max(0.0, each.next_attempt_ms / 1000 - time.time())
+            click.echo(f"  attempt {each.attempts + 1} in {wait:.0f} s: {each.last_error}")
+
+
+@subscriptions.command("put")
+@messaging_account.topic
+@click.argument("name")
+@click.argument("url")
+@click.option("--delivery", help="A delivery policy as JSON; see `fairlead backoff schedule`.")
+@click.option("--dead-letter-topic", metavar="TOPIC", help="NAMESPACE/NAME for what cannot be delivered.")
+@click.pass_context
+def put(
+    context: click.Context,
+    topic: tuple[str, str],
+    name: str,
+    url: str,
+    delivery: str | None,
+    dead_letter_topic: str | None,
+) -> None:
+    """Push what comes from now on to URL; put again it changes and keeps its place."""
+    from fairlead_wire import delivery as policies
+
+    try:
+        policy = policies.parse(json.loads(delivery)) if delivery is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--delivery") from None
+    with messaging_account.service(context) as client:
+        client.put_subscription(*topic, name, url=url, delivery=policy, dead_letter_topic=dead_letter_topic)
+    click.echo(f"{name} gets {'/'.join(topic)}")
+
+
+@subscriptions.command("delete")
+@messaging_account.topic
+@click.argument("name")
+@click.pass_context
+def delete(context: click.Context, topic: tuple[str, str], name: str) -> None:
+    """Push nothing more to it."""
+    with messaging_account.service(context) as client:
+        client.delete_subscription(*topic, name)
+    click.echo(f"{name} deleted")

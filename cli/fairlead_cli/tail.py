@@ -1,0 +1,152 @@
+"""`fairlead topics tail`: the newest messages of a topic, and with -f those that come, whatever restarts meanwhile."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import click
+
+from fairlead_cli import messaging_account, moments
+
+if TYPE_CHECKING:
+    from fairlead_messaging.answers import Message
+    from fairlead_messaging.io.sync_client import SyncMessagingClient
+
+FOLLOW_WAIT_MS = 10_000
+PAUSE_SECONDS_MAX = 2.0
+SPLITS = 64
+READ_ROWS = 1000
+"""A stretch as short as this is read as it is instead of being split further."""
+
+Topic = tuple[str, str]
+
+
+@click.command(short_help="The newest messages, and with -f what comes.")
+@messaging_account.topic
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Go on with what comes, until interrupted; a service that restarts is waited for.",
+)
+@click.option(
+    "--limit", type=click.IntRange(0), default=10, show_default=True, help="How many of the newest to begin with."
+)
+@click.option("--from", "start", type=moments.Moment(), help=f"Begin here instead. {moments.HELP}")
+@click.option("--committed", is_flag=True, help="Only what is committed; stops at the first undecided message.")
+@messaging_account.output
+@click.pass_context
+def tail(
+    context: click.Context,
+    topic: Topic,
+    follow: bool,
+    limit: int,
+    start: str | int | None,
+    committed: bool,
+    output: str,
+) -> None:
+    """Read the newest messages of a topic; only its end is read, however long it is.
+
+    With -f a message is shown once, in order, also over restarts of the service and broken connections; notes about
+    those go to standard error. The id before each message is a place to go on from: --from ID shows that message again
+    and what follows it.
+
+    \b
+    fairlead topics tail -f default/telemetry
+    fairlead topics tail default/telemetry --from 15m -o json | jq -r '.payload | @base64d'
+    """
+    try:
+        with messaging_account.service(context) as client:
+            if start is None:
+                newest, position = _newest(client, topic, limit, committed)
+                messaging_account.print_messages(newest, output)
+            else:
+                position = _read_on(client, topic, start, committed, output)
+            while follow:
+                position = _follow(client, topic, position, committed, output)
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+def _read_on(client: SyncMessagingClient, topic: Topic, start: str | int, committed: bool, output: str) -> str | None:
+    """Print all from `start` on; where it ended."""
+    position: str | int = start
+    inclusive = True
+    while True:
+        page = client.poll(*topic, start_from=position, inclusive=inclusive, read_committed=committed)
+        messaging_account.print_messages(page.messages, output)
+        if not page.messages and position == page.next_position:
+            return page.next_position
+        position, inclusive = page.next_position, False
+
+
+def _newest(client: SyncMessagingClient, topic: Topic, limit: int, committed: bool) -> tuple[list[Message], str | None]:
+    """The newest messages, oldest first, and the place behind them."""
+    wanted = max(1, limit)
+    while True:
+        begin = _near_the_end(client, topic, wanted)
+        found: deque[Message] = deque(maxlen=limit)
+        position: str | None = begin or None
+        while True:
+            page = client.poll(*topic, start_from=position, inclusive=False, read_committed=committed)
+            found.extend(page.messages)
+            if not page.messages and position == page.next_position:
+                break
+            position = page.next_position
+        if len(found) >= limit or not begin:
+            return list(found), position
+        wanted *= 8  # what was rolled back or expired is counted as stored, but not shown
+
+
+def _near_the_end(client: SyncMessagingClient, topic: Topic, rows: int) -> str:
+    """An exclusive start with at least `rows` stored behind it and not many more; "" is the beginning.
+
+    The service tells how rows are spread without reading them, so a topic of any length is found into in a few steps.
+    """
+    from fairlead_messaging.failures import Expired
+
+    begin = ""
+    try:
+        while True:
+            plan = client.plan(*topic, after=begin, splits=SPLITS)
+            if plan.rows <= max(2 * rows, READ_ROWS):
+                return begin
+            counted, closer = 0, begin
+            for part in reversed(plan.ranges):
+                counted, closer = counted + part.rows, part.after
+                if counted >= rows:
+                    break
+            if closer == begin:
+                return begin
+            begin = closer
+    except Expired as gone:  # it expired while we looked
+        return gone.oldest
+
+
+def _follow(
+    client: SyncMessagingClient, topic: Topic, position: str | None, committed: bool, output: str
+) -> str | None:
+    """Wait for one page and print it; the next position.  An outage is waited out."""
+    from fairlead_wire.errors import Temporary
+
+    pause = 0.1
+    told = False
+    while True:
+        try:
+            page = client.poll(
+                *topic, start_from=position, inclusive=False, read_committed=committed, wait_ms=FOLLOW_WAIT_MS
+            )
+        except Temporary as failed:
+            if not told:
+                click.echo(f"fairlead topics: {failed}; waiting for it", err=True)
+                told = True
+            time.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+            continue
+        if told:
+            click.echo("fairlead topics: it is back", err=True)
+        messaging_account.print_messages(page.messages, output)
+        return page.next_position

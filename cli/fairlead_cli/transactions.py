@@ -1,0 +1,54 @@
+"""`fairlead topics transactions`: who holds up the readers, and how an operator ends it."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from fairlead_cli import messaging_account
+
+
+@click.group(short_help="Open transactions: who holds up which readers; invalidate one.")
+def transactions() -> None:
+    """Open transactions. Readers of committed messages stop at the first undecided one until it is decided."""
+
+
+@transactions.command("list")
+@messaging_account.output
+@click.pass_context
+def list_(context: click.Context, output: str) -> None:
+    """Open transactions, oldest first, and the topics whose readers wait for each."""
+    with messaging_account.service(context) as client:
+        found = client.transactions()
+    if output == "json":
+        messaging_account.print_json(found)
+        return
+    now_ms = time.time() * 1000
+    for each in found:
+        waiting = ", ".join(f"{held.topic} for {_seconds(now_ms - held.since)}" for held in each.topics)
+        click.echo(
+            f"{each.transactionWritePointer}  open for {_seconds(now_ms - each.started)}, "
+            f"{_seconds(each.expires - now_ms)} left  {f'holds up {waiting}' if waiting else 'holds up nobody'}"
+        )
+
+
+@transactions.command()
+@click.argument("pointer", type=click.IntRange(1))
+@messaging_account.output
+@click.pass_context
+def invalidate(context: click.Context, pointer: int, output: str) -> None:
+    """End a transaction on its owner's behalf: its messages stay hidden for ever, and its readers go on.
+
+    Its owner cannot publish or commit any more. Exit 1 when it is over already; the reason says how it ended.
+    """
+    with messaging_account.service(context) as client:
+        client.finish_transaction(pointer, "invalidate")
+    if output == "json":
+        messaging_account.print_json({"transactionWritePointer": pointer, "state": "invalid"})
+    else:
+        click.echo(f"{pointer} is invalid")
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{max(0.0, milliseconds / 1000):.1f} s"

@@ -1,0 +1,154 @@
+"""What the messaging service answers its clients, typed.  Ids and positions are hex text, as in the interface.
+
+Field names are the service's own; what a newer service adds is passed over.  Times called ``…_ms`` are milliseconds
+since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from fairlead_wire.delivery import DeliveryPolicy
+
+How = Literal["commit", "abort", "invalidate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    """Who publishes.  ``sequence`` numbers the first message, the others follow; or ``sequences``, one each."""
+
+    id: str
+    epoch: int
+    sequence: int | None = None
+    sequences: Sequence[int] | None = None
+    fence: bool = False
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """With a producer: the sequences stored by this call, and those known from an earlier one."""
+
+    stored: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """``id`` is hex; as a start it names this very message."""
+
+    id: str
+    payload: bytes
+
+    @property
+    def published_ms(self) -> int:
+        """When it was published, which the id begins with; 0 for an id that is none."""
+        try:
+            return int(self.id[:16], 16)
+        except ValueError:
+            return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """``next_position`` (hex) is the exclusive start of the next page, also of an empty one."""
+
+    messages: tuple[Message, ...]
+    next_position: str
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A transaction: ``transaction`` is the snapshot to poll with, ``expires`` is in milliseconds since 1970."""
+
+    transactionWritePointer: int
+    transaction: str
+    expires: int
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic whose readers of committed messages wait, and since when (milliseconds since 1970)."""
+
+    topic: str
+    since: int
+
+
+class OpenTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """Who holds up whom; ``started`` and ``expires`` in milliseconds since 1970."""
+
+    transactionWritePointer: int
+    state: str
+    started: int
+    expires: int
+    topics: tuple[Held, ...] = ()
+
+
+class Reader(msgspec.Struct, frozen=True, kw_only=True):
+    """``lag_messages`` counts what was stored after its position; ``lag_seconds`` is the age of the first of these."""
+
+    name: str
+    position: str
+    updated_ms: int
+    lag_messages: int
+    lag_seconds: float
+
+
+class Inspected(msgspec.Struct, frozen=True, kw_only=True):
+    """``state``: visible, undecided (its transaction is open), hidden (rolled back or aborted) or expired."""
+
+    id: str
+    state: str
+    payload: bytes
+    published_ms: int
+    ttl_seconds: int
+    transaction: int | None = None
+
+
+class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A push subscription and how it goes; ``position`` is the last message dealt with."""
+
+    name: str
+    url: str
+    delivery: DeliveryPolicy = DeliveryPolicy()
+    dead_letter_topic: str | None = None
+    position: str = ""
+    attempts: int = 0
+    next_attempt_ms: int = 0
+    last_error: str = ""
+    delivered: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0
+
+
+class Range(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of a topic: ``after`` exclusive, ``upto`` inclusive, as hex ids; "" is before the first."""
+
+    after: str
+    upto: str
+    rows: int
+    bytes: int
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a stretch of a topic is read: where it ends, how much it is, and how to split it."""
+
+    service: str
+    generation: int
+    oldest: str | None = None
+    stable: str | None = None
+    upto: str | None = None
+    rows: int = 0
+    bytes: int = 0
+    ranges: list[Range] = []
+    held_by: int | str | None = None
+    held_since: int | float | str | None = None
+
+
+class Offset(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a topic stood when asked; ``position`` answers the question, ``stable`` is where reading must stop."""
+
+    service: str
+    generation: int
+    position: str | None = None
+    stable: str | None = None
+    oldest: str | None = None

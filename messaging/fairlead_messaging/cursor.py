@@ -1,0 +1,49 @@
+"""Where an iteration over a topic stands: the next page to ask for, and whether there is one.
+
+cursor.ask() ─→ Call ─(sent)→ Page ─take→ its messages; ``cursor.more`` says whether to ask again
+"""
+
+from __future__ import annotations
+
+from fairlead_messaging import calls
+from fairlead_messaging.answers import Message, Page
+from fairlead_messaging.calls import Call
+
+FOLLOW_WAIT_MS = 10_000
+
+
+class Cursor:
+    """Every message from a start on, once, in order; with ``follow`` it never ends and waits for what comes."""
+
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        start_from: str | int | None = None,
+        inclusive: bool = True,
+        follow: bool = False,
+        read_committed: bool = True,
+    ) -> None:
+        self._topic = (namespace, name)
+        self._start, self._inclusive = start_from, inclusive
+        self._follow = follow
+        self._read_committed = read_committed
+        self.more = True
+
+    def ask(self) -> Call[Page]:
+        """The next page; asked again after a failure it is the same one."""
+        return calls.poll(
+            *self._topic,
+            start_from=self._start,
+            inclusive=self._inclusive,
+            read_committed=self._read_committed,
+            wait_ms=FOLLOW_WAIT_MS if self._follow else 0,
+        )
+
+    def take(self, page: Page) -> tuple[Message, ...]:
+        """The page's messages; the next ``ask`` goes on behind them."""
+        # An empty page that moved on has passed over what may not be seen; the end is where nothing moves any more.
+        self.more = self._follow or bool(page.messages) or self._start != page.next_position
+        self._start, self._inclusive = page.next_position, False
+        return page.messages

@@ -1,0 +1,194 @@
+"""What a client of the messaging service meets, named by what it can do next.
+
+Temporary                     try again later; ``in_doubt`` says whether the service may have done it all the same
+  Unreachable                 the request never left: no connection, no TLS; surely nothing happened
+  NoAnswer                    it left and no answer came: in doubt
+    TimedOut                  … within the time a request may take
+    Disconnected              … because the connection ended
+  Busy                        the service (or what stands before it) answered "not now"
+Permanent                     refused; the same request will be refused again.  ``code``, ``status`` and ``facts``
+  Denied                      every refusal of the service:
+    TopicMissing, TopicExists, Expired, GenerationChanged, TransactionOver, TransactionConflict, Fenced, NotAllowed,
+    TooLarge
+RemoteError                   what answered is not the messaging service, or it is broken
+InDoubt                       a transaction was told to commit and nobody could say whether it did
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead_wire import codec
+from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
+
+RETRY_AFTER_SECONDS_DEFAULT = 1.0
+RETRY_AFTER_SECONDS_MAX = 3600.0
+"""No service may put a client to sleep for longer."""
+SHOWN_BYTES_MAX = 200
+"""Of an answer that is not ours."""
+
+LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
+NOTHING_DONE = frozenset({"overloaded", "unavailable", "too_many_transactions"})
+"""Codes with which the service says that it did not begin; after ``storage_failed`` it cannot know."""
+
+
+class Failed(Temporary):
+    """It did not work this time.  ``in_doubt``: it may have taken effect although no good answer came."""
+
+    in_doubt = False
+    answered = False
+    """Somebody answered, and ``retry_after_seconds`` is what they asked for."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = RETRY_AFTER_SECONDS_DEFAULT) -> None:
+        super().__init__(message, retry_after_seconds=retry_after_seconds)
+
+
+class Unreachable(Failed):
+    """No connection; nothing was sent."""
+
+
+class NoAnswer(Failed):
+    """Sent, and the answer is lost: a publish with a producer may be repeated, one without might be stored twice."""
+
+    in_doubt = True
+
+
+class TimedOut(NoAnswer):
+    """No answer within ``seconds``."""
+
+    def __init__(self, message: str, *, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class Disconnected(NoAnswer):
+    """The connection ended before the answer; a kept connection to a service that was restarted ends so."""
+
+
+class Busy(Failed):
+    """Answered "not now", with the service's own ``code`` and the pause it asks for."""
+
+    answered = True
+
+    def __init__(self, message: str, *, code: str, status: int, retry_after_seconds: float | None) -> None:
+        super().__init__(message, retry_after_seconds=retry_after_seconds)
+        self.code = code
+        self.status = status
+        self.in_doubt = status != 429 and code not in NOTHING_DONE
+
+
+class Denied(Permanent):
+    """Refused with a reason; ``facts`` are what the service said beside code and message."""
+
+    def __init__(
+        self, message: str, *, code: str = "refused", status: int = 0, facts: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, code=code)
+        self.status = status
+        self.facts = dict(facts or {})
+
+
+class TopicMissing(Denied):
+    """There is no such topic (yet)."""
+
+
+class TopicExists(Denied):
+    """Created before; its properties are as they were."""
+
+
+class TransactionOver(Denied):
+    """The transaction cannot publish or finish any more: ``state`` is committed, aborted, invalid or unknown."""
+
+    @property
+    def state(self) -> str:
+        return str(self.facts.get("state", "unknown"))
+
+
+class TransactionConflict(Denied):
+    """Another transaction that committed meanwhile changed one of the same keys; this one is aborted."""
+
+
+class Fenced(Denied):
+    """A newer epoch of this producer asked to be the only one."""
+
+
+class NotAllowed(Denied):
+    """401 or 403."""
+
+
+class TooLarge(Denied):
+    """413: send less at once."""
+
+
+class Expired(Denied):
+    """Messages after this start are gone; ``oldest`` is an exclusive start that yields all that live, ``rows`` how many
+    are gone (None: not said). A start of "" never expires."""
+
+    def __init__(self, message: str, *, oldest: str, rows: int | None = None) -> None:
+        super().__init__(message, code="expired", status=410)
+        self.oldest = oldest
+        self.rows = rows
+
+
+class GenerationChanged(Denied):
+    """The topic was deleted and made anew; ``generation`` is the one that lives now."""
+
+    def __init__(self, message: str, *, generation: int) -> None:
+        super().__init__(message, code="generation_changed", status=409)
+        self.generation = generation
+
+
+class InDoubt(FairleadError):
+    """A commit was sent and its answer never came.  Nothing was rolled back, for it may well have happened.
+
+    ``finish_transaction(pointer, "abort")`` tells: when that works nothing is visible and the participants' changes
+    must go; ``TransactionOver.state`` says ``committed`` when everything is.
+    """
+
+    def __init__(self, message: str, *, pointer: int) -> None:
+        super().__init__(message)
+        self.pointer = pointer
+
+
+class _ErrorBody(msgspec.Struct):
+    error: dict[str, Any]
+
+
+_decoder = msgspec.json.Decoder(_ErrorBody)
+_BY_CODE: dict[str, type[Denied]] = {
+    "topic_not_found": TopicMissing,
+    "topic_exists": TopicExists,
+    "transaction_not_in_progress": TransactionOver,
+    "transaction_conflict": TransactionConflict,
+    "fenced": Fenced,
+}
+_BY_STATUS: dict[int, type[Denied]] = {401: NotAllowed, 403: NotAllowed, 413: TooLarge}
+
+
+def of(where: str, status: int, headers: Mapping[str, str], body: bytes) -> Busy | Denied:
+    """What an answer of 300 and more means.  ``where`` begins the sentence; header names are lower case."""
+    try:
+        facts = codec.decode_json(_decoder, body).error
+    except Malformed:
+        facts = {"message": body[:SHOWN_BYTES_MAX].decode(errors="replace")}
+    code, message = str(facts.pop("code", f"http_{status}")), str(facts.pop("message", ""))
+    text = f"{where}: {status} {message or code}"
+    if status in LATER:
+        return Busy(text, code=code, status=status, retry_after_seconds=_seconds(headers.get("retry-after")))
+    oldest, expired, generation = facts.get("oldest"), facts.get("expired"), facts.get("generation")
+    if status == 410 and isinstance(oldest, str):
+        return Expired(text, oldest=oldest, rows=expired if isinstance(expired, int) else None)
+    if code == "generation_changed" and isinstance(generation, int):
+        return GenerationChanged(text, generation=generation)
+    kind = _BY_CODE.get(code) or _BY_STATUS.get(status, Denied)
+    return kind(text, code=code, status=status, facts=facts)
+
+
+def _seconds(text: str | None) -> float:
+    """Retry-After in seconds; its other form, a date, is not what this service writes."""
+    if text is None or not text.isdecimal() or len(text) > 9:
+        return RETRY_AFTER_SECONDS_DEFAULT
+    return min(float(text), RETRY_AFTER_SECONDS_MAX)

@@ -1,0 +1,142 @@
+"""Both messaging clients behind one face, so that one suite asks the same of each.
+
+The synchronous one is called in threads, which is also how it is meant to be shared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fairlead_messaging.answers import Message
+from fairlead_messaging.io.buffered import BufferedPublisher
+from fairlead_messaging.io.client import MessagingClient
+from fairlead_messaging.io.sync_buffered import SyncBufferedPublisher
+from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.io.sync_unit_of_work import SyncUnitOfWork
+from fairlead_messaging.io.unit_of_work import UnitOfWork
+
+KINDS = ("asyncio", "sync")
+
+
+class Table:
+    """A participant that remembers what it was asked, and fails where told."""
+
+    def __init__(self, *, failing: str = "", changes: Sequence[str] = ()) -> None:
+        self.asked: list[str] = []
+        self._failing = failing
+        self._changes = changes
+
+    def changes(self) -> Sequence[str]:
+        return self._changes
+
+    def told(self, what: str) -> None:
+        self.asked.append(what)
+        if what in self._failing:
+            raise RuntimeError(what)
+
+
+class _Asyncio:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.changes = table.changes
+
+    async def persist(self) -> None:
+        self._table.told("persist")
+
+    async def rollback(self) -> None:
+        self._table.told("rollback")
+
+
+class _Sync:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.changes = table.changes
+
+    def persist(self) -> None:
+        self._table.told("persist")
+
+    def rollback(self) -> None:
+        self._table.told("rollback")
+
+
+class _InThreads:
+    """Every method of `real` as a coroutine."""
+
+    def __init__(self, real: Any) -> None:
+        self.real = real
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.real, name)
+        if not callable(found):
+            return found
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await asyncio.to_thread(found, *args, **kwargs)
+
+        return call
+
+
+class Client:
+    """`await client.ask.publish(…)`, and what else a client brings."""
+
+    def __init__(self, kind: str, url: str, **how: Any) -> None:
+        self.kind = kind
+        self.real: Any = MessagingClient(url, **how) if kind == "asyncio" else SyncMessagingClient(url, **how)
+        self.ask: Any = self.real if kind == "asyncio" else _InThreads(self.real)
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.ask.close()
+
+    async def messages(self, *topic: str, **how: Any) -> AsyncIterator[Message]:
+        """Each as it comes."""
+        if self.kind == "asyncio":
+            async for message in self.real.messages(*topic, **how):
+                yield message
+            return
+        iterator = iter(self.real.messages(*topic, **how))
+        while (message := await asyncio.to_thread(next, iterator, None)) is not None:
+            yield message
+
+    async def payloads(self, *topic: str, **how: Any) -> list[bytes]:
+        return [message.payload async for message in self.messages(*topic, **how)]
+
+    @asynccontextmanager
+    async def work(self, *tables: Table, **how: Any) -> AsyncIterator[Any]:
+        """A unit of work; what is yielded has `publish` as a coroutine."""
+        if self.kind == "asyncio":
+            async with UnitOfWork(self.real, participants=[_Asyncio(table) for table in tables], **how) as work:
+                yield work
+            return
+        real = SyncUnitOfWork(self.real, participants=[_Sync(table) for table in tables], **how)
+        await asyncio.to_thread(real.__enter__)
+        try:
+            yield _InThreads(real)
+        except BaseException as error:
+            await asyncio.to_thread(real.__exit__, type(error), error, None)
+            raise
+        else:
+            await asyncio.to_thread(real.__exit__, None, None, None)
+
+    @asynccontextmanager
+    async def publisher(self, *topic: str, **how: Any) -> AsyncIterator[Any]:
+        """A buffered publisher; `flush` is a coroutine, `publish` is not: it must never wait."""
+        if self.kind == "asyncio":
+            async with BufferedPublisher(self.real, *topic, **how) as publisher:
+                yield publisher
+            return
+        real = SyncBufferedPublisher(self.real, *topic, **how)
+        try:
+            yield _Publishing(real)
+        finally:
+            await asyncio.to_thread(real.close)
+
+
+class _Publishing(_InThreads):
+    def publish(self, payload: bytes) -> bool:
+        return bool(self.real.publish(payload))
