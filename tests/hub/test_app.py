@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.kubernetes import Kubernetes
 from tests.support.pki import Authority
 
 from fairlead_wire import message
@@ -285,6 +286,46 @@ async def test_waits_for_an_api_server_that_is_down(kube: Cluster, namespace: st
     assert hub.text("/healthz") == "ok\n"
     assert not hub.is_ready()
     assert hub.stop() == 0
+
+
+def token_of(kube: Cluster, namespace: str, secret: str) -> str:
+    """A token of an account that may do everything, until the secret is deleted."""
+    kube.kubectl("create", "secret", "generic", secret, "-n", namespace)
+    bound = ("--bound-object-kind", "Secret", "--bound-object-name", secret)
+    return kube.kubectl("create", "token", "default", "-n", namespace, *bound).strip()
+
+
+async def test_a_token_that_is_rejected_is_said_and_read_again(kube: Cluster, namespace: str, tmp_path: Path) -> None:
+    """The node stays connected, one line says what is wrong, and the renewed token is found, by kopf too."""
+    binding = f"hub-{namespace}"
+    account = f"--serviceaccount={namespace}:default"
+    kube.kubectl("create", "clusterrolebinding", binding, "--clusterrole=cluster-admin", account)
+    token, config = tmp_path / "token", kube.config("")
+    token.write_text(token_of(kube, namespace, "first"))
+    config["users"][0]["user"] = {"tokenFile": str(token)}
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    hub = HubProcess(Kubernetes(tmp_path / "kubeconfig"), tmp_path, toml=FAST).start()
+    kube.apply([edge_node("edge-1"), config_map("before", namespace)])
+    kube.apply(rule_for(namespace))
+    async with fleet(hub, "edge-1") as nodes:
+        node = nodes["edge-1"]
+        await until("it is served", lambda: own(node.held, namespace) == {"before"})
+        kube.kubectl("delete", "secret", "first", "-n", namespace)
+        # The API server believes a token for some seconds after it checked it, and watches are not asked again.
+        kube.restart_apiserver()
+        await until("it says so", lambda: hub.events("credentials_rejected"))
+        await until("kopf gave up", lambda: hub.events("operator_restarted"), seconds=60)
+        assert node.connected.is_set() and node.figures.connections == 1
+        token.write_text(token_of(kube, namespace, "second"))
+        kube.apply(config_map("after", namespace))
+        await until("the change", lambda: "after" in own(node.held, namespace), seconds=60)
+        kube.apply(sync_rule("later", CONFIG_MAPS))
+        path = "/apis/fairlead.dev/v1alpha1/syncrules/later"
+        await until("a verdict", lambda: "conditions" in kube.get(path).get("status", {}), seconds=90)
+    assert len(hub.events("credentials_rejected")) == len(hub.events("credentials_accepted")) == 1
+    assert not hub.events("crds_missing"), "that is not what is wrong"
+    assert hub.stop() == 0
+    kube.kubectl("delete", "clusterrolebinding", binding)
 
 
 async def test_mutual_tls_from_end_to_end(kube: Cluster, namespace: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from websockets.asyncio.server import Server, ServerConnection
 from websockets.exceptions import ConnectionClosed
@@ -189,10 +189,12 @@ class Acceptor:
             self._by_socket[opening.socket] = opening
             return opening.socket
 
-        timeouts = {} if self._context is None else {"ssl_handshake_timeout": self._seconds_max + 1}
+        patience: dict[str, Any] = {}
+        if self._context is not None:
+            patience = {"ssl_handshake_timeout": self._seconds_max + 1, "ssl_shutdown_timeout": CLOSE_SECONDS}
         accepted.setblocking(False)
         try:
-            await self._loop.connect_accepted_socket(protocol, accepted, ssl=self._context, **timeouts)
+            await self._loop.connect_accepted_socket(protocol, accepted, ssl=self._context, **patience)
         except ssl.SSLError as error:
             self._fail(opening, "tls", error.reason or str(error))
         except OSError as error:

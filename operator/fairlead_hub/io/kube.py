@@ -17,17 +17,23 @@ import aiohttp
 import msgspec
 
 from fairlead_wire.errors import FairleadError, Permanent, Temporary
+from fairlead_wire.io import logs
 
 REQUEST_SECONDS = 30.0
 ATTEMPTS = 5
 BACKOFF_SECONDS = 0.2
 RETRY_AFTER_SECONDS_MAX = 10.0
 BUSY = frozenset({429, 500, 502, 503, 504})
+UNAUTHORIZED = 401
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """Longest watch line taken; an object is at most 1.5 MiB in etcd, JSON may double it."""
 ERROR_CHARS_MAX = 500
 
+RENEW_SECONDS = 1.0
+"""Rejected credentials are read again at most so often."""
+
 MERGE_PATCH = "application/merge-patch+json"
+_log = logs.get("hub.kube")
 
 
 class ConfigError(FairleadError):
@@ -43,7 +49,7 @@ class Refused(Permanent):
 
 
 class Unavailable(Temporary):
-    """The API server is away or busy."""
+    """The API server is away or busy, or does not accept our credentials (any more): tokens are renewed on disk."""
 
 
 class _Status(msgspec.Struct):
@@ -64,9 +70,12 @@ class Access:
         cert: str | None = None,
         key: str | None = None,
         verify: bool = True,
+        renew: Callable[[], None] = lambda: None,
     ) -> None:
+        """``renew`` reads the credentials again from where they came; it may take its time and must not raise."""
         self.server = server.rstrip("/")
         self.headers = headers
+        self.renew = renew
         self.namespace = namespace
         self.ca, self.cert, self.key, self.verify = ca, cert, key, verify
 
@@ -84,20 +93,16 @@ class Access:
 
 def access(kubeconfig: str | None) -> Access:
     """From a kubeconfig file, or in-cluster when there is none.  Raises ``ConfigError``."""
-    from kubernetes import client, config
-    from yaml import YAMLError
+    settings = _configuration(kubeconfig)
+    namespace = "default" if kubeconfig is not None else _in_cluster_namespace() or "default"
 
-    settings = client.Configuration()
-    namespace = "default"
-    try:
-        if kubeconfig is not None:
-            config.load_kube_config(config_file=kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
-        else:
-            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
-            namespace = _in_cluster_namespace() or namespace
-    except (config.ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration"
-        raise ConfigError(f"{where}: {error}") from None
+    def renew() -> None:
+        # The package itself reads a kubeconfig's ``tokenFile`` once and never again.
+        nonlocal settings
+        try:
+            settings = _configuration(kubeconfig)
+        except ConfigError as error:
+            _log.warning("credentials_unreadable", reason=str(error))
 
     def headers() -> Mapping[str, str]:
         # Asked for each request, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
@@ -115,7 +120,24 @@ def access(kubeconfig: str | None) -> Access:
         cert=settings.cert_file,
         key=settings.key_file,
         verify=settings.verify_ssl,
+        renew=renew,
     )
+
+
+def _configuration(kubeconfig: str | None) -> Any:
+    from kubernetes import client, config
+    from yaml import YAMLError
+
+    settings = client.Configuration()
+    try:
+        if kubeconfig is not None:
+            config.load_kube_config(config_file=kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
+        else:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+    except (config.ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
+        where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration"
+        raise ConfigError(f"{where}: {error}") from None
+    return settings
 
 
 def _in_cluster_namespace() -> str:
@@ -137,6 +159,9 @@ class Kube:
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, proxy=_proxy(access.server))
         self.requests: dict[str, int] = {}
         """By method, for metrics."""
+        self._rejected = False
+        """The last answer was 401."""
+        self._renewed_at = float("-inf")
 
     async def close(self) -> None:
         await self._session.close()
@@ -183,10 +208,13 @@ class Kube:
             ):
                 content = await answer.read()
                 if answer.status >= 400:
-                    raise _failure(answer.status, answer.headers, content)
-                return content
+                    raise await self._failure(answer.status, answer.headers, content)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"API server: {_text(error)}") from None
+        if self._rejected:
+            self._rejected = False
+            _log.info("credentials_accepted")
+        return content
 
     async def lines(self, path: str, params: Mapping[str, str], silence_seconds: float) -> AsyncIterator[bytes]:
         """The lines of a watch, until the server ends it.  Raises ``Unavailable`` when it breaks or says nothing."""
@@ -197,7 +225,7 @@ class Kube:
         try:
             async with self._session.get(url, headers=headers, params=params, timeout=timeout) as answer:
                 if answer.status >= 400:
-                    raise _failure(answer.status, answer.headers, await answer.read())
+                    raise await self._failure(answer.status, answer.headers, await answer.read())
                 rest = b""
                 async for chunk in answer.content.iter_any():
                     *lines, rest = (rest + chunk if rest else chunk).split(b"\n")
@@ -208,6 +236,20 @@ class Kube:
                         raise Unavailable(f"a watch line is longer than {LINE_BYTES_MAX} bytes")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"watch of {path}: {_text(error)}") from None
+
+    async def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
+        error = _failure(status, headers, content)
+        if status == UNAUTHORIZED:
+            # Said once, however many requests meet it; whoever asked comes again as if the API server were away.
+            if not self._rejected:
+                self._rejected = True
+                remedy = "renew the token or certificate that the kubeconfig or the service account names"
+                _log.error("credentials_rejected", reason=str(error), remedy=remedy)
+            now = asyncio.get_running_loop().time()
+            if now - self._renewed_at >= RENEW_SECONDS:
+                self._renewed_at = now
+                await asyncio.to_thread(self.access.renew)
+        return error
 
 
 def _proxy(server: str) -> str | None:
@@ -227,6 +269,8 @@ def _failure(status: int, headers: Mapping[str, str], content: bytes) -> Fairlea
     if status in BUSY:
         after = headers.get("Retry-After", "")
         return Unavailable(message, retry_after_seconds=float(after) if after.isdigit() else None)
+    if status == UNAUTHORIZED:
+        return Unavailable(f"API server does not accept our credentials: {found.message[:ERROR_CHARS_MAX]}")
     return Refused(status, message, found.reason)
 
 

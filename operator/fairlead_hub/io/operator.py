@@ -21,6 +21,9 @@ from fairlead_wire.io import logs
 
 GROUP, VERSION = "fairlead.dev", "v1alpha1"
 RESTART_SECONDS = 2.0
+RESTART_SECONDS_MAX = 30.0
+LONG_LIFE_SECONDS = 60.0
+"""A kopf that lived so long is started again at once, and the next pause is short."""
 _log = logs.get("hub.operator")
 
 
@@ -40,6 +43,8 @@ def handlers(access: Access, ask: Callable[[str, str], None]) -> kopf.OperatorRe
 
     @kopf.on.login(registry=registry)
     async def login(**kwargs: Any) -> kopf.ConnectionInfo:
+        # Asked at the start and after a 401: whatever token is on disk now.
+        access.renew()
         scheme, _, token = access.headers().get("Authorization", "").partition(" ")
         return kopf.ConnectionInfo(
             server=access.server,
@@ -73,8 +78,9 @@ async def run(access: Access, desk: VerdictDesk) -> None:
     def ask(collection: str, name: str) -> None:
         loop.call_soon_threadsafe(desk.ask, collection, name)
 
+    wait = RESTART_SECONDS
     while True:
-        stop = threading.Event()
+        stop, started = threading.Event(), loop.time()
         thread = loop.run_in_executor(None, _live, handlers(access, ask), stop)
         try:
             reason = await asyncio.shield(thread)
@@ -82,14 +88,25 @@ async def run(access: Access, desk: VerdictDesk) -> None:
             stop.set()
             await thread
             raise
-        _log.warning("operator_restarted", reason=reason)
-        await asyncio.sleep(RESTART_SECONDS)
+        if loop.time() - started >= LONG_LIFE_SECONDS:
+            wait = RESTART_SECONDS
+        _log.warning("operator_restarted", reason=reason, retry_seconds=wait)
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, RESTART_SECONDS_MAX)
 
 
 def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
     """One life of kopf; returns why it ended."""
     try:
-        asyncio.run(kopf.operator(registry=registry, standalone=True, clusterwide=True, stop_flag=stop))
+        asyncio.run(_work(registry, stop))
     except Exception as error:  # noqa: BLE001 - whatever ended it, the nodes are served on and kopf starts again
         return str(error) or type(error).__name__
     return "ended"
+
+
+async def _work(registry: kopf.OperatorRegistry, stop: threading.Event) -> None:
+    try:
+        await kopf.operator(registry=registry, standalone=True, clusterwide=True, stop_flag=stop)
+    finally:
+        # kopf waits for the flag in a thread of its own; without this, a kopf that gave up would wait for it for ever.
+        stop.set()

@@ -58,16 +58,62 @@ async def test_a_conflict_is_told_from_other_refusals(client: Kube, namespace: s
     assert (refused.value.status, refused.value.code) == (409, "AlreadyExists")
 
 
-async def test_a_token_nobody_knows_is_refused(cluster: Cluster) -> None:
-    """401, at once."""
+async def test_a_token_nobody_knows_is_as_if_nobody_were_there(cluster: Cluster) -> None:
+    """401: tokens are renewed, so the request may come again; the token itself is never told."""
     client = Kube(Access(cluster.server, lambda: {"Authorization": "Bearer wrong"}, ca=str(cluster.ca)))
     try:
-        with pytest.raises(Refused) as refused:
-            await client.get("api/v1/namespaces")
+        with pytest.raises(Unavailable, match="does not accept our credentials") as refused:
+            await client.request("GET", "api/v1/namespaces", attempts=1)
     finally:
         await client.close()
-    assert refused.value.status == 401
     assert "wrong" not in str(refused.value)
+
+
+async def test_rejected_credentials_are_read_again_and_said_once(
+    front: ApiFront, waits: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The token was renewed on disk: the second attempt has it.  Many may be rejected, one line says so."""
+    caplog.set_level("INFO")
+    token = ["old"]
+    seen: list[str] = []
+
+    async def look(request: web.Request) -> web.Response:
+        seen.append(request.headers["Authorization"])
+        return web.Response(status=200 if seen[-1] == "new" else 401)
+
+    front.answer_with("GET", "/a", look, times=None)
+    client = Kube(Access(front.url, lambda: {"Authorization": token[0]}, renew=lambda: token.__setitem__(0, "new")))
+    try:
+        await asyncio.gather(client.get("a"), client.get("a"))
+    finally:
+        await client.close()
+    assert seen == ["old", "old", "new", "new"]
+    events = [record.getMessage() for record in caplog.records if "credentials" in record.getMessage()]
+    assert events == ["credentials_rejected", "credentials_accepted"]
+
+
+async def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
+    """Also one that a kubeconfig names; while it is missing the last one stays."""
+    token, config = tmp_path / "token", tmp_path / "kubeconfig"
+    token.write_text("one")
+    config.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+                "users": [{"name": "u", "user": {"tokenFile": str(token)}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    found = kube.access(str(config))
+    assert found.headers() == {"Authorization": "Bearer one"}
+    token.write_text("two")
+    found.renew()
+    assert found.headers() == {"Authorization": "Bearer two"}
+    token.unlink()
+    found.renew()
+    assert found.headers() == {"Authorization": "Bearer two"}
 
 
 async def test_a_server_of_another_authority_is_not_trusted(cluster: Cluster) -> None:
