@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+import asyncio
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -15,6 +16,8 @@ from fairlead_wire.errors import Temporary
 
 SMALL_BYTES_MAX: Final = 1024 * 1024
 """Bodies that only carry ids."""
+BODY_SECONDS_MAX: Final = 30.0
+"""A client that sends its body byte by byte holds its connection no longer."""
 TAKE_MESSAGES_DEFAULT: Final = 10
 
 Model = TypeVar("Model", bound=msgspec.Struct)
@@ -26,8 +29,12 @@ class _Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: list[str]
 
 
+_Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""Of a dead letter, as the store counts."""
+
+
 class _Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    numbers: list[int] | None = None
+    numbers: list[_Number] | None = None
 
 
 class _Take(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,7 +43,7 @@ class _Take(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    after: int = 0
+    after: _Number = 0
     limit: int = 100
 
 
@@ -165,15 +172,20 @@ async def _ids(request: web.Request) -> list[str]:
 
 
 async def _read(request: web.Request, limit: int) -> bytes:
-    """The body, never more than ``limit`` of it in memory, however long it says it is or unpacks to."""
+    """The body, never more than ``limit`` of it in memory, however long it says it is, unpacks to or takes."""
     parts: list[bytes] = []
     size = 0
     try:
-        async for part in request.content.iter_any():
-            size += len(part)
-            if size > limit:
-                raise publishing.RequestRefused(f"the request is over {limit} bytes", code="too_large")
-            parts.append(part)
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            async for part in request.content.iter_any():
+                size += len(part)
+                if size > limit:
+                    raise publishing.RequestRefused(f"the request is over {limit} bytes", code="too_large")
+                parts.append(part)
+    except TimeoutError:
+        raise publishing.RequestRefused(
+            f"the request was not complete within {BODY_SECONDS_MAX:g} s", code="too_slow"
+        ) from None
     except web.RequestPayloadError as error:
         raise publishing.RequestRefused(f"the request cannot be unpacked: {error}", code="bad_request") from None
     return b"".join(parts)

@@ -3,6 +3,12 @@
 With mutual TLS on the link the local API is asked with a token.  On loopback both forms share the port: plain HTTP
 for applications, which then need no certificates, and TLS for kubectl, which sends no token over plain HTTP.
 They are told apart by the first byte: 0x16 opens a TLS handshake, and no HTTP request.
+
+    accepted ─first byte─▶ TLS or plain ─handshake─▶ first request ─▶ the HTTP server's business
+        OPENING_MAX of them, OPENING_SECONDS_MAX each      HEADER_SECONDS_MAX      CONNECTIONS_MAX in all
+
+Whoever opens connections and says nothing, or one byte a minute, holds a few of them for seconds: files and the link
+to the hub always have descriptors left.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
@@ -26,12 +32,18 @@ OPENING_SECONDS_MAX: Final = 10.0
 """How long a connection may stay without its first byte, or its handshake."""
 OPENING_MAX: Final = 256
 """Connections that may be opening at once; more are closed."""
+HEADER_SECONDS_MAX: Final = 10.0
+"""How long a connection may take for its handshake and first request; after that the HTTP server has its own limit."""
+CONNECTIONS_MAX: Final = 512
+"""Open at once on one port, all watches among them; more are closed."""
 ACCEPT_RETRY_SECONDS: Final = 1.0
 DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
 what lasts longer is somebody waiting for messages."""
 BACKLOG: Final = 128
 REASON_CHARS_MAX: Final = 200
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = logs.get("edge.listening")
 _http_log = logging.getLogger("fairlead.edge.http")
@@ -42,9 +54,10 @@ class _WithoutClientsFaults(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, HttpProcessingError):
+        if not isinstance(error, HttpProcessingError | web.RequestPayloadError):
             return True
-        _log.info("malformed_request", code=error.code, reason=error.message.splitlines()[0][:REASON_CHARS_MAX])
+        code = error.code if isinstance(error, HttpProcessingError) else 400
+        _log.info("malformed_request", code=code, reason=str(error).strip().partition("\n")[0][:REASON_CHARS_MAX])
         return False
 
 
@@ -68,6 +81,14 @@ async def listen(
 
     ``context`` None: plain HTTP alone; with a context and ``plain``: both; without ``plain``: TLS alone.
     """
+    silent: set[asyncio.BaseProtocol] = set()
+
+    @web.middleware
+    async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
+        silent.discard(request.protocol)
+        return await handler(request)
+
+    app.middlewares.insert(0, note)
     runner = web.AppRunner(
         app, access_log=None, logger=_http_log, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS_MAX
     )
@@ -75,55 +96,63 @@ async def listen(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(runner.cleanup)
         try:
-            if context is not None and plain:
-                assert runner.server is not None
-                shared = SharedPort(bound(host, port), runner.server, context)
-                stack.push_async_callback(shared.close)
-                at = shared.address
-            else:
-                await web.TCPSite(runner, host, port, ssl_context=context, backlog=BACKLOG).start()
-                at = runner.addresses[0]
+            assert runner.server is not None
+            door = Door(bound(host, port), runner.server, silent, context=context, plain=plain or context is None)
+            stack.push_async_callback(door.close)
+            at = door.address
         except OSError as error:
             raise CannotListen(f"{key} {host}:{port}: {error.strerror or error}") from None
         _log.info("listening", key=key, host=at[0], port=at[1], tls=context is not None, plain=plain)
         return stack.pop_all()
 
 
-class SharedPort:
-    """Accepts connections on a bound socket and gives each to ``protocols``, behind TLS when it speaks TLS."""
+class Door:
+    """Accepts connections and gives each to ``server``, behind TLS when it speaks TLS or nothing else is served.
+
+    ``silent`` holds the protocols of connections that sent no request yet; who gets one takes it out.
+    """
 
     def __init__(
-        self, listening: socket.socket, protocols: Callable[[], asyncio.BaseProtocol], context: ssl.SSLContext
+        self,
+        listening: list[socket.socket],
+        server: web.Server,
+        silent: set[asyncio.BaseProtocol],
+        *,
+        context: ssl.SSLContext | None,
+        plain: bool,
     ) -> None:
-        self._socket = listening
-        self._protocols = protocols
+        self._sockets = listening
+        self._server = server
+        self._silent = silent
         self._context = context
+        self._plain = plain
         self._opening: set[asyncio.Task[None]] = set()
-        self._accepting = asyncio.create_task(self._accept())
+        self._accepting = [asyncio.create_task(self._accept(each)) for each in listening]
 
     @property
     def address(self) -> tuple[str, int]:
-        host, port = self._socket.getsockname()[:2]
+        host, port = self._sockets[0].getsockname()[:2]
         return host, port
 
     async def close(self) -> None:
         """Accept nothing more; connections that are open are their protocols' business."""
-        tasks = [self._accepting, *self._opening]
+        tasks = [*self._accepting, *self._opening]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._socket.close()
+        for each in self._sockets:
+            each.close()
 
-    async def _accept(self) -> None:
+    async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(self._socket)
+                connection, _ = await loop.sock_accept(listening)
             except OSError as error:  # too many open files: those that are open will end
                 _log.warning("accept_failed", reason=str(error))
                 await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
-            if len(self._opening) >= OPENING_MAX:
+            if len(self._opening) >= OPENING_MAX or len(self._server.connections) >= CONNECTIONS_MAX:
                 connection.close()
                 continue
             task = asyncio.create_task(self._open(connection))
@@ -135,14 +164,27 @@ class SharedPort:
         try:
             async with asyncio.timeout(OPENING_SECONDS_MAX):
                 first = await _first_byte(connection)
-                context = self._context if first == TLS_HANDSHAKE else None
-                await loop.connect_accepted_socket(self._protocols, connection, ssl=context)
+                encrypted = first == TLS_HANDSHAKE or not self._plain
+                context = self._context if encrypted else None
+                await loop.connect_accepted_socket(self._protocol, connection, ssl=context)
         except (OSError, TimeoutError) as error:
             _log.debug("connection_not_opened", reason=f"{type(error).__name__}: {error}")
             connection.close()
         except BaseException:
             connection.close()
             raise
+
+    def _protocol(self) -> asyncio.BaseProtocol:
+        made = self._server()
+        self._silent.add(made)
+        asyncio.get_running_loop().call_later(HEADER_SECONDS_MAX, self._hurry, made)
+        return made
+
+    def _hurry(self, protocol: web.RequestHandler) -> None:
+        if protocol in self._silent:
+            self._silent.discard(protocol)
+            if protocol.transport is not None:
+                protocol.transport.abort()
 
 
 async def _first_byte(connection: socket.socket) -> bytes:
@@ -163,16 +205,21 @@ async def _first_byte(connection: socket.socket) -> bytes:
     return connection.recv(1, socket.MSG_PEEK)
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one.  Raises ``OSError``."""
-    family, kind, protocol, _, at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    made = socket.socket(family, kind, protocol)
+def bound(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets, one for each address of ``host``; port 0 takes free ones.  Raises ``OSError``."""
+    made: list[socket.socket] = []
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(at)
-        made.listen(BACKLOG)
-        made.setblocking(False)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, at in dict.fromkeys(found):
+            made.append(opened := socket.socket(family, kind, protocol))
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            opened.bind(at)
+            opened.listen(BACKLOG)
+            opened.setblocking(False)
     except OSError:
-        made.close()
+        for each in made:
+            each.close()
         raise
     return made

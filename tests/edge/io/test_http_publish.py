@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from tests.support.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge import publishing
+from fairlead_edge.io import http_publish
 from fairlead_edge.io.http_publish import add_routes
 from fairlead_edge.io.upstream import Upstream
 from fairlead_wire import message
@@ -242,6 +243,21 @@ async def test_bad_acknowledgements_are_refused(client: Client, path: str, conte
     assert status == 400 and answer["error"]["message"]
 
 
+async def test_a_body_that_never_ends_is_not_waited_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunk after chunk, each too small to be too much: it has a time, too."""
+    monkeypatch.setattr(http_publish, "BODY_SECONDS_MAX", 0.05)
+    ended = asyncio.Event()
+
+    async def drops() -> AsyncIterator[bytes]:
+        yield b'{"messages":['
+        await ended.wait()
+
+    async with client.post("/v1/messages", data=drops()) as response:
+        ended.set()
+        assert response.status == 400
+        assert (await response.json())["error"]["code"] == "too_slow"
+
+
 async def test_dead_letters_are_listed_and_replayed(client: Client, upstream: Upstream, hub: FakeHub) -> None:
     """What the hub refuses for good lies in the dead letters with its reason, and can be sent again."""
     hub.answer = lambda stream, messages: message.Ack(
@@ -261,14 +277,14 @@ async def test_dead_letters_are_listed_and_replayed(client: Client, upstream: Up
     assert (queue.accepted, queue.sent, queue.dead_lettered, queue.length) == (2, 2, 0, 0)
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=100000", "after=x"])
+@pytest.mark.parametrize("query", ["limit=0", "limit=100000", "after=x", "after=-1", "after=99999999999999999999"])
 async def test_bad_pages_are_refused(client: Client, query: str) -> None:
     """Bounds of the list."""
     async with client.get(f"/v1/deadletters?{query}") as response:
         assert response.status == 400
 
 
-@pytest.mark.parametrize("content", [b"[]", b'{"numbers": ["a"]}', b"nonsense"])
+@pytest.mark.parametrize("content", [b"[]", b'{"numbers": ["a"]}', b'{"numbers": [99999999999999999999]}', b"nonsense"])
 async def test_bad_replays_are_refused(client: Client, content: bytes) -> None:
     """And of the replay."""
     assert (await post(client, "/v1/deadletters/replay", content))[0] == 400

@@ -122,6 +122,44 @@ async def test_too_many_that_do_not_speak_are_turned_away(pki: Pki, monkeypatch:
         first.close()
 
 
+@pytest.mark.parametrize("scheme", ["plain", "tls", "both"])
+async def test_half_a_request_is_not_waited_for(pki: Pki, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    """A header that never ends holds its connection for seconds; one that sent a request may stay."""
+    monkeypatch.setattr(listening, "HEADER_SECONDS_MAX", 0.3)
+    async with serving(None if scheme == "plain" else pki, plain=scheme != "tls") as port:
+        context = pki.client if scheme == "tls" else None
+        kept, speaking = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        slow, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+        for _ in range(2):
+            speaking.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with asyncio.timeout(WAIT_SECONDS):
+                assert b" 200 " in await kept.readline()
+                await kept.readuntil(b"\r\n\r\n")
+                await kept.read(5)
+                with contextlib.suppress(ConnectionError):
+                    assert await slow.read() == b""
+        speaking.close()
+
+
+async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one is closed at once, and there is room again when one ends."""
+    monkeypatch.setattr(listening, "CONNECTIONS_MAX", 1)
+    async with serving(None) as port:
+        reader, first = await asyncio.open_connection("127.0.0.1", port)
+        first.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert b" 200 " in await reader.readline()
+            second, _ = await asyncio.open_connection("127.0.0.1", port)
+            with contextlib.suppress(ConnectionError):
+                assert await second.read() == b""
+            first.close()
+            while True:
+                with contextlib.suppress(aiohttp.ClientError):
+                    assert await ask(port, "http") == "http"
+                    break
+
+
 @pytest.mark.parametrize(
     "garbage", [b"garbage\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n\r\n"]
 )
