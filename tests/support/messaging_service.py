@@ -56,6 +56,12 @@ class MessagingService:
         wait_until("messaging is up", self._is_up, seconds=UP_SECONDS, describe=running.tail)
         return self
 
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._running is not None
+        return self._running.pid
+
     def kill(self) -> None:
         """kill -9."""
         assert self._running is not None
