@@ -117,7 +117,8 @@ async def load(kind: str, port: int, connections: int, seconds: float, path: str
     caller: type[Caller]
     if kind == "HTTP":
         head = (
-            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
         )
         request, caller = head.encode() + body, HttpCaller
     else:

@@ -60,6 +60,8 @@ def open_store(settings: MessagingSettings) -> OrderedKV:
             return SqliteKV(directory)
         case "memory":
             return MemoryKV()
+        case other:
+            raise StorageError(f"no store {other}")  # settings refuse it before
 
 
 async def _serve(settings: MessagingSettings) -> None:

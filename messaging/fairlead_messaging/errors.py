@@ -59,6 +59,13 @@ class Gone(Refused):
     code = "expired"
 
 
+class TooSlow(Refused):
+    """A body did not arrive in time (408); sent faster it would be taken."""
+
+    status = 408
+    code = "body_too_slow"
+
+
 class TooLarge(Refused):
     """A named size limit was met (413)."""
 

@@ -33,7 +33,7 @@ class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     health_listen: str | None = None
     """Where /healthz, /readyz and /metrics are served in plain HTTP; absent: http_listen, if that is plain."""
     data_dir: str = "fairlead-messaging-data"
-    store: Literal["rocksdb", "sqlite", "memory"] = "rocksdb"
+    store: Literal["rocksdb", "sqlite", "memory", "cassandra"] = "rocksdb"
     security: Literal["mtls", "insecure"] = "mtls"
     tls_ca: str | None = None
     tls_cert: str | None = None
@@ -50,11 +50,21 @@ class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The same for one Arrow page."""
     body_bytes_max: int = 16 * 1024 * 1024
     """Larger request bodies are refused (413) before they are parsed."""
+    bodies_bytes_max: int = 256 * 1024 * 1024
+    """Of all request bodies that are arriving or being worked on; beyond it callers are told to come back (503)."""
+    pages_bytes_max: int = 256 * 1024 * 1024
+    """Of all pages on their way to readers; beyond it polls are told to come back (503)."""
+    long_polls_max: int = 10_000
+    """Readers that wait for something new at the same time; others are told to come back (503)."""
+    request_seconds_max: float = 60.0
+    """How long a body may take to arrive (408) and a page to leave (the connection is closed)."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     cache: CacheSettings = CacheSettings()
     cleanup: CleanupSettings = CleanupSettings()
 
     def __post_init__(self) -> None:
+        if self.store == "cassandra":
+            raise ValueError("store: there is no cassandra store yet; use rocksdb, sqlite or memory (one machine each)")
         host, _ = parse_listen("http_listen", self.http_listen)
         if self.health_listen is not None:
             parse_listen("health_listen", self.health_listen)
@@ -68,9 +78,14 @@ class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             raise ValueError('clients: needs security = "mtls", without which nobody has a name')
         if not 1 <= self.default_ttl_seconds <= TTL_SECONDS_MAX:
             raise ValueError(f"default_ttl_seconds: must be 1 to {TTL_SECONDS_MAX}")
-        for key in ("poll_limit_max", "poll_bytes_max", "bulk_bytes_max", "body_bytes_max"):
+        for key in ("poll_limit_max", "poll_bytes_max", "bulk_bytes_max", "body_bytes_max", "long_polls_max"):
             if not 1 <= getattr(self, key) <= 2**31 - 1:
                 raise ValueError(f"{key}: must be 1 to {2**31 - 1}")
+        for key in ("bodies_bytes_max", "pages_bytes_max"):
+            if not self.body_bytes_max <= getattr(self, key) <= 2**40:
+                raise ValueError(f"{key}: must be at least body_bytes_max ({self.body_bytes_max})")
+        if not 0.05 <= self.request_seconds_max <= 3600:
+            raise ValueError("request_seconds_max: must be 0.05 to 3600")
         try:
             expand_system_topics(self.system_topics)
         except ValueError as error:

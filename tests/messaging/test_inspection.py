@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from tests.support.messaging import Topics, b64
+from tests.support.messaging import Topics, b64, serving
 
 
 async def test_states(topics: Topics) -> None:
@@ -35,3 +35,15 @@ async def test_bad_questions_are_refused(topics: Topics, query: dict[str, str]) 
     await topics.create("t")
     assert (await topics.ask("GET", "topics/t/inspect", params=query)).status == 400
     assert (await topics.ask("GET", "topics/no/inspect")).status == 404
+
+
+async def test_bytes_are_bounded() -> None:
+    """However many rows were asked for, stored ones of one transaction too; the last id leads on."""
+    async with serving(poll_bytes_max=10) as topics:
+        await topics.create("t")
+        pointer, _ = await topics.start()
+        await topics.store("t", "a" * 6, "b" * 6, "c" * 6, tx=pointer)
+        await topics.publish("t", tx=pointer)
+        first = await topics.ok("GET", "topics/t/inspect")
+        second = await topics.ok("GET", "topics/t/inspect", params={"after": first[-1]["id"]})
+        assert [base64.b64decode(each["payload"])[:1] for each in first + second] == [b"a", b"b", b"c"]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from fairlead_messaging import keys, reader, retention, topics
+from fairlead_messaging.budget import Budget
 from fairlead_messaging.cache import Kept, PageCache, Question
 from fairlead_messaging.clock_watch import ClockWatch
 from fairlead_messaging.commands import Command, CreateTopic, Expire, Prune, Remove, Settle, TransactionCommand
@@ -45,6 +46,8 @@ class Broker:
         self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
         self._cache = PageCache(settings.cache.max_bytes)
         self._cache_lock = threading.Lock()
+        self.bodies = Budget(settings.bodies_bytes_max, "too_many_bodies")
+        self.pages = Budget(settings.pages_bytes_max, "too_many_pages")
         # Bulk pages are made one after another: they are all processor, and two threads taking turns at the
         # interpreter need longer for both than one does.
         self._bulk_reader = ThreadPoolExecutor(1, "bulk-reader")
@@ -185,16 +188,24 @@ class Broker:
         is_enough: Callable[[Result], bool],
         wait_ms: int,
     ) -> Result:
-        """Look, and look again whenever the topic changes, until it is enough or ``wait_ms`` have passed."""
+        """Look, and look again whenever the topic changes, until it is enough or ``wait_ms`` have passed.
+
+        Raises: Unavailable when it would have to wait and ``long_polls_max`` do so already.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
+        crowded = self._bell.listeners >= self.settings.long_polls_max
         while True:
-            bell = self._bell.listen(topic) if wait_ms else None
+            bell = self._bell.listen(topic) if wait_ms and not crowded else None
             try:
                 found = await self.read(look)
                 remaining = deadline - loop.time()
-                if bell is None or remaining <= 0 or self.closing or is_enough(found):
+                if remaining <= 0 or self.closing or is_enough(found):
                     return found
+                if bell is None:
+                    raise Unavailable(
+                        f"{self.settings.long_polls_max} readers are waiting already", code="too_many_long_polls"
+                    )
                 await asyncio.wait((bell,), timeout=remaining)
             finally:
                 if bell is not None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 
 from aiohttp import web
 
 from fairlead_messaging import bodies
-from fairlead_messaging.errors import MessagingError, Refused, TooLarge, Unavailable
+from fairlead_messaging.errors import MessagingError, Refused, TooLarge, TooSlow, Unavailable
 from fairlead_messaging.io.broker import Broker
 from fairlead_messaging.io.metrics import Metrics
 from fairlead_messaging.io.pusher import Pusher
@@ -27,6 +29,9 @@ SERVICE = "Fairlead-Service"
 HIDDEN_MESSAGES = "Fairlead-Hidden-Messages"
 EXPIRED_MESSAGES = "Fairlead-Expired-Messages"
 
+_body_bytes: ContextVar[int] = ContextVar("body_bytes", default=0)
+"""What the request being answered in this task has taken of the budget for bodies."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = logs.get("messaging.http")
@@ -37,18 +42,59 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 
 
 async def body(request: web.Request) -> bytes:
-    """The whole body, never more than ``body_bytes_max``, also once it is unpacked.
+    """The whole body, never more than ``body_bytes_max``, also once it is unpacked; counted until it is answered.
 
-    Raises: TooLarge, Refused when it is not what its Content-Encoding says.
+    Raises: TooLarge, TooSlow, Unavailable when all bodies together are too much, Refused when it is not what its
+    Content-Encoding says.
     """
+    broker = request.app[BROKER]
+    size_max, seconds_max = broker.settings.body_bytes_max, broker.settings.request_seconds_max
+    chunks: list[bytes] = []
+    size = 0
     try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise TooLarge(
-            f"a request body may have {request.app[BROKER].settings.body_bytes_max} bytes", code="body_too_large"
-        ) from None
+        if (request.content_length or 0) > size_max:
+            raise _too_large(size_max)
+        async with asyncio.timeout(seconds_max):
+            async for chunk in request.content.iter_any():
+                size += len(chunk)
+                if size > size_max:
+                    raise _too_large(size_max)
+                # As it arrives, not as it was announced: who announces much and sends nothing keeps nobody out.
+                broker.bodies.take(len(chunk))
+                _body_bytes.set(size)
+                chunks.append(chunk)
+        return b"".join(chunks)
+    except TimeoutError:
+        raise TooSlow(f"the body did not arrive within {seconds_max:g} s") from None
     except web.RequestPayloadError:
         raise Refused("body cannot be unpacked: it is not what its Content-Encoding says", code="bad_body") from None
+
+
+def _too_large(size_max: int) -> TooLarge:
+    return TooLarge(f"a request body may have {size_max} bytes", code="body_too_large")
+
+
+async def send(
+    request: web.Request, parts: Sequence[bytes | memoryview], content_type: str, headers: dict[str, str]
+) -> web.StreamResponse:
+    """A page, counted until the reader has taken it; one who does not is cut off after ``request_seconds_max``."""
+    broker = request.app[BROKER]
+    response = web.StreamResponse(headers={"Content-Type": content_type, **headers})
+    response.content_length = size = sum(map(len, parts))
+    broker.pages.add(size)
+    try:
+        async with asyncio.timeout(broker.settings.request_seconds_max):
+            await response.prepare(request)
+            for part in parts:
+                await response.write(part)
+            await response.write_eof()
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the reader took too long") from None
+    finally:
+        broker.pages.give_back(size)
+    return response
 
 
 def check_content_type(request: web.Request, *allowed: str) -> str:
@@ -74,6 +120,7 @@ def error_response(error: MessagingError) -> web.Response:
 
 @web.middleware
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    _body_bytes.set(0)  # one task answers all requests of a connection
     try:
         return await handler(request)
     except MessagingError as error:
@@ -93,3 +140,5 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     except Exception:  # noqa: BLE001 - the last line of defence: logged with its traceback, told without it
         _log.exception("request_failed", path=request.path, method=request.method)
         return json_response({"error": {"code": "internal", "message": "internal error"}}, status=500)
+    finally:
+        request.app[BROKER].bodies.give_back(_body_bytes.get())

@@ -30,6 +30,8 @@ class Metrics:
         self.failures = self._gauge("storage_failures", "Failed writes since start")
         self.waiting = self._gauge("waiting_commands", "Commands waiting for a write")
         self.listeners = self._gauge("long_polls", "Readers waiting for something new")
+        self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies arriving or being worked on")
+        self.page_bytes = self._gauge("page_bytes", "Bytes of pages on their way to readers")
         self.removed = self._gauge("removed_rows", "Removals by cleanup since start; a whole range counts as one")
         self.cleanups = self._gauge("cleanups", "Finished cleanup passes since start")
         self.cache_bytes = self._gauge("cache_bytes", "Bytes of recent pages in memory")

@@ -132,6 +132,8 @@ async def metrics_text(request: web.Request) -> web.Response:
     metrics.failures.set(broker.failures)
     metrics.waiting.set(broker.waiting)
     metrics.listeners.set(broker.listeners)
+    metrics.body_bytes.set(broker.bodies.held)
+    metrics.page_bytes.set(broker.pages.held)
     metrics.removed.set(broker.removed_rows)
     metrics.cleanups.set(broker.cleanups)
     metrics.cache_bytes.set(broker.cache.size)

@@ -27,6 +27,7 @@ from fairlead_messaging.io.http import (
     body,
     check_content_type,
     json_response,
+    send,
 )
 from fairlead_messaging.kv import Snapshot
 from fairlead_messaging.message_id import FIRST, LAST, TIMESTAMP_MAX, before_time
@@ -82,6 +83,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
     now_ms = broker.now_ms()
 
     def look(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
+        broker.pages.check()
         standing = _standing(request, snapshot, asked.generation, now_ms)
         bulk.check_start(snapshot, standing.topic, after, now_ms)
         committed_only = asked.isolation != "none"
@@ -104,9 +106,11 @@ async def poll(request: web.Request) -> web.StreamResponse:
     topic = standing.topic
     metrics.polled.labels(f"{topic.namespace}/{topic.name}").inc(page.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
-    response = web.StreamResponse(
-        headers={
-            "Content-Type": arrow.CONTENT_TYPE,
+    return await send(
+        request,
+        page.parts,
+        arrow.CONTENT_TYPE,
+        {
             NEXT_POSITION: shown(page.next_position),
             HIDDEN_MESSAGES: str(page.hidden),
             EXPIRED_MESSAGES: str(page.expired),
@@ -116,12 +120,6 @@ async def poll(request: web.Request) -> web.StreamResponse:
             SERVICE: broker.service_id,
         },
     )
-    response.content_length = sum(map(len, page.parts))
-    await response.prepare(request)
-    for part in page.parts:
-        await response.write(part)
-    await response.write_eof()
-    return response
 
 
 async def plan(request: web.Request) -> web.Response:
@@ -210,7 +208,10 @@ async def inspect(request: web.Request) -> web.Response:
 
     def look(snapshot: Snapshot) -> list[Inspected]:
         topic = topics.lookup(snapshot, namespace, name)
-        return inspection.inspect(snapshot, topic, after=after, limit=limit, now_ms=broker.now_ms())
+        bytes_max = broker.settings.poll_bytes_max
+        return inspection.inspect(
+            snapshot, topic, after=after, limit=limit, bytes_max=bytes_max, now_ms=broker.now_ms()
+        )
 
     return json_response([asdict(each) for each in await broker.read(look)])
 

@@ -12,7 +12,16 @@ from fairlead_messaging.commands import Publish, Published, Rollback, Store
 from fairlead_messaging.errors import Refused
 from fairlead_messaging.io import rest_bulk
 from fairlead_messaging.io.broker import Broker
-from fairlead_messaging.io.http import BROKER, JSON, METRICS, NEXT_POSITION, body, check_content_type, json_response
+from fairlead_messaging.io.http import (
+    BROKER,
+    JSON,
+    METRICS,
+    NEXT_POSITION,
+    body,
+    check_content_type,
+    json_response,
+    send,
+)
 from fairlead_messaging.kv import Snapshot
 from fairlead_messaging.transaction import View
 from fairlead_messaging.visibility import TransactionSnapshot
@@ -102,7 +111,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
         kept = await broker.read_until((namespace, name), ask.look, _is_enough, bodies.wait_ms(asked.wait_ms))
     metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
-    return web.Response(body=kept.body, content_type=content_type, headers={NEXT_POSITION: kept.next_position.hex()})
+    return await send(request, (kept.body,), content_type, {NEXT_POSITION: kept.next_position.hex()})
 
 
 class _Ask:
@@ -118,6 +127,7 @@ class _Ask:
         self._after = question.after
 
     def look(self, snapshot: Snapshot) -> Kept:
+        self._broker.pages.check()
         topic = topics.lookup(snapshot, self._question.namespace, self._question.name)
         page = reader.read(
             snapshot,

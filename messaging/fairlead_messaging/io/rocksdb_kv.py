@@ -40,7 +40,7 @@ class RocksKV:
         options.set_block_based_table_factory(blocks)
         # A bulk reader walks by once; filling the cache for it costs more than the reading and evicts what polls use.
         self._passing = rocksdict.ReadOptions()
-        self._passing.fill_cache(False)
+        self._passing.fill_cache(False)  # type: ignore[call-arg]  # its type stub forgot the argument
         self._sync = rocksdict.WriteOptions()
         self._sync.sync = True
         directory.mkdir(parents=True, exist_ok=True)
