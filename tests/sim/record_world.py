@@ -45,11 +45,14 @@ class FlakyLedger:
     def __init__(self, store: MemoryLedger, random: Random) -> None:
         self.store, self._random = store, random
         self.calm = False
+        self.unanswered: list[ledger.Name] = []
+        """Written, and the answer was lost: the watch tells."""
 
     async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
         if not self.calm and self._random.random() < 0.15:
             if self._random.random() < 0.5:
                 await self.store.put(document, observed, fence)
+                self.unanswered.append(document.name)
             return Answer.RETRY, None
         return await self.store.put(document, observed, fence)
 
@@ -120,15 +123,22 @@ class RecordWorld:
     def observe_all(self) -> None:
         for name in [name for name in self.hub.book.observed if name not in self.store.documents]:
             self.vanished(name)
-        for name, there in list(self.store.documents.items()):
-            if name[0] == EDGE_NODES:
-                self.hub.edge_node_observed(name[2], there, self.annotations(name[2]), self.now)
-            else:
-                self.hub.bookkeeper.observed(name, self.node_of(name), there, self.now)
+        for name in list(self.store.documents):
+            self.observe(name)
         for collection in (*COLLECTIONS, EDGE_NODES):
             self.hub.bookkeeper.listed(collection, self.now)
         self.hub.input_synced(EDGE_NODES)
         self.hub.settle(self.now)
+
+    def observe(self, name: ledger.Name) -> None:
+        """The watch says how a document of ours stands."""
+        there = self.store.documents.get(name)
+        if there is None:
+            self.vanished(name)
+        elif name[0] == EDGE_NODES:
+            self.hub.edge_node_observed(name[2], there, self.annotations(name[2]), self.now)
+        else:
+            self.hub.bookkeeper.observed(name, self.node_of(name), there, self.now)
 
     def vanished(self, name: ledger.Name) -> None:
         """The watch says that a document of ours is gone."""
@@ -146,6 +156,9 @@ class RecordWorld:
 
     def flush(self) -> None:
         self.runner.run(self.writer.flush())
+        written, self.flaky.unanswered = self.flaky.unanswered, []
+        for name in written:
+            self.observe(name)
         for name, there in self.store.documents.items():
             if name[0] not in COLLECTIONS or self.judged.get(name) is there:
                 continue
@@ -174,6 +187,7 @@ class RecordWorld:
         self.hub.put_object(one, self.now)
 
     def restore_api_server(self) -> None:
+        self.now += ledger.ECHO_SECONDS + 1  # nobody restores faster than a watch brings what we wrote ourselves
         objects, documents = self.backup
         self.live = dict(objects)
         self.store.documents = dict(documents)
@@ -322,6 +336,7 @@ class RecordWorld:
                 self.step()
                 if number % 10 == 0:
                     self.flush()
+            self.flush()
             self.judge()
         finally:
             self.runner.close()
