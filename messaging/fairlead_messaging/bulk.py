@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_messaging import keys, reader, tally
-from fairlead_messaging.errors import Conflict, Gone
+from fairlead_messaging.errors import Conflict
 from fairlead_messaging.kv import Snapshot
 from fairlead_messaging.message_id import FIRST, LAST, NO_PAYLOAD, POSITION_BYTES, Position, before
 from fairlead_messaging.tally import Tally
@@ -72,16 +72,6 @@ def last_expired(snapshot: Snapshot, topic: Topic, now_ms: int) -> bytes:
     found = snapshot.last_below(prefix, prefix + bound[:POSITION_BYTES] + b"\x00")
     position = max(removed or b"", found[0][-POSITION_BYTES:] if found else b"")
     return position + LAST[POSITION_BYTES:] if position else FIRST
-
-
-def check_start(snapshot: Snapshot, topic: Topic, after: bytes, now_ms: int) -> None:
-    """Raises: Gone when messages after this start have expired unread; from the very beginning nothing is missed."""
-    expired = last_expired(snapshot, topic, now_ms)
-    if after == FIRST or after[:POSITION_BYTES] >= expired[:POSITION_BYTES]:
-        return
-    first = oldest(snapshot, topic, now_ms)
-    lost = tally.upto(snapshot, topic, first).minus(tally.upto(snapshot, topic, after))
-    raise Gone("messages after this position have expired", code="expired", oldest=shown(first), expired=lost.rows)
 
 
 def shown(position: bytes) -> str:

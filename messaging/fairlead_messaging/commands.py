@@ -70,13 +70,17 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteReader:
-    """Remember how far a named reader has durably read; answers None."""
+    """Remember how far a named reader has durably read; answers None.
+
+    ``passed``: how many messages the topic of ``generation`` has ever held up to there, where that is known.
+    """
 
     namespace: str
     name: str
     reader: str
     position: bytes
     generation: int | None
+    passed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from fairlead_messaging import bulk, keys, tally, topic
 from fairlead_messaging.commands import NoteReader
+from fairlead_messaging.errors import Gone
 from fairlead_messaging.kv import Batch, Snapshot
-from fairlead_messaging.message_id import POSITION_BYTES, timestamp_of
+from fairlead_messaging.message_id import FIRST, POSITION_BYTES, timestamp_of
 from fairlead_messaging.topic import Topic
+from fairlead_messaging.transaction import View
 
 
 class _Record(msgspec.Struct):
     position: str
     updated_ms: int
+    passed: int | None = None
+    """Messages the topic had held up to there, rolled-back ones too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +37,49 @@ def note(living: Topic, command: NoteReader, batch: Batch, now_ms: int) -> None:
     """Raises: Refused for a bad name, Conflict when the generation is another."""
     topic.check_name("reader", command.reader)
     bulk.check_generation(living, command.generation)
-    record = _Record(bulk.shown(command.position), now_ms)
+    record = _Record(bulk.shown(command.position), now_ms, command.passed)
     batch.put(keys.reader(living, command.reader), msgspec.json.encode(record))
+
+
+def counted(snapshot: Snapshot, living: Topic, command: NoteReader) -> NoteReader:
+    """The same wish with what its position counts, so that it can be told later how much expired after it.
+
+    Without it when it cannot be known exactly, or may still change.  Raises: Conflict as ``note``.
+    """
+    bulk.check_generation(living, command.generation)
+    held = View(snapshot).first_undecided(living)
+    stable = bulk.stable(snapshot, living, held[0] if held else None)
+    if not FIRST < command.position <= stable:
+        return command
+    total = tally.exactly(snapshot, living, command.position)
+    return replace(command, generation=living.generation, passed=total.rows if total is not None else None)
+
+
+def check_start(snapshot: Snapshot, living: Topic, after: bytes, now_ms: int) -> None:
+    """Raises: Gone when messages after this start have expired unread; from the very beginning nothing is missed.
+
+    How many is exact where a reader has noted this very position or its neighbours still exist, else at most so many.
+    """
+    expired = bulk.last_expired(snapshot, living, now_ms)
+    if after == FIRST or after[:POSITION_BYTES] >= expired[:POSITION_BYTES]:
+        return
+    first = bulk.oldest(snapshot, living, now_ms)
+    end, start = tally.exactly(snapshot, living, first), tally.exactly(snapshot, living, after)
+    passed = _noted(snapshot, living, after) if start is None else start.rows
+    exact = end is not None and passed is not None
+    if passed is None:
+        passed = tally.upto(snapshot, living, after).rows
+    raise Gone(
+        "messages after this position have expired", code="expired", oldest=bulk.shown(first),
+        expired=max(0, (end or tally.upto(snapshot, living, first)).rows - passed), exact=exact,
+    )  # fmt: skip
+
+
+def _noted(snapshot: Snapshot, living: Topic, after: bytes) -> int | None:
+    """What the topic had held up to here when a reader was here."""
+    prefix, shown = keys.table(keys.READER, living), bulk.shown(after)
+    records = (msgspec.json.decode(raw, type=_Record) for _, raw in snapshot.scan(prefix, keys.above(prefix)))
+    return next((each.passed for each in records if each.position == shown and each.passed is not None), None)
 
 
 def every(snapshot: Snapshot, living: Topic, now_ms: int) -> list[Reader]:

@@ -79,17 +79,24 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int)
     # The total of what is removed stays as a mark of its own: counting goes on from it.
     marks = keys.table(keys.MARK, topic)
     total = tally.upto(snapshot, topic, removed)
-    base = next((tally.decode(raw) for _, raw in snapshot.scan(marks, keys.above(marks))), tally.Tally())
-    if total.minus(base).rows >= COMPACT_ROWS_MIN:
+    if total.minus(tally.upto(snapshot, topic, begin)).rows >= COMPACT_ROWS_MIN:
         found.emptied.append((prefix, prefix + end))
-    _remove_range(snapshot, found, marks, marks + removed)
     found.batch.put(marks + removed, total.encode())
+    _remove_old_marks(snapshot, found, topic, marks, now_ms)
     references = keys.table(keys.REFERENCE, topic)
     for _, span in snapshot.scan(references, references + end):
         payloads = span[: -2 * POSITION_BYTES]
         first, upto = span[-2 * POSITION_BYTES : -POSITION_BYTES], span[-POSITION_BYTES:]
         found.batch.delete_range(payloads + first + b"\x00", payloads + upto + b"\x00")
     _remove_range(snapshot, found, references, references + end)
+
+
+def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: Topic, marks: bytes, now_ms: int) -> None:
+    """Marks outlive their rows by another time to live, so that a reader that was away learns how much it missed."""
+    old = reader.oldest_live(topic, now_ms - topic.ttl_seconds * 1000)[:POSITION_BYTES]
+    last_old = snapshot.last_below(marks, marks + old)
+    if last_old is not None:
+        _remove_range(snapshot, found, marks, last_old[0])
 
 
 def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:

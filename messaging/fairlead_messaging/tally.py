@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairlead_messaging import keys, rows
 from fairlead_messaging.kv import Snapshot
-from fairlead_messaging.message_id import LAST, POSITION_BYTES, Position, decode_position
+from fairlead_messaging.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, Position, decode_position
 from fairlead_messaging.topic import Topic
 
 MARK_ROWS = 1024
@@ -89,6 +89,27 @@ def upto(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally:
     for _, value in snapshot.scan(prefix + marked + b"\x00", prefix + position + b"\x00"):
         total = total.plus(*weigh(snapshot, topic, value))
     return total
+
+
+def exactly(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally | None:
+    """As ``upto``, but None where rows have been removed that it would have to count, or inside of a reference."""
+    if message_id[POSITION_BYTES:] not in (NO_PAYLOAD, LAST[POSITION_BYTES:]):
+        return None
+    position = message_id[:POSITION_BYTES]
+    marked, total = last_mark(snapshot, topic, position)
+    if marked == position:
+        return total
+    marks, prefix = keys.table(keys.MARK, topic), keys.table(keys.MESSAGE, topic)
+    following = next(snapshot.scan(marks + position + b"\x00", keys.above(marks)), None)
+    end = following[0][-POSITION_BYTES:] if following is not None else LAST[:POSITION_BYTES]
+    here, all_of_it = total, total
+    for key, value in snapshot.scan(prefix + marked + b"\x00", prefix + end + b"\x00"):
+        weight = weigh(snapshot, topic, value)
+        all_of_it = all_of_it.plus(*weight)
+        if key[-POSITION_BYTES:] <= position:
+            here = here.plus(*weight)
+    whole = decode(following[1]) if following is not None else everything(snapshot, topic)
+    return here if all_of_it == whole else None
 
 
 def everything(snapshot: Snapshot, topic: Topic) -> Tally:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.messaging_core import Core, publish
 
 from fairlead_messaging import bulk
-from fairlead_messaging.errors import Conflict, Gone
+from fairlead_messaging.errors import Conflict
 from fairlead_messaging.message_id import FIRST, LAST
 from fairlead_messaging.transaction import View
 
@@ -88,23 +88,6 @@ def test_nothing_to_read() -> None:
     core.do(publish("t", "a"))
     end = plan(core, "t").upto
     assert plan(core, "t", after=end) == bulk.Plan(upto=end, rows=0, size=0, ranges=())
-
-
-def test_an_expired_start_is_gone_only_when_something_was_missed() -> None:
-    """A reader that was at the end missed nothing, however long it slept."""
-    core = Core()
-    core.create("t", ttl_seconds=10)
-    core.do(publish("t", "a", "b"))
-    first, last = core.page("t").ids
-    core.now_ms += 11_000
-    with core.kv.snapshot() as snapshot:
-        bulk.check_start(snapshot, core.topic("t"), last, core.now_ms)
-        bulk.check_start(snapshot, core.topic("t"), FIRST, core.now_ms)
-        with pytest.raises(Gone) as gone:
-            bulk.check_start(snapshot, core.topic("t"), first, core.now_ms)
-    assert gone.value.facts["expired"] == 1
-    core.do(publish("t", "c"))
-    assert core.read("t", after=bytes.fromhex(gone.value.facts["oldest"])) == ["c"]
 
 
 def test_a_changed_generation_is_a_conflict() -> None:

@@ -85,7 +85,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
     def look(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
         broker.pages.check()
         standing = _standing(request, snapshot, asked.generation, now_ms)
-        bulk.check_start(snapshot, standing.topic, after, now_ms)
+        readers.check_start(snapshot, standing.topic, after, now_ms)
         committed_only = asked.isolation != "none"
         end = min(upto, standing.stable) if committed_only else upto
         page = bulk_page.read(
@@ -136,7 +136,7 @@ async def plan(request: web.Request) -> web.Response:
     def look(snapshot: Snapshot) -> tuple[_Standing, Plan]:
         now_ms = broker.now_ms()
         standing = _standing(request, snapshot, asked.generation, now_ms)
-        bulk.check_start(snapshot, standing.topic, after, now_ms)
+        readers.check_start(snapshot, standing.topic, after, now_ms)
         return standing, bulk.plan(
             snapshot,
             standing.topic,
@@ -220,13 +220,16 @@ async def note_reader(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     check_content_type(request, JSON)
     asked = bodies.decode(await body(request), bodies.ReaderBody)
+    command = NoteReader(
+        namespace=request.match_info["namespace"],
+        name=request.match_info["topic"],
+        reader=request.match_info["reader"],
+        position=bodies.bound(asked.position, FIRST),
+        generation=asked.generation,
+    )
     await broker.change(
-        NoteReader(
-            namespace=request.match_info["namespace"],
-            name=request.match_info["topic"],
-            reader=request.match_info["reader"],
-            position=bodies.bound(asked.position, FIRST),
-            generation=asked.generation,
+        await broker.read(
+            lambda found: readers.counted(found, topics.lookup(found, command.namespace, command.name), command)
         )
     )
     return web.Response()
