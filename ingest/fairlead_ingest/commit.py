@@ -75,7 +75,8 @@ def decide(
 ) -> Append | AlreadyIn:
     """What to do with ``batch`` that ends at ``end``. Raises ``Stop`` when appending it would repeat or miss rows.
 
-    ``is_companion``: a table beside the rows gets few of the batches, so it may well be behind.
+    ``is_companion``: a table beside the rows gets few of the batches and gets them first, so it may well be behind, and
+    ahead where a checkpoint was lost in between; the caller leaves out what it holds, and its places never go back.
     """
     if state.batch >= batch:
         return AlreadyIn()
@@ -84,22 +85,25 @@ def decide(
             errors.OTHER_SERVICE,
             f"the table was filled from messaging service {state.reached.service}, this batch comes from {end.service}",
         )
-    for topic, position in end.topics.items():
+    for topic, position in end.topics.items() if not is_companion else ():
         held = state.reached.topics.get(topic)
-        if held is not None and held.g in (0, position.fg) and position.f < held.p:
+        if held is not None and is_ahead(state.reached, topic, position):
             raise errors.Stop(
                 errors.TABLE_TAKEN,
                 f"the table already holds {topic} up to {held.p}, this batch begins after {position.f or 'the start'}:"
                 " another job writes the table, or this checkpoint is older than it. Stop the other job, or start with"
                 " a new checkpoint (it goes on from the table)",
             )
-        if not is_companion and held is not None and held.g == position.fg != 0 and position.f > held.p:
+        if held is not None and held.g == position.fg != 0 and position.f > held.p:
             raise errors.Stop(
                 errors.TABLE_BEHIND,
                 f"the table holds {topic} up to {held.p or 'the start'}, this batch begins after {position.f}: the"
                 " table was restored or lost its last commits. Start with a new checkpoint (it goes on from the table)",
             )
-    topics = {**state.reached.topics, **{name: place.rested() for name, place in end.topics.items()}}
+    topics = {**state.reached.topics}
+    for topic, position in end.topics.items():
+        if not (is_companion and is_ahead(state.reached, topic, position, of_end=True)):
+            topics[topic] = position.rested()
     reached = Offsets(service=end.service or state.reached.service, topics=topics)
     return Append(
         transactions={application: batch, TURN: state.turn + 1},
@@ -113,6 +117,15 @@ def decide(
             }
         },
     )
+
+
+def is_ahead(reached: Offsets, topic: str, place: Position, *, of_end: bool = False) -> bool:
+    """``reached`` goes further in ``topic`` than the beginning of the batch that ends at ``place``, or than its end."""
+    held = reached.topics.get(topic)
+    if held is None:
+        return False
+    generation, position = (place.g, place.p) if of_end else (place.fg, place.f)
+    return held.g in (0, generation) and held.p > position
 
 
 def ours_in(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:

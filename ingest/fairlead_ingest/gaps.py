@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from fairlead_ingest.offsets import Offsets
 
@@ -45,3 +46,31 @@ def of(end: Offsets, *, on_expired: str) -> list[Gap]:
             )
         )
     return found
+
+
+def beyond(missing: Iterable[Gap], known: Iterable[Gap]) -> list[Gap]:
+    """What of ``missing`` is not in ``known``: a gap that begins where a known one does is only its continuation."""
+    held = list(known)
+    found = []
+    for gap in missing:
+        rest: Gap | None = gap
+        while rest is not None:
+            same = next((each for each in held if _begins(each) == _begins(rest)), None)
+            if same is None:
+                found.append(rest)
+                break
+            held.remove(same)
+            rest = _after(rest, same)
+    return found
+
+
+def _begins(gap: Gap) -> tuple[str, str, int, str, int]:
+    return (gap.topic, gap.reason, gap.from_generation, gap.from_position, gap.to_generation)
+
+
+def _after(gap: Gap, known: Gap) -> Gap | None:
+    """The rest of ``gap`` where ``known``, which begins where it does, ends; None where nothing is left."""
+    if gap.to_position <= known.to_position:
+        return None
+    rows = None if gap.rows is None or known.rows is None else max(0, gap.rows - known.rows)
+    return replace(gap, from_position=known.to_position, rows=rows)

@@ -34,3 +34,23 @@ def test_the_rest_of_a_deleted_topic_is_always_a_gap() -> None:
         ("a/t", "recreated", 1, 2),
         ("b/t", "recreated", 1, 2),
     ]
+
+
+def _gap(since: str, upto: str, rows: int | None) -> Gap:
+    return Gap(
+        topic="a/t", reason="expired", from_generation=1, from_position=since,
+        to_generation=1, to_position=upto, rows=rows,
+    )  # fmt: skip
+
+
+def test_what_is_known_of_a_gap_is_not_said_again() -> None:
+    """Also where it was found out piece by piece."""
+    known = [_gap("0a", "0c", 3), _gap("0c", "0d", 1)]
+    assert gaps.beyond([_gap("0a", "0d", 4)], known) == []
+    assert gaps.beyond([_gap("0a", "0f", 6)], known) == [_gap("0d", "0f", 2)]
+    assert gaps.beyond([_gap("0a", "0f", None)], known) == [_gap("0d", "0f", None)]
+
+
+def test_a_gap_elsewhere_is_another_one() -> None:
+    """Only where one begins says which it is."""
+    assert gaps.beyond([_gap("0b", "0c", 2)], [_gap("0a", "0c", 3)]) == [_gap("0b", "0c", 2)]

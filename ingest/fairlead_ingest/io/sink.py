@@ -2,7 +2,8 @@
 
     write (each task)   rows → files of good rows, files of dead letters, counts
     commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,
-                        so whatever is tried again finds its companions already in and passes them over
+                        so whatever is tried again finds its companions already in and passes them over, by batch
+                        number under the same checkpoint, by content under a new one (``companions``)
 
 ``abort`` does nothing on purpose: Spark also calls it after a commit that failed after having committed, and deleting
 files then would break the table. Vacuum takes the orphans.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import datetime
 import errno
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from pyspark.sql.types import StructType
 
 from fairlead_ingest import commit, envelope, errors, freshness, gaps, transforms
 from fairlead_ingest.commit import AlreadyIn, Collided
-from fairlead_ingest.io import checkpoint, tables
+from fairlead_ingest.io import checkpoint, companions, tables
 from fairlead_ingest.io.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.io.tables import Kind
 from fairlead_ingest.offsets import Offsets
@@ -112,12 +113,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
-        if dead:
-            batch.append(tables.beside(self._table, tables.DEAD_LETTERS), dead, is_companion=True)
+        batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
         missing = gaps.of(end, on_expired=self._on_expired)
-        if missing:
-            beside = tables.beside(self._table, tables.GAPS)
-            batch.append(beside, _gap_files(batch.kind.writing(beside), missing, batchId), is_companion=True)
+        batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
         batch.append(self._table, rows, _counts(end, rows, dead, written))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -156,16 +154,40 @@ class _Batch:
         """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
         return isinstance(self._decide(table, {}, is_companion=False), AlreadyIn)
 
-    def append(
-        self, table: Path, files: list[WrittenFile], counts: dict[str, Any] | None = None, *, is_companion: bool = False
+    def append(self, table: Path, files: list[WrittenFile], counts: dict[str, Any]) -> None:
+        """Rows, once, whoever else commits at the same time. Raises ``Stop``, ``Wait``."""
+        self._append(table, lambda: files, counts, is_companion=False)
+
+    def append_dead_letters(self, table: Path, dead: list[WrittenFile]) -> None:
+        """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
+        if dead:
+            self._append(table, lambda: companions.new_dead_letters(self.kind, table, dead, self.end), {})
+
+    def append_gaps(self, table: Path, missing: list[gaps.Gap]) -> None:
+        """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
+
+        def files() -> list[WrittenFile]:
+            new = companions.new_gaps(self.kind, table, missing, self.end)
+            return _gap_files(self.kind.writing(table), new, self.number) if new else []
+
+        if missing:
+            self._append(table, files, {})
+
+    def _append(
+        self,
+        table: Path,
+        files: Callable[[], list[WrittenFile]],
+        counts: dict[str, Any],
+        *,
+        is_companion: bool = True,
     ) -> None:
-        """Once, whoever else commits at the same time. Raises ``Stop``, ``Wait``."""
         for _ in range(COLLISIONS_MAX):
-            decided = self._decide(table, counts or {}, is_companion=is_companion)
+            decided = self._decide(table, counts, is_companion=is_companion)
             if isinstance(decided, AlreadyIn):
                 return
             try:
-                return self.kind.append(table, files, decided)
+                # Looked at after deciding: what somebody commits in between collides with what was decided.
+                return self.kind.append(table, files(), decided)
             except Collided:
                 continue
         raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
