@@ -10,6 +10,8 @@ come twice but is never passed over.  The endpoint tells repeats apart by the me
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +27,10 @@ from fairlead_wire.delivery import DeliveryPolicy, Uniform
 URL_CHARS_MAX = 2048
 SUBSCRIPTIONS_MAX = 1000
 """Over all topics."""
+
+RETRY_AFTER_SECONDS_MAX = 3600
+"""An endpoint that asks for more is asked again after this."""
+_SECONDS = re.compile(r"[0-9]{1,12}")
 
 RETRIED_STATUSES = frozenset({408, 425, 429})
 
@@ -55,7 +61,7 @@ def parse(raw: object) -> Subscription:
         raise Refused("a subscription has url, delivery and dead_letter_topic", code="bad_subscription")
     url = raw.get("url")
     if not isinstance(url, str) or not _is_http(url):
-        raise Refused("url must be http:// or https:// with a host", code="bad_subscription")
+        raise Refused("url must be http:// or https:// with a host that is not link-local", code="bad_subscription")
     try:
         policy = delivery.parse(raw["delivery"]) if raw.get("delivery") is not None else DeliveryPolicy()
     except ValueError as error:
@@ -72,6 +78,24 @@ def dead_letter_names(text: Any) -> tuple[str, str]:
     if not slash:
         raise Refused("dead_letter_topic must be namespace/name", code="bad_subscription")
     return topic.check_name("namespace", namespace), topic.check_name("topic", name)
+
+
+def is_endpoint(address: str) -> bool:
+    """May messages be pushed to this address?  Not to a link-local one: the cloud's metadata service lives there.
+
+    Private networks and loopback may: that is where endpoints are.
+    """
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    found = mapped or found
+    return not (found.is_link_local or found.is_multicast or found.is_unspecified)
+
+
+def asked_seconds(retry_after: str) -> float | None:
+    """What an endpoint's Retry-After asks for, at most ``RETRY_AFTER_SECONDS_MAX``; None for dates and nonsense."""
+    if not _SECONDS.fullmatch(retry_after):
+        return None
+    return float(min(int(retry_after), RETRY_AFTER_SECONDS_MAX))
 
 
 def is_delivered(status: int) -> bool:
@@ -139,6 +163,11 @@ def decode(raw: bytes) -> Subscription:
 def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return len(url) <= URL_CHARS_MAX and parts.scheme in ("http", "https") and bool(parts.hostname)
+        if len(url) > URL_CHARS_MAX or parts.scheme not in ("http", "https") or not parts.hostname:
+            return False
     except ValueError:
         return False
+    try:
+        return is_endpoint(parts.hostname)
+    except ValueError:
+        return True  # a name: what it means is looked up, and judged, at each connection

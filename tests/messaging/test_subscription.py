@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_messaging import subscription
+from fairlead_messaging.errors import Refused
 from fairlead_messaging.subscription import Subscription
 from fairlead_wire.delivery import DeliveryPolicy
 
@@ -42,3 +43,26 @@ def test_a_record_comes_back() -> None:
     """With its policy."""
     record = Subscription(url="http://x", delivery=DeliveryPolicy(jitter="full"), position="00", attempts=3)
     assert subscription.decode(subscription.encode(record)) == record
+
+
+@pytest.mark.parametrize(
+    "host", ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "0.0.0.0", "224.0.0.1", "[fe80::1%25eth0]"]
+)
+def test_nobody_is_pushed_to_at_a_link_local_address(host: str) -> None:
+    """The cloud's metadata service gives credentials away to whoever asks from inside."""
+    with pytest.raises(Refused, match="link-local"):
+        subscription.parse({"url": f"http://{host}/"})
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.7", "[::1]", "hooks.shop.svc", "192.168.1.1"])
+def test_private_networks_are_where_endpoints_are(host: str) -> None:
+    """Names, private addresses and loopback are taken."""
+    assert subscription.parse({"url": f"http://{host}/"}).url == f"http://{host}/"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("", None), ("7", 7.0), ("9" * 12, 3600.0), ("9" * 400, None), ("1e9", None), ("-1", None)]
+)
+def test_what_an_endpoint_may_ask_for(text: str, seconds: float | None) -> None:
+    """Whole seconds, within reason."""
+    assert subscription.asked_seconds(text) == seconds

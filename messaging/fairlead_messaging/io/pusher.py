@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from random import Random
 
 import aiohttp
+from aiohttp.abc import ResolveResult
+from aiohttp.resolver import ThreadedResolver
 
 from fairlead_messaging import reader, subscription, topics, visibility
 from fairlead_messaging.commands import Message, NoteSubscription, Publish
@@ -30,6 +33,19 @@ Name = tuple[str, str, str]
 """Namespace, topic, subscription."""
 
 _log = logs.get("messaging.pusher")
+
+
+class _Resolver(ThreadedResolver):
+    """Leaves out the addresses nobody may be pushed to: a name can mean another address each time it is asked for."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await super().resolve(host, port, family)
+        allowed = [each for each in found if subscription.is_endpoint(each["host"])]
+        if not allowed:
+            raise OSError(f"{host} is link-local: not pushed to")
+        return allowed
 
 
 class Pusher:
@@ -142,7 +158,9 @@ class Pusher:
     async def _send(self, name: Name, url: str, position: str, payload: bytes) -> tuple[str, bool, float | None]:
         """("" or what went wrong, whether repeating is pointless, how long the endpoint asked to wait)."""
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS))
+            connector = aiohttp.TCPConnector(resolver=_Resolver())
+            timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         headers = {
             "Content-Type": "application/octet-stream",
             "Fairlead-Message-Id": position,
@@ -156,7 +174,7 @@ class Pusher:
             return (str(error) or type(error).__name__)[:ERROR_CHARS_MAX], False, None
         if subscription.is_delivered(status):
             return "", False, None
-        return f"status {status}", subscription.is_final(status), float(asked) if asked.isdecimal() else None
+        return f"status {status}", subscription.is_final(status), subscription.asked_seconds(asked)
 
     async def _give_up(
         self, name: Name, record: Subscription, message_id: bytes, payload: bytes, error: str

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from aiohttp import web
 from tests.support.endpoint import listening
 from tests.support.messaging import Topics, serving, until
 
+from fairlead_messaging.io import pusher
 from fairlead_messaging.kv import MemoryKV
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
@@ -73,6 +75,24 @@ async def test_without_a_dead_letter_topic_it_is_counted(topics: Topics) -> None
         while (state := await shown(topics))["delivered"] < 1:
             continue
         assert (state["dropped"], state["delivered"]) == (1, 1)
+
+
+async def test_an_absurd_pause_stops_nobody(topics: Topics) -> None:
+    """400 digits are no number of seconds; the policy decides then."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        endpoint.answers = [web.Response(status=503, headers={"Retry-After": "9" * 400}), 200]
+        await topics.publish("t", "a")
+        await until(lambda: len(endpoint.bodies) == 2)
+
+
+async def test_a_name_that_means_the_metadata_service_is_not_pushed_to() -> None:
+    """Whatever it meant when the subscription was made; 2852039166 is 169.254.169.254 to a resolver."""
+    resolver = pusher._Resolver()
+    with pytest.raises(OSError, match="link-local"):
+        await resolver.resolve("2852039166", 80)
+    assert [each["host"] for each in await resolver.resolve("127.0.0.1", 80)] == ["127.0.0.1"]
 
 
 async def test_the_endpoints_own_pause_is_honoured(topics: Topics) -> None:
