@@ -83,7 +83,7 @@ class _Program:
             if self._stop.is_set():
                 # A signal to the whole process group took the JVM first; its checkpoint is whole at any moment.
                 return 0
-            log.error("spark_died", reason=str(error).splitlines()[0] if str(error) else type(error).__name__)
+            log.error("spark_died", reason=errors.explain(str(error) or type(error).__name__)[1])
             return 1
         finally:
             server.close()
@@ -160,7 +160,11 @@ class _Driver:
         if self.is_done or now < self._next_try:
             return
         if not self._started:
-            self.job.start()
+            try:
+                self.job.start()
+            except errors.Wait as error:
+                self._failed(error.code, error.sentence, now)
+                return
             self._started = True
             return
         is_running = self.job.is_running

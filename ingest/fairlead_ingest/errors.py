@@ -17,13 +17,19 @@ TABLE_TAKEN = "FAIRLEAD_TABLE_TAKEN"
 TABLE_BEHIND = "FAIRLEAD_TABLE_BEHIND"
 TABLE_UNFIT = "FAIRLEAD_TABLE_UNFIT"
 DISK_FULL = "FAIRLEAD_DISK_FULL"
+CHECKPOINT_TAKEN = "FAIRLEAD_CHECKPOINT_TAKEN"
 SCHEMA_BROKEN = "FAIRLEAD_SCHEMA_BROKEN"
 TASK_REPEATED = "FAIRLEAD_TASK_REPEATED"
+BATCH_UNKNOWN = "FAIRLEAD_BATCH_UNKNOWN"
 BAD_OPTION = "FAIRLEAD_BAD_OPTION"
 BAD_CHECKPOINT = "FAIRLEAD_BAD_CHECKPOINT"
 
 # What waiting may heal; everything else stops the program until someone has looked.
-TEMPORARY = frozenset({UNREACHABLE, DISK_FULL})
+TEMPORARY = frozenset({UNREACHABLE, DISK_FULL, CHECKPOINT_TAKEN})
+
+SENTENCE_CHARS_MAX = 500
+_NO_ROOM = ("No space left on device", "Disk quota exceeded")
+_SHARED_CHECKPOINT = "CONCURRENT_STREAM_LOG_UPDATE"
 
 # A sentence ends with its line; ``¶`` ends it where someone else's text follows on the same line.
 _CODED = re.compile(r"\b(FAIRLEAD_[A-Z_]+): ([^\n¶]*)")
@@ -42,6 +48,25 @@ class Wait(Temporary):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
+        self.sentence = message
+
+
+def explain(text: str) -> tuple[str | None, str]:
+    """(code, sentence) for the text of somebody else's error; no code where waiting or deciding is not known to help.
+
+    Java and the file system below it have no codes of ours, but two of their texts mean what ours do.
+    """
+    coded = find_code(text)
+    if coded is not None:
+        return coded
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    tail = [line for line in lines if "Error" in line or "Exception" in line]
+    sentence = (tail[-1] if tail else lines[0] if lines else "")[:SENTENCE_CHARS_MAX]
+    if any(words in text for words in _NO_ROOM):
+        return DISK_FULL, sentence
+    if _SHARED_CHECKPOINT in text:
+        return CHECKPOINT_TAKEN, f"another job uses this checkpoint: {sentence}"
+    return None, sentence
 
 
 def find_code(text: str) -> tuple[str, str] | None:

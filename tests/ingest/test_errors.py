@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairlead_ingest import errors
 
 
@@ -24,3 +26,25 @@ def test_errors_begin_with_their_code() -> None:
     """So that they can be found at all."""
     assert errors.find_code(str(errors.Stop(errors.EXPIRED, "gone"))) == (errors.EXPIRED, "gone")
     assert errors.find_code(str(errors.Wait(errors.DISK_FULL, "full"))) == (errors.DISK_FULL, "full")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[STREAM_FAILED] java.io.IOException: No space left on device", errors.DISK_FULL),
+        ("Generic LocalFileSystem error: Disk quota exceeded (os error 122)", errors.DISK_FULL),
+        ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", errors.CHECKPOINT_TAKEN),
+        ("FAIRLEAD_TABLE_TAKEN: No space left on device is in the text of another reason", errors.TABLE_TAKEN),
+        ("Python worker exited unexpectedly (crashed)", None),
+    ],
+)
+def test_texts_of_java_and_the_disk_are_understood(text: str, code: str | None) -> None:
+    """What has no code of ours, and is the same thing."""
+    assert errors.explain(text)[0] == code
+
+
+def test_the_last_line_that_names_an_error_is_the_sentence() -> None:
+    """Of a trace the end says most; and no sentence is endless."""
+    text = "An error occurred while calling o1.start.\n: java.lang.Exception: outer\n  at here\nCaused by: Error: inner"
+    assert errors.explain(text) == (None, "Caused by: Error: inner")
+    assert len(errors.explain("Error: " + "x" * 5000)[1]) == errors.SENTENCE_CHARS_MAX

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -36,20 +37,21 @@ _RELATIONS: dict[type[Filter], str] = {
 }
 
 
+# The program in which Spark hands conditions to a reader; it runs only where the session allows that.
+_PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+def reader(options: Options) -> FairleadReader:
+    """The reader for the session at hand: Spark refuses one that takes conditions where it may not give any."""
+    return FilteringReader(options) if _PUSHING in sys.modules else FairleadReader(options)
+
+
 class FairleadReader(DataSourceReader):
     """Everything stable at planning time that lies in scope; plans in the driver's process, reads in the tasks."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._scope = Scope(from_ms=options.from_ms, until_ms=options.until_ms)
-
-    def pushFilters(self, filters_: list[Filter]) -> Iterable[Filter]:
-        """Take what the service can answer; Spark checks all of them all the same."""
-        for each in filters_:
-            relation = _RELATIONS.get(type(each))
-            if relation is not None:
-                self._scope = self._scope.within((".".join(each.attribute), relation, each.value))  # type: ignore[attr-defined]
-        return filters_
 
     def partitions(self) -> Sequence[InputPartition]:
         scope, stretches = self._scope, []
@@ -79,3 +81,15 @@ class FairleadReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
         yield from rows_of(partition, self._options)
+
+
+class FilteringReader(FairleadReader):
+    """The same, narrowed by the query's own conditions."""
+
+    def pushFilters(self, filters_: list[Filter]) -> Iterable[Filter]:
+        """Take what the service can answer; Spark checks all of them all the same."""
+        for each in filters_:
+            relation = _RELATIONS.get(type(each))
+            if relation is not None:
+                self._scope = self._scope.within((".".join(each.attribute), relation, each.value))  # type: ignore[attr-defined]
+        return filters_

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -69,32 +71,14 @@ class Job:
         return self._query is not None and self._query.lastProgress is not None
 
     def start(self) -> None:
-        """Make the tables fit and start the query. Raises ``Stop``."""
-        rows = self._rows()
-        for table, columns in (
-            (self._table, table_schema(rows.schema)),
-            (tables.beside(self._table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA),
-            (tables.beside(self._table, tables.GAPS), tables.GAPS_SCHEMA),
-        ):
-            self._kind.ensure(table, columns)
-        writer = (
-            rows.writeStream.format(sink.format_of(self._sink))
-            .queryName(self.name)
-            .outputMode("append")
-            .option("table", str(self._table))
-            .option("checkpoint", str(self._checkpoint))
-            .option("checkpointLocation", str(self._checkpoint))
-            .option("onExpired", self._settings.on_expired)
-        )
-        seconds = self._settings.trigger_seconds
-        if seconds is None:
-            writer = writer.trigger(availableNow=True)
-        elif seconds > 0:
-            writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
-        self._seen_batch = self._last_batch()
-        self._place = self._kind.reached(self._table)
-        activate(self._session)
-        self._query = writer.start()
+        """Make the tables fit and start the query. Raises ``Stop``, ``Wait``."""
+        try:
+            self._start()
+        except (OSError, DeltaError, PySparkException, Py4JJavaError) as error:
+            code, sentence = errors.explain(str(error))
+            if code in errors.TEMPORARY:
+                raise errors.Wait(code, sentence) from error
+            raise
 
     def failure(self) -> tuple[str | None, str] | None:
         """(code or None, sentence) when the query has ended by an error, None when it has not."""
@@ -103,13 +87,7 @@ class Job:
         error = self._query.exception()
         if error is None:
             return None
-        text = str(error)
-        coded = errors.find_code(text)
-        if coded is not None:
-            return coded
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        tail = [line for line in lines if "Error" in line or "Exception" in line]
-        return None, (tail[-1] if tail else lines[0] if lines else type(error).__name__)[:500]
+        return errors.explain(str(error) or type(error).__name__)
 
     def observe(self) -> int:
         """Carry what was committed since last time into metrics and to the service; the batches newly seen."""
@@ -167,6 +145,33 @@ class Job:
             self._client.close()
 
     # --- inside
+
+    def _start(self) -> None:
+        rows = self._rows()
+        for table, columns in (
+            (self._table, table_schema(rows.schema)),
+            (tables.beside(self._table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA),
+            (tables.beside(self._table, tables.GAPS), tables.GAPS_SCHEMA),
+        ):
+            self._kind.ensure(table, columns)
+        writer = (
+            rows.writeStream.format(sink.format_of(self._sink))
+            .queryName(self.name)
+            .outputMode("append")
+            .option("table", str(self._table))
+            .option("checkpoint", str(self._checkpoint))
+            .option("checkpointLocation", str(self._checkpoint))
+            .option("onExpired", self._settings.on_expired)
+        )
+        seconds = self._settings.trigger_seconds
+        if seconds is None:
+            writer = writer.trigger(availableNow=True)
+        elif seconds > 0:
+            writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
+        self._seen_batch = self._last_batch()
+        self._place = self._kind.reached(self._table)
+        activate(self._session)
+        self._query = writer.start()
 
     def _rows(self) -> DataFrame:
         options = source_options(self._session, self._settings, self._pipeline)

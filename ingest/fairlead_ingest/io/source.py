@@ -10,6 +10,7 @@ driver and is pickled into every task: it holds options, never a connection. One
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,9 +20,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors, loss, offsets, ranges
+from fairlead_ingest.io import batch
 from fairlead_ingest.io.batch import FairleadReader
 from fairlead_ingest.io.fetching import Stretch, go_on, reachable, recreated_in_batch, rows_of
 from fairlead_ingest.io.options import Options, spark_schema
+from fairlead_ingest.io.topic_stream_writer import TopicStreamWriter
 from fairlead_ingest.io.topic_writer import TopicWriter
 from fairlead_ingest.offsets import Offsets, Position
 from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Plan, TopicMissing
@@ -40,12 +43,18 @@ class FairleadDataSource(DataSource):
         return spark_schema(Options.of(self.options).page_schema)
 
     def reader(self, schema: StructType) -> FairleadReader:
-        return FairleadReader(Options.of(self.options))
+        return batch.reader(Options.of(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
         if overwrite:
             raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a topic is never overwritten')
         return TopicWriter(Options.of(self.options), schema.names)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TopicStreamWriter:
+        checkpoint = self.options.get("checkpoint")
+        if not checkpoint:
+            raise errors.Stop(errors.BAD_OPTION, "checkpoint is required: the query's checkpointLocation once more")
+        return TopicStreamWriter(Options.of(self.options), schema.names, Path(checkpoint))
 
     def streamReader(self, schema: StructType) -> FairleadStreamReader:
         return FairleadStreamReader(Options.of(self.options))

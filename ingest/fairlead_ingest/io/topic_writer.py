@@ -57,7 +57,7 @@ class TopicWriter(DataSourceArrowWriter):
         rows = 0
         with self._options.client() as client, reachable():
             for batch in iterator:
-                for texts in _portions(batch[PAYLOAD].to_pylist()):
+                for texts in portions(batch[PAYLOAD].to_pylist()):
                     client.post(self._topic, "store", {"transactionWritePointer": self._pointer, "messages": texts})
                     rows += len(texts)
         return Stored(rows=rows)
@@ -77,7 +77,7 @@ class TopicWriter(DataSourceArrowWriter):
                 return  # it ends by its timeout, and nobody sees its rows meanwhile
 
 
-def _portions(payloads: list[Any]) -> Iterator[list[str]]:
+def portions(payloads: list[Any]) -> Iterator[list[str]]:
     """Base64 texts in requests of bounded rows and bytes."""
     texts: list[str] = []
     size = 0

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan
 from tests.support.messaging_service import MessagingService
 
-from fairlead_ingest.io.batch import FairleadReader
+from fairlead_ingest.io.batch import FairleadReader, FilteringReader
 from fairlead_ingest.io.fetching import Stretch
 from fairlead_ingest.io.options import Options
 
@@ -28,7 +28,7 @@ def test_a_batch_query_reads_what_it_asks_for(spark: SparkSession, messaging: Me
 def test_a_condition_keeps_other_topics_from_being_asked(messaging: MessagingService, topic: str) -> None:
     """Nothing is planned for what nobody wants."""
     messaging.publish(topic, [b"1"])
-    reader = FairleadReader(Options.of({"url": messaging.url, "topics": f"{topic},default/none"}))
+    reader = FilteringReader(Options.of({"url": messaging.url, "topics": f"{topic},default/none"}))
     (part,) = reader.partitions()
     assert isinstance(part, Stretch)
     assert (part.topic, part.rows) == (topic, 1)
@@ -37,6 +37,19 @@ def test_a_condition_keeps_other_topics_from_being_asked(messaging: MessagingSer
     (part,) = reader.partitions()
     assert isinstance(part, Stretch)
     assert list(reader.read(part)) == []
+
+
+def test_a_session_that_pushes_no_conditions_reads_all_the_same(
+    spark: SparkSession, messaging: MessagingService, topic: str
+) -> None:
+    """As a user's own session does by default."""
+    messaging.publish(topic, [b"1", b"2"])
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        rows = spark.read.format("fairlead").options(url=messaging.url, topics=topic).load()
+        assert rows.where(rows._topic == topic).count() == 2
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 def test_options_bound_the_time(messaging: MessagingService, topic: str) -> None:
