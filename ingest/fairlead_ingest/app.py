@@ -15,13 +15,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairlead_ingest import errors
+from fairlead_ingest import announcements, errors
 from fairlead_ingest.settings import PORT_DEFAULT, Settings
 from fairlead_wire.errors import LocalError
 from fairlead_wire.io import logs
 from fairlead_wire.io import settings as settings_file
 
 if TYPE_CHECKING:
+    from fairlead_ingest.io.announcer import Announcer
     from fairlead_ingest.io.health import HealthServer
     from fairlead_ingest.io.job import Job
 
@@ -31,6 +32,8 @@ RETRY_SECONDS_FIRST = 1.0
 RETRY_SECONDS_MAX = 15.0
 # Failures without a code (a killed worker, say) are tried again this often in a row without a batch in between.
 UNKNOWN_FAILURES_MAX = 5
+# An event is a courtesy: a service that does not answer at once is asked again later.
+EVENT_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 
 
@@ -97,22 +100,48 @@ class _Program:
         spark = session.start(
             master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
         )
-        drivers = [_Driver(Job(spark, settings, pipeline, self._metrics)) for pipeline in settings.jobs()]
+        announcer = self._announcer()
+        drivers = [_Driver(Job(spark, settings, pipeline, self._metrics, announcer)) for pipeline in settings.jobs()]
         try:
             while not self._stop.is_set():
                 for driver in drivers:
                     driver.step(time.monotonic())
                     self._tell(driver)
+                if announcer is not None:
+                    announcer.send()
                 if all(driver.is_done for driver in drivers):
                     log.info("all_committed")
                     return 0
                 self._stop.wait(_LOOK_SECONDS)
             log.info("draining")
             return 0
+        except errors.Stop as error:
+            if announcer is not None:
+                names = [driver.job.name for driver in drivers]
+                announcer.tell(announcements.of_stop(error.code, str(error), names, now=time.time()))
+            raise
         finally:
-            for driver in drivers:
-                driver.job.finish()
+            try:
+                for driver in drivers:
+                    driver.job.finish()
+            finally:
+                if announcer is not None:
+                    announcer.close()
             spark.stop()
+
+    def _announcer(self) -> Announcer | None:
+        from fairlead_ingest.io.announcer import Announcer
+        from fairlead_ingest.io.job import tls_of
+        from fairlead_messaging.io.sync_client import SyncMessagingClient
+
+        settings = self._settings
+        if not settings.events.topic:
+            return None
+        client = SyncMessagingClient(
+            settings.messaging_url, tls=tls_of(settings), timeout_seconds=EVENT_SECONDS, connect_seconds=EVENT_SECONDS
+        )
+        source = f"/fairlead/ingest/{settings.reader}"
+        return Announcer(client, self._metrics, topic=settings.events.topic, source=source)
 
     def _tell(self, driver: _Driver) -> None:
         if driver.waiting:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from fairlead_ingest import loss
+from fairlead_wire import event
 
 AVAILABLE_NOW = "available-now"
 FORMATS = ("envelope", "raw")
@@ -67,6 +68,15 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     conf: dict[str, str] = {}
 
 
+class Events(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the job tells of its tables; empty topic: nothing."""
+
+    topic: str = event.TOPIC_DEFAULT
+
+    def __post_init__(self) -> None:
+        event.check_topic("topic", self.topic)
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole job. Raises ``ValueError("key: reason")`` for values that cannot be meant."""
 
@@ -98,6 +108,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     request_seconds: float = 30.0
     limits: Limits = Limits()
     spark: Spark = Spark()
+    events: Events = Events()
 
     def __post_init__(self) -> None:
         scheme = "http://" if self.security == "insecure" else "https://"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import LongType, StructField, StructType
 
-from fairlead_ingest import commit, errors, offsets, schema, transforms
+from fairlead_ingest import announcements, commit, errors, offsets, schema, transforms
 from fairlead_ingest.io import checkpoint, plugins, sink, source, status, tables
+from fairlead_ingest.io.announcer import Announcer
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.session import activate
 from fairlead_ingest.offsets import Offsets
@@ -37,18 +39,28 @@ FINISH_SECONDS_MAX = 60.0
 # Lag is for people and alarms; asking more often would be most of an idle job's requests.
 LAG_SECONDS = 15.0
 IDLE_WAIT_MS = 2000
+# Commits of an earlier run that are told again at a start, in case it was killed before it told them.
+TOLD_AGAIN_MAX = 8
 _POLL_SECONDS = 0.05
 
 
 class Job:
     """A pipeline's query. Not thread-safe; the program's main thread drives it."""
 
-    def __init__(self, session: SparkSession, settings: Settings, pipeline: Pipeline, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        settings: Settings,
+        pipeline: Pipeline,
+        metrics: Metrics,
+        announcer: Announcer | None = None,
+    ) -> None:
         self.name = pipeline.name
         self._session = session
         self._settings = settings
         self._pipeline = pipeline
         self.metrics = metrics
+        self._announcer = announcer
         self._sink = pipeline.sink or settings.sink
         self._kind = tables.of(self._sink)
         self._table = Path(pipeline.table).absolute()
@@ -109,6 +121,7 @@ class Job:
                 dead_letters=entry.get("dead_letters", 0),
                 expired_unread=entry.get("expired_unread", 0),
             )
+        self._tell(facts)
         if facts:
             self._place = offsets.parse(facts[-1]["reached"])
             self._note(self._place)
@@ -169,6 +182,7 @@ class Job:
         elif seconds > 0:
             writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self._seen_batch = self._last_batch()
+        self._tell_again()
         self._place = self._kind.reached(self._table)
         activate(self._session)
         self._query = writer.start()
@@ -188,6 +202,27 @@ class Job:
             log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)
         return commit.starting(begin, reached)
 
+    def _tell(self, facts: list[dict[str, Any]]) -> None:
+        """Each commit on the system topic, numbered by its batch."""
+        if self._announcer is None:
+            return
+        for entry in facts:
+            told = announcements.of_commit(entry, pipeline=self.name, table=str(self._table))
+            self._announcer.tell_numbered(f"ingest/{entry['application']}", told)
+
+    def _tell_again(self) -> None:
+        """The newest commits of the run before; what was told already the service knows by its number."""
+        if self._announcer is not None and self._seen_batch >= 0:
+            entries = self._kind.last_entries(self._table, TOLD_AGAIN_MAX)
+            self._tell([ours for entry in reversed(entries) if (ours := self._ours(entry)) is not None])
+
+    def _ours(self, entry: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What this query left in a commit, with the commit's own time and version; None where it is another's."""
+        ours = entry.get(commit.METADATA_KEY)
+        if not isinstance(ours, dict) or "batch" not in ours or ours["application"] != self._application():
+            return None
+        return {**ours, "timestamp": entry["timestamp"], "version": entry.get("version")}
+
     def _commits_since(self) -> list[dict[str, Any]]:
         """Our commits after the last batch seen, oldest first."""
         found: list[dict[str, Any]] = []
@@ -196,12 +231,12 @@ class Job:
             entries = self._kind.last_entries(self._table, limit)
             found = []
             for entry in entries:
-                ours = entry.get(commit.METADATA_KEY)
-                if not isinstance(ours, dict) or "batch" not in ours or ours["application"] != self._application():
+                ours = self._ours(entry)
+                if ours is None:
                     continue
                 if ours["batch"] <= self._seen_batch:
                     break
-                found.append({**ours, "timestamp": entry["timestamp"]})
+                found.append(ours)
             else:
                 if len(entries) == limit:
                     limit *= 4

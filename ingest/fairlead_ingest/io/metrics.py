@@ -30,6 +30,9 @@ class Metrics:
         self.last_commit = self._gauge("last_commit_timestamp_seconds", "When the table was last committed to")
         self.batch_seconds = self._gauge("batch_seconds", "How long the last batch took")
         self.batch_rows = self._gauge("batch_rows", "Rows of the last batch")
+        self.events = Counter(
+            PREFIX + "events", "Events for the system topic, by their end", ["outcome"], registry=self.registry
+        )
         self._ages: dict[str, list[int]] = {}
         self.registry.register(self)
 

@@ -15,7 +15,7 @@ import datetime
 import errno
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
         missing = gaps.of(end, on_expired=self._on_expired)
         batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
-        batch.append(self._table, rows, _counts(end, rows, dead, written))
+        counts = _counts(end, rows, dead, written)
+        if missing:
+            counts["gaps"] = [asdict(gap) for gap in missing]
+        batch.append(self._table, rows, counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: see the module's docstring."""
