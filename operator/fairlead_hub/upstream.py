@@ -8,13 +8,18 @@ The hub stamps ``node`` from the link's identity, whatever the message claims (c
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from fairlead_wire import codec, message
 from fairlead_wire.errors import Malformed
 
-MESSAGES_MAX = 4096
-"""Messages in one batch; an edge that sends more breaks the protocol."""
+MESSAGES_MAX = 512
+"""Messages in one batch; an edge that sends more breaks the protocol.  An edge of ours sends 256, and an ack has to
+have room for as many refusals."""
+REASONS_BYTES_MAX = codec.HEADER_BYTES_MAX // 2
+"""Of an ack's header; the other half holds the indexes and codes."""
 
 _messages = msgspec.json.Decoder(list[message.UpstreamMessage])
 
@@ -108,7 +113,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset[str]) -> Plan:
     """Raises ``Malformed`` when the batch is none; a message that may never be stored is refused alone."""
-    batch = codec.decode_json(_messages, codec.unpack(header.encoding, content))
+    text = codec.unpack(header.encoding, content)
+    try:
+        text.decode()  # the decoder below leaves bodies unread, and topics hold JSON
+    except UnicodeDecodeError as error:
+        raise Malformed(f"upstream batch is not UTF-8: {error.reason} at byte {error.start}") from None
+    batch = codec.decode_json(_messages, text)
     if len(batch) > MESSAGES_MAX:
         raise Malformed(f"upstream batch of {len(batch)} messages is over the limit of {MESSAGES_MAX}")
     parcels: dict[tuple[str, int], Parcel] = {}
@@ -118,6 +128,10 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
             reason = f"topic {item.topic} was never named by an EdgeRoutes object of node {node}"
             refused.append(message.Refused(index=index, code="topic_not_granted", reason=reason))
             continue
+        if codec.nesting(bytes(item.body)) > codec.NESTING_MAX:
+            reason = f"the body is nested deeper than {codec.NESTING_MAX} levels"
+            refused.append(message.Refused(index=index, code="bad_body", reason=reason))
+            continue
         parcel = parcels.get((item.topic, item.epoch))
         if parcel is None:
             # (node, epoch, stream, sequence) never repeats: it is what the topic knows duplicates by.
@@ -126,6 +140,16 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
             parcels[(item.topic, item.epoch)] = parcel
         parcel.add(index, item.sequence, envelope(node, header.stream, item))
     return Plan(parcels=list(parcels.values()), refused=refused, count=len(batch))
+
+
+def told(refused: Iterable[message.Refused]) -> list[message.Refused]:
+    """What an ack tells of them, in order: every code, and as many reasons as its header has room for."""
+    found = []
+    room = REASONS_BYTES_MAX
+    for item in sorted(refused, key=lambda each: each.index):
+        room -= len(msgspec.json.encode(item.reason))
+        found.append(item if room >= 0 else msgspec.structs.replace(item, reason=""))
+    return found
 
 
 def envelope(node: str, stream: str, item: message.UpstreamMessage) -> bytes:

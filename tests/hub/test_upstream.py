@@ -84,6 +84,30 @@ def test_a_batch_over_the_limit_is_malformed():
         plan(*[item()] * (upstream.MESSAGES_MAX + 1))
 
 
+@pytest.mark.parametrize("topic", ["shop/other", "x" * 16_000, "\x01" * 1000])
+def test_an_ack_holds_every_refusal_of_a_batch(topic):
+    """However many and however long: an ack that cannot be sent would take the session with it, for nothing."""
+    refused = plan(*[item(topic=topic)] * upstream.MESSAGES_MAX).refused
+    told = upstream.told(reversed(refused))
+    assert [each.index for each in told] == list(range(upstream.MESSAGES_MAX))
+    assert told[0].reason or len(topic) > 4000
+    codec.encode(message.Ack(parent_id=2**53, cumulative=True, refused=told))
+
+
+def test_a_body_nobody_downstream_can_read_is_refused_alone():
+    """Too deep for readers with a stack; the others of its batch go on."""
+    deep = msgspec.Raw(b"[" * 300 + b"]" * 300)
+    found = plan(item(), item(body=deep))
+    assert [(each.index, each.code) for each in found.refused] == [(1, "bad_body")]
+    assert len(found.parcels[0].payloads) == 1
+
+
+def test_a_body_that_is_no_text_is_malformed():
+    """The decoder passes over it unread; the topic would hold what is no JSON."""
+    with pytest.raises(Malformed):
+        plan(content=msgspec.json.encode([item()]).replace(b"1.10", b'"\xff"'))
+
+
 def test_a_compressed_batch_is_unpacked():
     """As the header says."""
     encoding, packed = codec.pack(msgspec.json.encode([item(id=f"m{n}") for n in range(100)]))

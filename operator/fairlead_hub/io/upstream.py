@@ -139,7 +139,7 @@ class UpstreamDesk:
             counts.upstream_refused[item.code] += 1
         if refused:
             self._hub.announcements.messages_refused(session.node, refused, asyncio.get_running_loop().time())
-        return message.Ack(parent_id=header.id, refused=sorted(refused, key=lambda item: item.index))
+        return message.Ack(parent_id=header.id, refused=upstream.told(refused))
 
     def _not_now(self, header: message.Upstream, code: str, reason: str, seconds: float) -> message.Nack:
         self._hub.counts.upstream_deferred[code] += 1
