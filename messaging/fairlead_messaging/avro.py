@@ -1,6 +1,6 @@
 """The seed's Avro bodies: schemaless binary, exactly its schemas; what they cannot say comes as query parameters.
 
-publish, store   ttl (seconds, for every message), producer_id, epoch, sequence, fence
+publish, store   ttl (seconds, for every message), producer_id, epoch, sequence or sequences (1,2,5), fence
 poll             isolation, wait_ms
 """
 
@@ -79,8 +79,9 @@ def publish_body(raw: bytes, query: Mapping[str, str]) -> bodies.PublishBody:
             {
                 "id": query["producer_id"],
                 "epoch": query.get("epoch", ""),
-                "sequence": query.get("sequence", ""),
                 "fence": query.get("fence", "false"),
+                **({"sequence": query["sequence"]} if "sequence" in query else {}),
+                **({"sequences": query["sequences"].split(",")} if "sequences" in query else {}),
             },
             bodies.ProducerBody,
         )
@@ -137,7 +138,7 @@ def _encode(value: Any, schema: Any) -> bytes:
     return target.getvalue()
 
 
-def _convert(text: dict[str, str], kind: type[bodies.Body]) -> bodies.Body:
+def _convert(text: Mapping[str, object], kind: type[bodies.Body]) -> bodies.Body:
     """Query parameters into a body's types."""
     try:
         return msgspec.convert(text, kind, strict=False)

@@ -74,7 +74,7 @@ def roll_back(
         raise Conflict(
             f"transaction {command.pointer} is committed", code="transaction_not_in_progress", state="committed"
         )
-    marked = _own_rows(kv, topic, command, now_ms)
+    marked = _own_rows(kv, topic, command, now_ms, touched.first)
     for key, value in marked:
         batch.put(key, rows.rolled_back(value))
     if touched.first is not None and command.first <= touched.first <= command.last:
@@ -82,8 +82,13 @@ def roll_back(
         transactions.write(found, batch)
 
 
-def _own_rows(kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int) -> list[tuple[bytes, bytes]]:
-    """Raises: Refused unless the detail begins and ends at a living row of its pointer, or at an expired one."""
+def _own_rows(
+    kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int, oldest: Position | None
+) -> list[tuple[bytes, bytes]]:
+    """Raises: Refused unless the detail begins and ends at a living row of its pointer, or at an expired one.
+
+    ``oldest``: the transaction's first row here that is not rolled back; none of them can have expired before it.
+    """
     prefix = keys.table(keys.MESSAGE, topic)
     own: list[tuple[bytes, bytes]] = []
     ends: set[Position] = set()
@@ -95,7 +100,8 @@ def _own_rows(kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int) -> li
             if pointer == command.pointer:
                 own.append((key, value))
     for end in (command.first, command.last):
-        if end not in ends and end.timestamp + topic.ttl_seconds * 1000 >= now_ms:
+        may_be_gone = oldest is not None and oldest <= end and end.timestamp + topic.ttl_seconds * 1000 < now_ms
+        if end not in ends and not may_be_gone:
             raise _forged()
     return own
 

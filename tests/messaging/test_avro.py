@@ -104,10 +104,13 @@ async def test_extensions_are_query_parameters(topics: Topics) -> None:
     for _ in range(2):
         answer = await post(topics, "publish", publish_request(None, b"a"), **query)
     assert answer == {"producer": {"stored": [], "known": [4]}}
+    query = {"producer_id": "p", "epoch": "1", "sequences": "9,4", "ttl": "1"}
+    answer = await post(topics, "publish", publish_request(None, b"a", b"a"), **query)
+    assert answer == {"producer": {"stored": [9], "known": [4]}}
     pointer, _ = await topics.start()
     await post(topics, "publish", publish_request(pointer, b"b"))
-    assert len(consumed(await post(topics, "poll", consume_request()))) == 2
-    assert len(consumed(await post(topics, "poll", consume_request(), isolation="read_committed", wait_ms="1"))) == 1
+    assert len(consumed(await post(topics, "poll", consume_request()))) == 3
+    assert len(consumed(await post(topics, "poll", consume_request(), isolation="read_committed", wait_ms="1"))) == 2
     topics.clock.forward(1001)
     assert [payload for _, payload in consumed(await post(topics, "poll", consume_request()))] == [b"b"]
 
@@ -123,7 +126,14 @@ async def test_damaged_bodies_are_refused(topics: Topics, verb: str, raw: bytes)
 
 
 @pytest.mark.parametrize(
-    "query", [{"ttl": "0"}, {"ttl": "x"}, {"producer_id": "p"}, {"producer_id": "p", "epoch": "x", "sequence": "1"}]
+    "query",
+    [
+        {"ttl": "0"},
+        {"ttl": "x"},
+        {"producer_id": "p"},
+        {"producer_id": "p", "epoch": "x", "sequence": "1"},
+        {"producer_id": "p", "epoch": "1", "sequences": "1,"},
+    ],
 )
 async def test_bad_query_parameters_are_refused(topics: Topics, query: dict[str, str]) -> None:
     """400 with the reason."""

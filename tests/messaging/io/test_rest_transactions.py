@@ -151,7 +151,7 @@ async def test_forged_rollbacks_change_nothing(topics: Topics) -> None:
         b"\x00\xff\x12random", b"", b"{}", {**detail, "transactionWritePointer": None},
         {**detail, "transactionWritePointer": theirs}, {**other, "transactionWritePointer": mine},
         {**detail, "startTimestamp": detail["startTimestamp"] - 1}, {**detail, "endSequenceId": 60_000},
-        {**detail, "startTimestamp": -1}, {**detail, "startSequenceId": 70_000},
+        {**detail, "startTimestamp": -1}, {**detail, "startSequenceId": 70_000}, {**detail, "startTimestamp": 0},
         {**detail, "transactionWritePointer": 12345}, {**detail, "transactionWritePointer": -mine},
         {**detail, "transactionWritePointer": 2**63},
     ]  # fmt: skip
@@ -160,6 +160,22 @@ async def test_forged_rollbacks_change_nothing(topics: Topics) -> None:
     for pointer in (mine, theirs):
         await topics.finish(pointer, "commit")
     assert await topics.committed("t") == ["plain", "mine", "theirs"]
+
+
+async def test_a_rollback_whose_first_rows_have_expired(topics: Topics) -> None:
+    """It hides what still lives, also when cleanup has been there; one that begins earlier is forged all the same."""
+    await topics.create("t", ttl=10)
+    pointer, _ = await topics.start(timeout=600)
+    first = await topics.publish("t", "old", tx=pointer)
+    topics.clock.forward(9000)
+    last = await topics.publish("t", "new", tx=pointer)
+    topics.clock.forward(2000)
+    await topics.broker.clean()
+    wide = {**first, "endTimestamp": last["endTimestamp"], "endSequenceId": last["endSequenceId"]}
+    assert (await topics.ask("POST", "topics/t/rollback", {**wide, "startTimestamp": 1})).status == 400
+    await topics.ok("POST", "topics/t/rollback", wide)
+    await topics.finish(pointer, "commit")
+    assert (await topics.payloads("t"), await topics.committed("t")) == (["new"], [])
 
 
 async def test_a_committed_transaction_is_not_rolled_back(topics: Topics) -> None:
