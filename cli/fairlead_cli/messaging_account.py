@@ -94,7 +94,7 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[SyncMe
         with client:
             yield client
     except FairleadError as error:
-        click.echo(f"fairlead topics: {error}", err=True)
+        click.echo(f"fairlead topics: {getattr(error, 'reason', '') or error}", err=True)
         sys.exit(1)
 
 

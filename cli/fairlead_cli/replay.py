@@ -20,7 +20,7 @@ WINDOW_BITS = 14
 PROGRESS_MESSAGES = 100_000
 
 
-@click.command(short_help="Copy the committed messages of one topic into another, each once.")
+@click.command(short_help="Copy a topic's committed messages into another, once.")
 @messaging_account.topic
 @click.argument("target", type=TopicName())
 @click.option(

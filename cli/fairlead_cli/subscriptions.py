@@ -10,7 +10,7 @@ import click
 from fairlead_cli import messaging_account
 
 
-@click.group(short_help="Push a topic's committed messages to HTTP endpoints, and see how that goes.")
+@click.group(short_help="Push messages to HTTP endpoints.")
 def subscriptions() -> None:
     """A subscription pushes committed messages, one POST each and in order, by a delivery policy."""
 

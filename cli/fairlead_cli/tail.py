@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 import time
 from collections import deque
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from fairlead_messaging.answers import Message
     from fairlead_messaging.io.sync_client import SyncMessagingClient
 
-FOLLOW_WAIT_MS = 10_000
+FOLLOW_WAIT_MS = 5_000
+"""Also how long it takes to notice that nobody reads any more."""
 PAUSE_SECONDS_MAX = 2.0
 SPLITS = 64
 READ_ROWS = 1000
@@ -65,10 +67,20 @@ def tail(
                 messaging_account.print_messages(newest, output)
             else:
                 position = _read_on(client, topic, start, committed, output)
-            while follow:
+            while follow and _somebody_reads():
                 position = _follow(client, topic, position, committed, output)
     except KeyboardInterrupt:
         sys.exit(0)
+
+
+def _somebody_reads() -> bool:
+    """False when standard output is a pipe whose reader has gone, as in `tail -f … | head`: nothing else would tell."""
+    watching = select.poll()
+    try:
+        watching.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # no file, or none that can be watched
+        return True
+    return not any(events & (select.POLLERR | select.POLLNVAL) for _, events in watching.poll(0))
 
 
 def _read_on(client: SyncMessagingClient, topic: Topic, start: str | int, committed: bool, output: str) -> str | None:

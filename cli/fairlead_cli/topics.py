@@ -25,13 +25,18 @@ def register(root: click.Group) -> None:
 
 
 @click.group(short_help="Create, read, write and inspect topics.")
-@click.option("--url", envvar="FAIRLEAD_MESSAGING_URL", help=f"The service; default: {messaging_account.DEFAULT_URL}.")
+@click.option(
+    "--url",
+    envvar="FAIRLEAD_MESSAGING_URL",
+    show_envvar=True,
+    help=f"The service; default: {messaging_account.DEFAULT_URL}.",
+)
 @click.option(
     "--config", type=FILE, help="A room's settings: messaging_url and tls_ca, tls_cert, tls_key are taken from it."
 )
-@click.option("--ca", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_CA", help="Who signed the service.")
-@click.option("--cert", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", help="Our certificate.")
-@click.option("--key", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", help="Our key.")
+@click.option("--ca", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_CA", show_envvar=True, help="Who signed the service.")
+@click.option("--cert", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Our certificate.")
+@click.option("--key", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Our key.")
 @click.pass_context
 def topics(
     context: click.Context, url: str | None, config: Path | None, ca: Path | None, cert: Path | None, key: Path | None
@@ -100,7 +105,7 @@ def create(
         sys.exit(1)
 
 
-@topics.command()
+@topics.command(short_help="Replace a topic's properties.")
 @topic
 @click.option("--ttl", help="Seconds a message lives.")
 @click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
@@ -112,7 +117,7 @@ def update(context: click.Context, topic: tuple[str, str], ttl: str | None, pair
     click.echo(f"{'/'.join(topic)} updated")
 
 
-@topics.command()
+@topics.command(short_help="Delete a topic and everything in it.")
 @topic
 @click.pass_context
 def delete(context: click.Context, topic: tuple[str, str]) -> None:
@@ -137,7 +142,7 @@ def show(context: click.Context, topic: tuple[str, str], output: str) -> None:
             click.echo(f"{key}: {value}")
 
 
-@topics.command()
+@topics.command(short_help="Publish texts, or lines of standard input.")
 @topic
 @click.argument("payloads", nargs=-1)
 @click.option("--ttl", type=int, help="Seconds these messages live.")
@@ -163,7 +168,7 @@ def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str,
     click.echo(f"{count} published")
 
 
-@topics.command()
+@topics.command(short_help="Read one page of messages.")
 @topic
 @click.option(
     "--from", "start", type=moments.Moment(), help=f"Begin here; the oldest message otherwise. {moments.HELP}"
@@ -187,7 +192,7 @@ def poll(
     click.echo(f"next position: {page.next_position}", err=True)
 
 
-@topics.command()
+@topics.command(short_help="Every row and its state; nothing is consumed.")
 @topic
 @click.option("--after", default="", help="A message id (hex): only what follows it.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
@@ -220,7 +225,7 @@ def inspect(
             )
 
 
-@topics.command()
+@topics.command(short_help="How far each named reader is behind.")
 @topic
 @output
 @click.pass_context

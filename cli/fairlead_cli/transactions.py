@@ -9,7 +9,7 @@ import click
 from fairlead_cli import messaging_account
 
 
-@click.group(short_help="Open transactions: who holds up which readers; invalidate one.")
+@click.group(short_help="Who holds up the readers; invalidate it.")
 def transactions() -> None:
     """Open transactions. Readers of committed messages stop at the first undecided one until it is decided."""
 

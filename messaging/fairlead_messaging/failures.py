@@ -73,6 +73,9 @@ class Busy(Failed):
 
     answered = True
 
+    reason = ""
+    """The service's own sentence."""
+
     def __init__(self, message: str, *, code: str, status: int, retry_after_seconds: float | None) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds)
         self.code = code
@@ -82,6 +85,9 @@ class Busy(Failed):
 
 class Denied(Permanent):
     """Refused with a reason; ``facts`` are what the service said beside code and message."""
+
+    reason = ""
+    """The service's own sentence."""
 
     def __init__(
         self, message: str, *, code: str = "refused", status: int = 0, facts: Mapping[str, Any] | None = None
@@ -175,7 +181,12 @@ def of(where: str, status: int, headers: Mapping[str, str], body: bytes) -> Busy
     except Malformed:
         facts = {"message": body[:SHOWN_BYTES_MAX].decode(errors="replace")}
     code, message = str(facts.pop("code", f"http_{status}")), str(facts.pop("message", ""))
-    text = f"{where}: {status} {message or code}"
+    failure = _made(f"{where}: {status} {message or code}", status, headers, code, facts)
+    failure.reason = message or f"the service answered {status} {code}"
+    return failure
+
+
+def _made(text: str, status: int, headers: Mapping[str, str], code: str, facts: dict[str, Any]) -> Busy | Denied:
     if status in LATER:
         return Busy(text, code=code, status=status, retry_after_seconds=_seconds(headers.get("retry-after")))
     oldest, expired, generation = facts.get("oldest"), facts.get("expired"), facts.get("generation")

@@ -1,16 +1,22 @@
-"""A hub that runs, with one connected node, for the commands that ask it."""
+"""What commands ask: a hub that runs, with one connected node, and a messaging service."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule
+from tests.support.messaging import Topics, serving
 from tests.support.processes import wait_until
+
+from fairlead_cli.main import build
+
+Run = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +62,34 @@ def hub_http(asked_hub: HubProcess) -> str:
 @pytest.fixture
 def hub_config(asked_hub: HubProcess) -> Path:
     return asked_hub.config
+
+
+@pytest.fixture
+def messaging() -> Iterator[Topics]:
+    """A running service on a loop of its own; the command line is a program of its own too."""
+    ready, stop, running = threading.Event(), asyncio.Event(), []
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        async with serving() as topics:
+            running.append(topics)
+            loops.append(asyncio.get_running_loop())
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    ready.wait()
+    yield running[0]
+    loops[0].call_soon_threadsafe(stop.set)
+    thread.join()
+
+
+@pytest.fixture
+def run(messaging: Topics) -> Run:
+    """`run("list", "-o", "json")` is `fairlead topics list -o json`."""
+
+    def invoke(*words: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(build(), ["topics", "--url", messaging.url, *words], input=stdin)
+
+    return invoke

@@ -38,6 +38,7 @@ def test_refusals_have_a_type_where_a_program_may_act_on_them(
     assert type(refused) is kind
     assert isinstance(refused, Permanent)
     assert (refused.code, refused.status, str(refused)) == (code, status, f"GET /x: {status} because")
+    assert refused.reason == "because"
 
 
 def test_facts_come_with_the_refusal() -> None:

@@ -1,0 +1,85 @@
+"""Where the service is and who we are; how what it says is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from tests.support.messaging_service import MessagingService
+from tests.support.pki import Authority
+
+from fairlead_cli import messaging_account
+from fairlead_cli.main import build
+
+
+def test_a_rooms_settings_say_where_and_who(tmp_path: Path) -> None:
+    """With mutual TLS, as an operator has them at hand; options win."""
+    with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
+        assert service.tls is not None
+        config = tmp_path / "ingest.toml"
+        config.write_text(
+            f'messaging_url = "{service.url}"\ntls_ca = "{service.tls.ca}"\n'
+            f'tls_cert = "{service.tls.cert}"\ntls_key = "{service.tls.key}"\n'
+        )
+        service.create("default/t")
+        listed = CliRunner().invoke(build(), ["topics", "--config", str(config), "list"])
+        assert (listed.exit_code, listed.stdout) == (0, "t\n"), listed.stderr
+        elsewhere = CliRunner().invoke(
+            build(), ["topics", "--config", str(config), "--url", "http://127.0.0.1:1", "list"]
+        )
+        assert elsewhere.exit_code == 1
+
+
+def test_the_services_own_settings_will_do(tmp_path: Path) -> None:
+    """Beside the service: its http_listen."""
+    config = tmp_path / "messaging.toml"
+    config.write_text('http_listen = "127.0.0.1:12345"\nsecurity = "insecure"\n')
+    assert messaging_account.account(None, config, None, None, None).url == "http://127.0.0.1:12345"
+    config.write_text('http_listen = "127.0.0.1:12345"\n')
+    assert messaging_account.account(None, config, None, None, None).url == "https://127.0.0.1:12345"
+    assert messaging_account.account(None, None, None, None, None).url == messaging_account.DEFAULT_URL
+
+
+def test_settings_that_cannot_be_read_are_a_usage_error(tmp_path: Path) -> None:
+    """With the file's name."""
+    config = tmp_path / "bad.toml"
+    config.write_text("=")
+    with pytest.raises(click.UsageError, match=r"bad\.toml"):
+        messaging_account.account(None, config, None, None, None)
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:1", "ftp://x", "nonsense"])
+def test_an_address_that_cannot_work_is_exit_2(url: str) -> None:
+    """It names what is missing."""
+    assert CliRunner().invoke(build(), ["topics", "--url", url, "list"]).exit_code == 2
+
+
+def test_an_unreachable_service_is_exit_1() -> None:
+    """The address is in the sentence, no traceback."""
+    answer = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:1", "list"])
+    assert answer.exit_code == 1
+    assert "127.0.0.1:1" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (b"plain \xc3\xa4", "plain ä"),
+        (b"two\nlines", "two\\nlines"),
+        (b"\x1b[2Jgone", "\\x1b[2Jgone"),
+        ("\u202eevil".encode(), "\\u202eevil"),
+        (b"\xff", "b'\\xff'"),
+        (b"x" * 200, "x" * 100 + "…"),
+    ],
+)
+def test_a_payload_cannot_command_the_terminal(payload: bytes, text: str) -> None:
+    """Whoever publishes must not write on an operator's screen what they like."""
+    assert messaging_account.shown(payload) == text
+
+
+def test_moments_beyond_the_calendar_are_numbers() -> None:
+    """An id may say anything."""
+    assert messaging_account.moment(0) == "1970-01-01T00:00:00.000Z"
+    assert messaging_account.moment(2**63) == str(2**63)
