@@ -9,7 +9,7 @@ import click
 
 from fairlead_cli import hub_account
 
-HEAD = ("NODE", "CONNECTED", "WANTED", "HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT", "NOTE")
+HEAD = ("NODE", "CONNECTED", "WANTED", "HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT")
 
 
 def register(root: click.Group) -> None:
@@ -68,10 +68,20 @@ def _print_all(found: dict[str, Any]) -> None:
     if not rows:
         click.echo("no edge Nodes: label one with node-role.kubernetes.io/edge=")
         return
-    hub_account.print_table(HEAD, [_line(row) for row in rows])
+    _print_table(rows)
     for record in found.get("parked", []):
         parked = _parked(record)
         click.echo(f"parked at {record['node']}: {parked['key']}: {parked['reason']}")
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    """With a column of notes only where there is something to note."""
+    notes = [_note(row) for row in rows]
+    if any(notes):
+        lines = [(*_line(row), note) for row, note in zip(rows, notes, strict=True)]
+        hub_account.print_table((*HEAD, "NOTE"), lines)
+    else:
+        hub_account.print_table(HEAD, [_line(row) for row in rows])
 
 
 def _line(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -85,7 +95,6 @@ def _line(row: dict[str, Any]) -> tuple[Any, ...]:
         f"{lag:.1f}s" if lag else "-",
         row["parked"],
         row["lastContact"] or "never",
-        _note(row),
     )
 
 
@@ -97,11 +106,11 @@ def _note(row: dict[str, Any]) -> str:
         notes.append(f"braked: {brake['count']} removals, id {brake['id']}")
     elif brake:
         notes.append(f"brake {brake['id']} released: {brake['count']} removals to go")
-    return "; ".join(notes) or "-"
+    return "; ".join(notes)
 
 
 def _print_one(row: dict[str, Any]) -> None:
-    hub_account.print_table(HEAD, [_line(row)])
+    _print_table([row])
     for pending in row.get("pendingObjects", []):
         click.echo(f"pending  {pending['key']}: {pending['step']}")
     for parked in row.get("parkedObjects", []):

@@ -74,7 +74,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
 
 def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, now: float) -> dict[str, Any]:
     """The steps of one object on its way to one node, in order; ``answer`` is the sentence for people."""
-    key = _key(hub, type, namespace, object_name)
+    key = _key(hub, name, type, namespace, object_name)
     live = hub.catalog.get(key) if key is not None else None
     session = hub.sessions.get(name)
     held = session.held.get(key) if session is not None and key is not None else None
@@ -141,8 +141,20 @@ def step(session: NodeSession, key: str, now: float) -> str:
     return "held" if key in session.held else "not wanted"
 
 
-def _key(hub: Hub, type: str, namespace: str, name: str) -> str | None:
+def _key(hub: Hub, node: str, type: str, namespace: str, name: str) -> str | None:
     for known, kind in hub.records.kinds.items():
         if kind.is_called(type):
             return f"{known}/{namespace if kind.namespaced else ''}/{name}"
+    # No rule names the kind any more, but the node may hold it still.
+    session = hub.sessions.get(node)
+    for key in session.held if session is not None else ():
+        plural, held_namespace, held_name = key.split("/", 2)
+        if held_name == name and held_namespace in (namespace, "") and _is_called(plural, type.lower()):
+            return key
     return None
+
+
+def _is_called(plural: str, asked: str) -> bool:
+    """Without discovery: ``tills.shop.io`` is called till, tills and tills.shop.io."""
+    short = plural.partition(".")[0]
+    return asked in (plural, short, short.removesuffix("s"), short.removesuffix("es"), f"{short[:-3]}y")

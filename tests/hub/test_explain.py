@@ -5,6 +5,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import CONFIG_MAP, live
 
 from fairlead_hub import explain
+from fairlead_hub.settings import Brake
 
 
 @pytest.fixture
@@ -171,3 +172,15 @@ def test_every_step_has_its_words(core):
     edge.ack(update)
     assert explain.step(edge.session, one.key, 1.0) == "held"
     assert explain.step(edge.session, "configmaps/shop/none", 1.0) == "not wanted"
+
+
+@pytest.mark.parametrize("kind", ["configmap", "ConfigMap", "configmaps"])
+def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
+    """A hub that starts after the rule was deleted never learns what the kind is called, but the node holds it."""
+    one = core.put("a")
+    after = Core("edge-1", brake=Brake(removals_max=1))
+    edge = after.connect("edge-1", one, live(CONFIG_MAP, "b"))
+    assert edge.sent() == []
+    after.hub.view.kinds.clear()
+    assert asked(after, kind=kind)["code"] == "braked"
+    assert asked(after, kind="secret")["code"] == "not_watched"
