@@ -112,19 +112,25 @@ class Placement:
 
     def wish(self, node: str, live: LiveObject) -> Wish | None:
         """Should this node hold it?  Of several rules the most urgent priority and the first rule's delivery count."""
-        if live.group_kind == EDGE_ROUTES:
-            routes = self.routes.get(live.resource.name)
-            if routes is None or node not in self.nodes or not routes.nodes.matches(self.nodes[node]):
-                return None
-            return Wish(live=live, priority=rules.ROUTES_PRIORITY, delivery=self._default)
+        known = self._wishes.get(live.key)
+        if known is None or known[0] is not live:
+            if live.group_kind == EDGE_ROUTES:
+                return self._wish_for_routes(node, live)
+            known = (live, self._covering(live))
         found: Wish | None = None
-        for rule, entry, wish in self._covering(live):
+        for rule, entry, wish in known[1]:
             if node in self._rule_nodes[rule.name] and self._selects(entry, node, live):
                 if found is None:
                     found = wish
                 elif entry.priority < found.priority:
                     found = msgspec.structs.replace(found, priority=entry.priority)
         return found
+
+    def _wish_for_routes(self, node: str, live: LiveObject) -> Wish | None:
+        routes = self.routes.get(live.resource.name)
+        if routes is None or node not in self.nodes or not routes.nodes.matches(self.nodes[node]):
+            return None
+        return Wish(live=live, priority=rules.ROUTES_PRIORITY, delivery=self._default)
 
     def _covering(self, live: LiveObject) -> list[tuple[rules.Rule, rules.Entry, Wish]]:
         """Asked four times for each delivery, so the answer is kept until the object or the rules change."""

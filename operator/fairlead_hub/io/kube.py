@@ -29,6 +29,8 @@ LINE_BYTES_MAX = 16 * 1024 * 1024
 """Longest watch line taken; an object is at most 1.5 MiB in etcd, JSON may double it."""
 ERROR_CHARS_MAX = 500
 
+CREDENTIALS_SECONDS = 5.0
+"""How long credentials are used before they are asked for again: that costs as much as the whole request."""
 RENEW_SECONDS = 1.0
 """Rejected credentials are read again at most so often."""
 
@@ -105,7 +107,7 @@ def access(kubeconfig: str | None) -> Access:
             _log.warning("credentials_unreadable", reason=str(error))
 
     def headers() -> Mapping[str, str]:
-        # Asked for each request, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
+        # Asked every few seconds, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
         token = settings.get_api_key_with_prefix("BearerToken") or settings.get_api_key_with_prefix("authorization")
         if token:
             return {"Authorization": token}
@@ -162,6 +164,8 @@ class Kube:
         self._rejected = False
         """The last answer was 401."""
         self._renewed_at = float("-inf")
+        self._headers: Mapping[str, str] = {}
+        self._headers_until = float("-inf")
 
     async def close(self) -> None:
         await self._session.close()
@@ -197,9 +201,9 @@ class Kube:
         self, method: str, path: str, data: bytes | None, content_type: str, params: Mapping[str, str] | None
     ) -> bytes:
         self.requests[method] = self.requests.get(method, 0) + 1
-        headers = {**self.access.headers(), "Accept": "application/json"}
+        headers = self._who_we_are()
         if data is not None:
-            headers["Content-Type"] = content_type
+            headers = {**headers, "Content-Type": content_type}
         url = f"{self.access.server}/{path}"
         try:
             async with (
@@ -219,7 +223,7 @@ class Kube:
     async def lines(self, path: str, params: Mapping[str, str], silence_seconds: float) -> AsyncIterator[bytes]:
         """The lines of a watch, until the server ends it.  Raises ``Unavailable`` when it breaks or says nothing."""
         self.requests["WATCH"] = self.requests.get("WATCH", 0) + 1
-        headers = {**self.access.headers(), "Accept": "application/json"}
+        headers = self._who_we_are()
         url = f"{self.access.server}/{path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_seconds)
         try:
@@ -237,6 +241,13 @@ class Kube:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"watch of {path}: {_text(error)}") from None
 
+    def _who_we_are(self) -> Mapping[str, str]:
+        now = asyncio.get_running_loop().time()
+        if now >= self._headers_until:
+            self._headers = {**self.access.headers(), "Accept": "application/json"}
+            self._headers_until = now + CREDENTIALS_SECONDS
+        return self._headers
+
     async def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
         error = _failure(status, headers, content)
         if status == UNAUTHORIZED:
@@ -249,6 +260,7 @@ class Kube:
             if now - self._renewed_at >= RENEW_SECONDS:
                 self._renewed_at = now
                 await asyncio.to_thread(self.access.renew)
+            self._headers_until = now
         return error
 
 
