@@ -131,8 +131,10 @@ def failed(
     )
 
 
-def moved(record: Subscription, position: str, *, delivered: int = 0, dead: int = 0, dropped: int = 0) -> Subscription:
-    """The record after a message was dealt with; attempts begin anew."""
+def moved(
+    record: Subscription, position: str, *, delivered: int = 0, dead: int = 0, dropped: int = 0, reason: str = ""
+) -> Subscription:
+    """The record after a message was dealt with; attempts begin anew.  ``reason``: why it was given up."""
     return msgspec.structs.replace(
         record,
         position=position,
@@ -140,6 +142,7 @@ def moved(record: Subscription, position: str, *, delivered: int = 0, dead: int 
         waited_seconds=0.0,
         previous_seconds=0.0,
         next_attempt_ms=0,
+        last_error=reason or record.last_error,
         delivered=record.delivered + delivered,
         dead_lettered=record.dead_lettered + dead,
         dropped=record.dropped + dropped,
@@ -164,6 +167,8 @@ def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
         if len(url) > URL_CHARS_MAX or parts.scheme not in ("http", "https") or not parts.hostname:
+            return False
+        if parts.port == 0 or not url.isprintable() or " " in url:  # a port that is no number raises
             return False
     except ValueError:
         return False

@@ -184,7 +184,7 @@ class Pusher:
         )
         position = message_id.hex()
         if record.dead_letter_topic is None:
-            return await self._note(name, subscription.moved(record, position, dropped=1))
+            return await self._note(name, subscription.moved(record, position, dropped=1, reason=error))
         namespace, topic = subscription.dead_letter_names(record.dead_letter_topic)
         # A producer of its own for each message: a crash between the two writes stores the dead letter once.
         producer = Producer(id=f"subscription/{'/'.join(name)}/{position}", epoch=0, sequences=(0,))
@@ -195,7 +195,7 @@ class Pusher:
             raise Unavailable(
                 f"dead letter topic {record.dead_letter_topic} does not exist", retry_after_seconds=5.0
             ) from None
-        return await self._note(name, subscription.moved(record, position, dead=1))
+        return await self._note(name, subscription.moved(record, position, dead=1, reason=error))
 
     async def _note(self, name: Name, record: Subscription) -> Subscription:
         await self._broker.change(

@@ -74,7 +74,7 @@ async def test_without_a_dead_letter_topic_it_is_counted(topics: Topics) -> None
         await until(lambda: len(endpoint.bodies) == 2)
         while (state := await shown(topics))["delivered"] < 1:
             continue
-        assert (state["dropped"], state["delivered"]) == (1, 1)
+        assert (state["dropped"], state["delivered"], state["last_error"]) == (1, 1, "status 404")
 
 
 async def test_an_absurd_pause_stops_nobody(topics: Topics) -> None:

@@ -28,6 +28,7 @@ async def test_create_change_list_delete(topics: Topics) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        {"url": "http://h:99999/"}, {"url": "http://h:0/"}, {"url": "http://a b/"},
         {}, {"url": "ftp://x"}, {"url": "http://"}, {"url": 1}, {"url": URL, "more": 1}, [],
         {"url": URL, "delivery": {"minimum_delay": -1}}, {"url": URL, "delivery": {"unknown": 1}},
         {"url": URL, "dead_letter_topic": "noslash"}, {"url": URL, "dead_letter_topic": "a/b c"}, {"url": "http://[x"},
