@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from fairlead_ingest.schema import ENVELOPE_COLUMNS, RESCUED, Contract
+from fairlead_ingest.schema import ENVELOPE_COLUMNS, FREEZE, MISFIT, RESCUED, Contract
 
 _BAD = "_does_not_fit"
 _PARSED = "_parsed"
@@ -22,17 +22,19 @@ PASSENGERS = ("_error", "_payload")
 
 def typed(rows: DataFrame, contract: Contract) -> DataFrame:
     """Add the contract's columns, read from ``body``; a body that does not fit follows the contract's mode."""
+    if not contract.columns.fields:
+        return rows.withColumn(RESCUED, F.lit(None).cast("string"))
     parsing = StructType([*contract.columns.fields, StructField(_BAD, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
     parsed = rows.withColumn(_PARSED, F.from_json("body", parsing, options))
     misfit = F.col(f"{_PARSED}.{_BAD}")
     columns = [F.col(f"{_PARSED}.`{name}`").alias(name) for name in contract.columns.names]
-    if contract.mode == "rescue":
+    if contract.mode == FREEZE:
+        sentence = F.concat(F.lit(f"{MISFIT}: "), F.substring(misfit, 1, 200))
+        error = F.coalesce(F.col("_error"), F.when(misfit.isNotNull(), sentence))
+    else:
         columns.append(misfit.alias(RESCUED))
         error = F.col("_error")
-    else:
-        sentence = F.concat(F.lit("body does not fit the schema: "), F.substring(misfit, 1, 200))
-        error = F.coalesce(F.col("_error"), F.when(misfit.isNotNull(), sentence))
     others = ("_topic", "_id", "_published_at")
     return parsed.select(*ENVELOPE_COLUMNS, *columns, *others, error.alias("_error"), "_payload")
 

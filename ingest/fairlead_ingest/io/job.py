@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -175,6 +175,7 @@ class Job:
             .option("checkpoint", str(self._checkpoint))
             .option("checkpointLocation", str(self._checkpoint))
             .option("onExpired", self._settings.on_expired)
+            .option("evolve", str(evolves(self._pipeline)).lower())
         )
         seconds = self._settings.trigger_seconds
         if seconds is None:
@@ -311,10 +312,22 @@ def contract_of(path: Path) -> schema.Contract:
         raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
 
 
+def evolves(pipeline: Pipeline) -> bool:
+    """The pipeline's table grows by what bodies bring. Raises ``Stop``."""
+    return bool(pipeline.schema) and contract_of(Path(str(pipeline.schema))).mode == schema.EVOLVE
+
+
+def contract_now(pipeline: Pipeline) -> schema.Contract:
+    """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
+    contract = contract_of(Path(str(pipeline.schema)))
+    held = tables.of(str(pipeline.sink)).dataset(Path(pipeline.table)) if contract.mode == schema.EVOLVE else None
+    return contract if held is None else schema.grown(contract, from_arrow_schema(held.schema))
+
+
 def shaped(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
     """What the source gave, as the pipeline wants it: typed, the user's transforms, lineage. Raises ``Stop``."""
     if pipeline.schema:
-        rows = transforms.typed(rows, contract_of(Path(pipeline.schema)))
+        rows = transforms.typed(rows, contract_now(pipeline))
     for name in pipeline.transforms or ():
         rows = plugins.apply(name, rows)
     if pipeline.dedupe_seconds and rows.isStreaming:

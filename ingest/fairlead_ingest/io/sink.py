@@ -30,7 +30,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from fairlead_ingest import commit, envelope, errors, freshness, gaps, transforms
+from fairlead_ingest import commit, envelope, errors, evolution, freshness, gaps, transforms
+from fairlead_ingest import schema as contract
 from fairlead_ingest.commit import AlreadyIn, Collided
 from fairlead_ingest.io import checkpoint, companions, tables
 from fairlead_ingest.io.files import PartitionedFiles, WrittenFile
@@ -50,10 +51,13 @@ class Written(WriterCommitMessage):
     rows: list[WrittenFile] = field(default_factory=list)
     dead: list[WrittenFile] = field(default_factory=list)
     ages: list[int] = field(default_factory=list)
+    # Fields of bodies that have no column, and the type for each; only where the table may grow by them.
+    fields: dict[str, str] = field(default_factory=dict)
 
 
 class DeltaSink(DataSource):
-    """Options: ``table`` and, for a stream, ``checkpoint`` (folders this machine can reach), ``onExpired``."""
+    """Options: ``table`` and, for a stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
+    ``true`` where the table may grow by what bodies bring."""
 
     kind = "delta"
 
@@ -67,6 +71,7 @@ class DeltaSink(DataSource):
             table=Path(self._required("table")),
             checkpoint_path=Path(self._required("checkpoint")),
             on_expired=self.options.get("onExpired", "count"),
+            evolves=self.options.get("evolve") == "true",
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
@@ -90,16 +95,19 @@ class ParquetSink(DeltaSink):
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writes one stream into one table; the object travels to the tasks and holds nothing but names."""
 
-    def __init__(self, *, kind: str, table: Path, checkpoint_path: Path, on_expired: str) -> None:
+    def __init__(
+        self, *, kind: str, table: Path, checkpoint_path: Path, on_expired: str, evolves: bool = False
+    ) -> None:
         self._kind = kind
         self._table = table
         self._checkpoint = checkpoint_path
         self._on_expired = on_expired
+        self._evolves = evolves
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
         batch = (context.getLocalProperty(BATCH_PROPERTY) if context else None) or NO_BATCH
-        return _write(iterator, tables.of(self._kind), self._table, int(batch))
+        return _write(iterator, tables.of(self._kind), self._table, int(batch), evolves=self._evolves)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         written = [message for message in messages if isinstance(message, Written)]
@@ -111,6 +119,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch = _Batch(kind=tables.of(self._kind), application=application, number=batchId, end=end)
         if batch.is_in(self._table):
             return
+        _grow(batch.kind, self._table, evolution.merged(message.fields for message in written))
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
         batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
@@ -220,10 +229,23 @@ def _patiently(kind: Kind, table: Path, files: list[WrittenFile]) -> None:
     raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
 
 
-def _write(iterator: Iterator[pa.RecordBatch], kind: Kind, table: Path, batch: int) -> Written:
+def _grow(kind: Kind, table: Path, fields: dict[str, str]) -> None:
+    """Add a column for each of ``fields``. Raises ``Wait`` where there are new ones: the batch has none of them yet."""
+    if not fields:
+        return
+    more = evolution.columns(fields, tables.existing(kind, table).schema.names)
+    if more.names:
+        kind.ensure(table, more)
+        raise errors.Wait(errors.SCHEMA_GREW, f"{table}: new columns {', '.join(more.names)}; the batch is read again")
+
+
+def _write(
+    iterator: Iterator[pa.RecordBatch], kind: Kind, table: Path, batch: int, *, evolves: bool = False
+) -> Written:
     good = kind.writing(table)
     dead = kind.writing(tables.beside(table, tables.DEAD_LETTERS))
     ages: list[list[int]] = []
+    fields: dict[str, str] = {}
     try:
         for record_batch in iterator:
             rows = pa.Table.from_batches([record_batch])
@@ -235,9 +257,12 @@ def _write(iterator: Iterator[pa.RecordBatch], kind: Kind, table: Path, batch: i
             if kept.num_rows:
                 ages.append(_ages(kept, time.time()))
                 good.add(kept)
+                if evolves and "body" in kept.column_names:
+                    found = evolution.unknown(kept["body"].to_pylist(), kept.column_names)
+                    fields = evolution.merged([fields, found])
             if rejected.num_rows:
                 dead.add(rejected)
-        return Written(rows=good.close(), dead=dead.close(), ages=freshness.add(ages))
+        return Written(rows=good.close(), dead=dead.close(), ages=freshness.add(ages), fields=fields)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
@@ -253,12 +278,13 @@ def _sift(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         return rows.drop_columns(list(transforms.PASSENGERS)), rows.slice(0, 0)
     kept = rows.filter(pc.invert(bad)).drop_columns(list(transforms.PASSENGERS))
     rejected = rows.filter(bad)
+    letters = rejected.to_pylist()
     payloads = [
-        payload if payload is not None else envelope.payload_again(values)
-        for payload, values in zip(rejected["_payload"].to_pylist(), rejected.to_pylist(), strict=True)
+        envelope.payload_again(letter) if letter["_payload"] is None else letter["_payload"] for letter in letters
     ]
+    said = [contract.with_places(letter["_error"], letter) for letter in letters]
     columns = {name: rejected[name] for name in tables.DEAD_LETTERS_SCHEMA.names if name.startswith("_")}
-    columns |= {"error": rejected["_error"], "payload": pa.array(payloads, pa.binary())}
+    columns |= {"error": pa.array(said, pa.string()), "payload": pa.array(payloads, pa.binary())}
     return kept, pa.table({name: columns[name] for name in tables.DEAD_LETTERS_SCHEMA.names})
 
 

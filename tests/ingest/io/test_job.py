@@ -18,9 +18,10 @@ from tests.support.processes import wait_until
 
 from fairlead_ingest import errors
 from fairlead_ingest.app import UNKNOWN_FAILURES_MAX
+from fairlead_ingest.io import tables
 from fairlead_ingest.io.job import Job
 from fairlead_ingest.io.metrics import Metrics
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import SINKS, Settings
 from fairlead_wire.errors import Permanent
 
 CONTRACT_COLUMNS = [
@@ -186,7 +187,7 @@ def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
     assert table["temperature"].to_list() == [0.1]
     dead = rows(tmp_path, "_dead_letters").to_dicts()[0]
     assert json.loads(dead["payload"])["body"] == {"temperature": "warm"}
-    assert dead["error"].startswith("body does not fit the schema")
+    assert dead["error"] == 'body does not fit the schema at temperature: {"temperature": "warm"}'
 
 
 def test_a_schema_that_grows_evolves_the_table(
@@ -205,6 +206,30 @@ def test_a_schema_that_grows_evolves_the_table(
     schema.write_text('{"columns": {"temperature": "string"}}')
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
         run(schema=str(schema))
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_an_evolving_table_grows_by_what_bodies_bring(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path, sink: str
+) -> None:
+    """The batch with something new is read again, with columns for it; what does not fit later is rescued."""
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"mode": "evolve", "columns": {}}')
+    messaging.publish(topic, [upstream_message(1, body={"t": 20}), upstream_message(2, body={"t": 20.5, "up": True})])
+    with pytest.raises(Permanent) as grown:
+        run(schema=str(schema), sink=sink)
+    assert (grown.value.code, "t, up" in str(grown.value)) == (errors.SCHEMA_GREW, True)
+    run(schema=str(schema), sink=sink)
+    messaging.publish(topic, [upstream_message(3, body={"t": "warm"}), upstream_message(4, body="no object")])
+    run(schema=str(schema), sink=sink)
+    columns = ["sequence", "t", "up", "_rescued"]
+    table = tables.existing(tables.of(sink), tmp_path / "rows").to_table(columns=columns).sort_by("sequence")
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (1, 20.0, None, None),
+        (2, 20.5, True, None),
+        (3, None, None, '{"t": "warm"}'),
+        (4, None, None, '"no object"'),
+    ]
 
 
 def test_messages_that_expired_unread_are_counted_and_no_gap(
@@ -255,9 +280,7 @@ def test_a_missing_topic_is_waited_for(run: Run, messaging: MessagingService, to
     assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
 
 
-def test_a_batch_is_no_larger_than_its_limit(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_batch_is_no_larger_than_its_limit(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
     """A backlog is taken in several batches."""
     messaging.publish(topic, [upstream_message(number) for number in range(30)])
     run(limits={"batch_rows": 10})
