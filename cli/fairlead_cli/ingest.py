@@ -227,12 +227,20 @@ def backfill(
     )
     done = []
     try:
-        with _bar(len(jobs), "backfilling") as bar:
-            for job in jobs:
-                table = (into or Path(job.table)).absolute()
-                facts = backfills.run(spark, settings, job, from_ms=bounds[0], until_ms=bounds[1], into=table)
-                done.append({"name": job.name, "table": str(table), **facts})
-                bar.advance()
+        for job in jobs:
+            table = (into or Path(job.table)).absolute()
+            with _bar(1, f"backfilling {job.name}") as bar:
+                facts = backfills.run(
+                    spark,
+                    settings,
+                    job,
+                    from_ms=bounds[0],
+                    until_ms=bounds[1],
+                    into=table,
+                    total=bar.expect,
+                    progress=bar.add,
+                )
+            done.append({"name": job.name, "table": str(table), **facts})
     finally:
         spark.stop()
     if not as_json:
@@ -254,9 +262,17 @@ class _bar:
     def __exit__(self, *ended: Any) -> None:
         self._bar.__exit__(*ended)
 
+    def expect(self, steps: int) -> None:
+        """How far it goes, once that is known."""
+        self._bar.length = max(1, steps)
+
     def advance(self, _: object = None) -> None:
         """One step further."""
-        self._bar.update(1)
+        self.add(1)
+
+    def add(self, steps: int) -> None:
+        """That many steps further."""
+        self._bar.update(steps)
 
 
 def _status_text(facts: dict[str, Any]) -> str:
