@@ -174,7 +174,10 @@ class LinkServer:
         counts = self._hub.counts
         counts.frames_received += 1
         counts.bytes_received += len(frame)
+        link.unheard = link.unheard + 1 if link.socket.paused else 0
         try:
+            if link.unheard > UNHEARD_FRAMES_MAX:
+                raise Malformed(f"{UNHEARD_FRAMES_MAX} frames were sent and no answer was read")
             header, content = codec.decode_from_edge(_binary(frame))
             if isinstance(header, message.Upstream):
                 link.session.link.received(header, now)
@@ -186,7 +189,10 @@ class LinkServer:
             link.aborted = f"malformed: {error}"
             link.socket.on_message = _ignore
             link.session.refuse(message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
-            self._send(link)
+            if link.socket.paused:
+                link.socket.transport.abort()  # it reads nothing: there is nobody to tell
+            else:
+                self._send(link)
         if self._hub.woken:
             self.poke()
 
@@ -239,16 +245,16 @@ class LinkServer:
             self._loop.call_soon(self._go_on, link)
         self._arm(link)
 
+    def _go_on(self, link: _Link) -> None:
+        link.goes_on = False
+        if link.session in self._links:
+            self._send(link)
+
     def _close(self, socket: LinkSocket) -> None:
         """Say goodbye, and wait for the answer no longer than ``acceptor.CLOSE_SECONDS``."""
         task = self._loop.create_task(socket.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-    def _go_on(self, link: _Link) -> None:
-        link.goes_on = False
-        if link.session in self._links:
-            self._send(link)
 
     # ---- time ------------------------------------------------------------------------------------
 
