@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.collect import Row
+from benchmarks.goals import GOALS
 from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, edge_node
 
@@ -25,6 +27,15 @@ TICKS = os.sysconf("SC_CLK_TCK")
 NAMESPACE = "bench"
 CONFIG_MAPS = f"api/v1/namespaces/{NAMESPACE}/configmaps"
 WRITES_AT_ONCE = 16
+ROOM = "downstream"
+NO_RECORDS = "[record]\nflush_seconds = 600\n"
+WINDOW_1 = "[window]\nmessages = 1\n[record]\nflush_seconds = 0.01\n"
+"""As the original works: one unacknowledged message, every ack recorded at once."""
+
+
+def row(name: str, value: float, unit: str, met: bool, baseline: float | None = None) -> Row:
+    ratio = value / baseline if baseline else None
+    return Row(name=name, value=value, unit=unit, goal=GOALS[ROOM][name], met=met, baseline=baseline, ratio=ratio)
 
 
 class Lab:
@@ -33,6 +44,8 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cluster = Cluster(folder / "cluster")
+        self.recorded_update = 0.0
+        """CPU seconds of the hub for one update with its record, once that was measured; 0 before."""
 
     async def __aenter__(self) -> Lab:
         await asyncio.to_thread(self._prepare)

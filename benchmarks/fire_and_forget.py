@@ -1,24 +1,25 @@
 """The baseline without reliability: watch, encode once, write to every socket; no ack is read, nothing is remembered.
 
-It shares the hub's watch, content and codec, so the difference is what queues, windows, acks and accounts cost.
+It shares the hub's watch, content, codec and socket, so the difference is what queues, windows, acks and accounts cost.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import uvloop
 from tests.support.processes import Running, free_ports, start
-from websockets.asyncio.server import ServerConnection, serve
 
 from fairlead_hub import content
 from fairlead_hub.content import Kind
+from fairlead_hub.io.acceptor import Acceptor
 from fairlead_hub.io.kube import Kube, access
+from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_hub.io.reflector import Reflector
 from fairlead_wire import codec, message
 
@@ -26,27 +27,31 @@ if TYPE_CHECKING:
     from benchmarks.downstream_lab import Lab
 
 KIND = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+WELCOME = message.Welcome(
+    hub="baseline", fence=1, session=1, keepalive_seconds=60, frame_bytes_max=1 << 22, upstream_window=1
+)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class _Shout:
     def __init__(self) -> None:
-        self.sockets: set[ServerConnection] = set()
+        self.sockets: set[LinkSocket] = set()
         self.number = 0
         self.listed = False
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def serve(self, socket: ServerConnection) -> None:
-        await socket.recv()
-        welcome = message.Welcome(
-            hub="baseline", fence=1, session=1, keepalive_seconds=60, frame_bytes_max=1 << 22, upstream_window=1
-        )
-        await socket.send(codec.encode(welcome))
-        self.sockets.add(socket)
-        try:
-            await socket.wait_closed()
-        finally:
-            self.sockets.discard(socket)
+    async def listen(self, port: int) -> None:
+        self._acceptor = Acceptor(self._greet, context=None, slots_max=128, seconds_max=10, failed=Counter())
+        await self._acceptor.start("127.0.0.1", port)
+
+    def _greet(self, socket: LinkSocket) -> None:
+        def hello(frame: bytes | str) -> None:
+            if socket not in self.sockets:
+                self._acceptor.opened(socket)
+                socket.write_frames((codec.encode(WELCOME),))
+                self.sockets.add(socket)
+
+        socket.on_message = hello
+        socket.on_lost = lambda: self.sockets.discard(socket)
 
     def on_object(self, raw: msgspec.Raw) -> str:
         live = content.build(raw, KIND)
@@ -56,14 +61,10 @@ class _Shout:
                 id=self.number, resource=live.path, uid=live.uid, resource_version=live.version, digest=live.digest,
                 encoding=live.encoding,
             )  # fmt: skip
-            task = asyncio.get_running_loop().create_task(self._send(codec.encode(header, live.content)))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            frame = codec.encode(header, live.content)
+            for socket in self.sockets:
+                socket.write_frames((frame,))
         return live.key
-
-    async def _send(self, frame: bytes) -> None:
-        for socket in list(self.sockets):
-            await socket.send(frame)
 
     def on_gone(self, raw: msgspec.Raw) -> None: ...
 
@@ -77,8 +78,8 @@ class _Shout:
 
 async def _main(kubeconfig: str, port: int) -> None:
     kube, shout = Kube(access(kubeconfig)), _Shout()
-    async with serve(shout.serve, "127.0.0.1", port, compression=None, ping_interval=None, max_queue=64):
-        await Reflector(kube, KIND.root, shout).run()
+    await shout.listen(port)
+    await Reflector(kube, KIND.root, shout).run()
 
 
 class Process:
