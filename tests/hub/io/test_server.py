@@ -184,18 +184,18 @@ async def test_a_slow_reader_holds_up_nobody_but_itself(served: Served) -> None:
 async def test_a_node_that_asks_and_does_not_listen_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question has an answer that waits for it in memory."""
     monkeypatch.setattr(server_module, "UNHEARD_FRAMES_MAX", 50)
-    async with serving("edge-1", window=WindowLimits(bytes=1 << 26)) as served:
-        async with served.socket(hello="edge-1") as socket:
-            socket.transport.pause_reading()
-            for n in range(60):
-                served.put(f"c{n}", data={"k": random.Random(n).randbytes(150_000).hex()})
-            [link] = served.server._links.values()
-            await until(lambda: link.socket.paused)
-            for _ in range(60):
-                await socket.send(codec.encode(message.Keepalive()))
-            await until(lambda: "edge-1" not in served.core.hub.sessions)
-            assert link.aborted.startswith("malformed: 50 frames")
-            socket.transport.abort()
+    roomy = WindowLimits(bytes=1 << 26)
+    async with serving("edge-1", window=roomy) as served, served.socket(hello="edge-1") as socket:
+        socket.transport.pause_reading()
+        for n in range(60):
+            served.put(f"c{n}", data={"k": random.Random(n).randbytes(150_000).hex()})
+        [link] = served.server._links.values()
+        await until(lambda: link.socket.paused)
+        for _ in range(60):
+            await socket.send(codec.encode(message.Keepalive()))
+        await until(lambda: "edge-1" not in served.core.hub.sessions)
+        assert link.aborted.startswith("malformed: 50 frames")
+        socket.transport.abort()
 
 
 # ---- refused with a reason -----------------------------------------------------------------------
