@@ -1,7 +1,8 @@
 """Kinds of objects: what discovery tells clients about each.
 
 The kind of an object is in its content, plural and scope are in its path; short names of the built-in kinds
-are known here, so that ``kubectl get cm,po`` works and an empty node answers "No resources found".
+are known here, so that ``kubectl get cm,po`` works and an empty node answers "No resources found".  Events are
+among them because ``kubectl describe`` asks for those of every object.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _BUILT_IN: Final = (
     # plural, kind, namespaced, group, version, short names
     ("configmaps", "ConfigMap", True, "", "v1", ("cm",)),
     ("endpoints", "Endpoints", True, "", "v1", ("ep",)),
+    ("events", "Event", True, "", "v1", ("ev",)),
     ("namespaces", "Namespace", False, "", "v1", ("ns",)),
     ("nodes", "Node", False, "", "v1", ("no",)),
     ("persistentvolumeclaims", "PersistentVolumeClaim", True, "", "v1", ("pvc",)),

@@ -15,7 +15,7 @@ from tests.support.edge_api import TOKEN, Api, serving
 from tests.support.held import config_map, put
 from tests.support.pki import Authority
 
-from fairlead_edge.io.listening import SharedPort, bound
+from fairlead_edge.io.listening import Door, bound
 
 pytestmark = pytest.mark.kube
 
@@ -81,8 +81,14 @@ async def test_reading(kubectl: Kubectl) -> None:
 
 async def test_describe_and_wait(kubectl: Kubectl) -> None:
     """They read events and watch besides; neither needs more than is served."""
-    _, described = await kubectl("describe", "pod", "till", "-n", "shop")
-    assert "Node:" in described and "edge-1" in described
+    for arguments, said in (
+        (("pod", "till"), "Node:"),
+        (("cm", "cm-1"), "Data"),
+        (("till", "front"), "shop.example/v2"),
+    ):
+        code, described = await kubectl("describe", *arguments, "-n", "shop")
+        assert code == 0 and said in described, described
+    assert "No resources found" in (await kubectl("get", "events", "-n", "shop"))[1]
     code, met = await kubectl(
         "wait", "--for=jsonpath={.status.phase}=Running", "pod/till", "-n", "shop", "--timeout=10s"
     )
@@ -121,7 +127,8 @@ async def test_over_tls_with_the_token_also_secrets(kubectl: Kubectl, tmp_path: 
     pair = authority.issue("edge-1", hosts=("127.0.0.1",))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.certificate, pair.key)
-    port = SharedPort(bound("127.0.0.1", 0), kubectl.api.client.server.handler, context)  # type: ignore[attr-defined]
+    server = kubectl.api.client.server.handler  # type: ignore[attr-defined]
+    port = Door(bound("127.0.0.1", 0), server, set(), context=context, plain=True)
     try:
         code, printed = await kubectl(
             "get",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable, Iterable
+from http import HTTPStatus
 from typing import Any, Final
 
 from aiohttp import web
@@ -67,6 +68,17 @@ def _refused(path: str, status: int, code: str, text: str, headers: dict[str, st
     return respond(body, code=status, headers=headers)
 
 
+@web.middleware
+async def _speak_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What the router itself refuses (no such path, not this method) is told like every other error."""
+    try:
+        return await handler(request)
+    except web.HTTPClientError as error:
+        headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+        text = f"{request.method} {request.path}: {error.reason.lower()}"
+        return _refused(request.path, error.status, HTTPStatus(error.status).name.lower(), text, headers)
+
+
 def application(
     guard: Guard,
     *,
@@ -76,7 +88,8 @@ def application(
     parts: Iterable[Callable[[web.Application], None]],
 ) -> web.Application:
     """The whole server; each of ``parts`` adds its routes."""
-    app = web.Application(middlewares=[guard.middleware, speak_kubernetes], client_max_size=BODY_BYTES_MAX)
+    middlewares = [guard.middleware, _speak_json, speak_kubernetes]
+    app = web.Application(middlewares=middlewares, client_max_size=BODY_BYTES_MAX)
 
     async def answer_status(_: web.Request) -> web.Response:
         return respond(await status())

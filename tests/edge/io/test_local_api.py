@@ -42,6 +42,23 @@ async def test_without_security_no_web_page_may_ask(path: str, headers: dict[str
         assert await api.ask("/healthz", **headers) == (200, "ok")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/v1/nothing", 404, "not_found"),
+        ("DELETE", "/v1/status", 405, "method_not_allowed"),
+        ("GET", "/nowhere", 404, "not_found"),
+    ],
+)
+async def test_what_is_not_there_is_said_in_json(method: str, path: str, status: int, code: str) -> None:
+    """Programs read one shape of error."""
+    async with serving() as api, api.client.request(method, path) as answer:
+        body = await answer.json()
+        assert (answer.status, body["error"]["code"]) == (status, code)
+        assert path in body["error"]["message"]
+        assert ("Allow" in answer.headers) is (status == 405)
+
+
 async def test_not_ready_says_why() -> None:
     """Alive and ready are two things."""
     async with serving(unready="the disk failed") as api:
