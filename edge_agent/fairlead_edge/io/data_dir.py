@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_edge.metastore import StoreUnusable
+from fairlead_wire.io import logs
 
 FOLDER_MODE: Final = 0o700
+WRITABLE_BY_OTHERS: Final = 0o022
 TOKEN_MODE: Final = 0o600
 TOKEN_BYTES: Final = 32
 TOKEN_CHARS_MAX: Final = 1024
 EPOCH_BITS: Final = 53
 """Fits exactly into every JSON reader's number."""
+
+_log = logs.get("edge.data_dir")
 
 
 class DataDir:
@@ -40,6 +44,9 @@ class DataDir:
             owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip()
             os.close(self._lock)
             raise StoreUnusable(f"data_dir {path}: in use by another edge agent (process {owner or '?'})") from None
+        if path.stat().st_mode & WRITABLE_BY_OTHERS:
+            # It works (a volume may come like this), but whoever may write here may put a token of his own in place.
+            _log.warning("data_dir_writable", path=str(path), reason="other users of this machine may write to it")
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 

@@ -26,6 +26,16 @@ def test_a_lock_file_that_was_left_behind_stops_nobody(tmp_path: Path) -> None:
     DataDir(tmp_path).close()
 
 
+def test_a_folder_others_may_write_to_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """They could put a token of their own there."""
+    DataDir(tmp_path / "mine").close()
+    assert not caplog.records
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    DataDir(tmp_path / "shared").close()
+    assert [record.getMessage() for record in caplog.records] == ["data_dir_writable"]
+
+
 def test_the_token_is_made_once_and_readable_by_the_owner_only(tmp_path: Path) -> None:
     """Clients keep working over restarts; a mode that was widened is narrowed again."""
     folder = DataDir(tmp_path / "data")
