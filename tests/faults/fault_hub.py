@@ -1,8 +1,9 @@
 """Hub, edge and API server are killed at random while the cluster changes; afterwards everybody tells the same.
 
-One real edge agent and three simulated nodes (one loses a third of its acks, one flaps); disks are wiped, links break.
-Laws, when it has calmed: every node holds exactly what the cluster has (by content), and every record says so; the
-hub logged no defect of its own.
+One real edge agent and four simulated nodes (one loses a third of its acks, one flaps, one reads slowly); disks are
+wiped, links break, and go dark: packets are lost and nothing is closed.
+Laws: a dark link is noticed on both sides within 30 s; when it has calmed, every node holds exactly what the cluster
+has (by content), and every record says so; the hub logged no defect of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -18,6 +20,7 @@ from typing import Any
 
 from tests.faults.collect import Count
 from tests.support.cluster import Cluster
+from tests.support.dark_link import DarkLink
 from tests.support.edge_agent import EdgeAgent
 from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
 from tests.support.processes import wait_until
@@ -35,7 +38,10 @@ ROOT = f"api/v1/namespaces/{NAMESPACE}/configmaps"
 RECORDS = f"apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
 KIND = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 REAL = "edge-real"
+NODES = ("edge-well", "edge-deaf", "edge-flaps", "edge-slow", REAL)
 CALM_SECONDS = 120.0
+DARK_SECONDS_MAX = 30.0
+SLOW_BYTES_PER_SECOND = 20_000
 HUB = """
 [record]
 flush_seconds = 0.2
@@ -58,25 +64,40 @@ class _World:
         self.cluster = Cluster(folder / "cluster")
         self.count = Count(kills=0, acknowledged=0, lost=0, duplicated=0, untrue=0)
         self.changes = 0
+        self.dark: list[float] = []
+        """How long it took until both sides had noticed, each time."""
         self._folder = folder
 
     async def run(self, kills: int, progress: Callable[[str], None]) -> Count:
         await asyncio.to_thread(self._prepare)
+        async with (
+            DarkLink(self.hub.link_port) as self.link,
+            DarkLink(self.hub.link_port, bytes_per_second=SLOW_BYTES_PER_SECOND) as slow,
+        ):
+            return await self._run(kills, progress, slow.url)
+
+    async def _run(self, kills: int, progress: Callable[[str], None], slow_url: str) -> Count:
+        edge = self._folder / "edge"
+        edge.mkdir()
+        self.agent = EdgeAgent(edge, self.link.url, node=REAL)
+        self.agent.launch()
         self.kube = Kube(access(str(self.cluster.kubeconfig)))
         self.nodes = [
             SimulatedNode("edge-well", self.hub.url),
             SimulatedNode("edge-deaf", self.hub.url, behaviour="lose-acks"),
             SimulatedNode("edge-flaps", self.hub.url, behaviour="flapping"),
+            SimulatedNode("edge-slow", slow_url),
         ]
         tasks = [asyncio.create_task(node.run()) for node in self.nodes]
         try:
+            await self._go_dark()
             while self.count["kills"] < kills:
                 await self._change()
                 # A moment of the real clock: anywhere in the middle of whatever goes on.
                 await asyncio.sleep(self.random.random() * 0.6)
                 await self._harm()
                 if self.count["kills"] % 20 == 0:
-                    progress(f"hub: {self.count}, {self.changes} changes")
+                    progress(f"hub: {self.count}, {self.changes} changes, dark links noticed after {self.dark} s")
             for node in self.nodes:
                 node.behaviour = "well"
             await self._calm()
@@ -94,14 +115,9 @@ class _World:
         self.cluster.apply(CRDS)
         self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         self.cluster.kubectl("create", "namespace", NAMESPACE)
-        names = ("edge-well", "edge-deaf", "edge-flaps", REAL)
-        self.cluster.apply([edge_node(name) for name in names])
+        self.cluster.apply([edge_node(name) for name in NODES])
         self.cluster.apply(sync_rule("faults", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE]}))
         self.hub = HubProcess(self.cluster, self._folder, toml=HUB).start()
-        edge = self._folder / "edge"
-        edge.mkdir()
-        self.agent = EdgeAgent(edge, self.hub.url, node=REAL)
-        self.agent.launch()
 
     def _end(self) -> None:
         self.agent.kill()
@@ -139,12 +155,34 @@ class _World:
         elif chance < 0.8:
             await asyncio.to_thread(self.cluster.restart_apiserver)
             self.count["kills"] += 1
-        elif chance < 0.9:
+        elif chance < 0.85:
+            await self._go_dark()
+        elif chance < 0.92:
             await self.random.choice(self.nodes).drop()
         else:
             node = self.random.choice(self.nodes)
             node.wipe()
             await node.drop()
+
+    async def _go_dark(self) -> None:
+        """The real edge's link loses every packet until both sides have noticed."""
+        sides = (self._hub_sees_it, self._edge_sees_hub)
+        await asyncio.to_thread(wait_until, "the link is up", lambda: all(s() for s in sides), seconds=CALM_SECONDS)
+        self.link.is_dark = True
+        started = time.monotonic()
+        try:
+            await asyncio.to_thread(
+                wait_until, "both notice a dark link", lambda: not any(s() for s in sides), seconds=DARK_SECONDS_MAX
+            )
+        finally:
+            self.link.is_dark = False
+        self.dark.append(round(time.monotonic() - started, 1))
+
+    def _hub_sees_it(self) -> bool:
+        return bool(self.hub.json(f"/v1/nodes/{REAL}")["connected"])
+
+    def _edge_sees_hub(self) -> bool:
+        return bool(self.agent.get("/v1/status")[1]["link"]["state"] == "connected")
 
     async def _calm(self) -> None:
         """Everybody comes to rest; what is wrong after ``CALM_SECONDS`` is counted."""
@@ -176,7 +214,7 @@ class _World:
             untrue += status.get("state") != "Synced"
             key = f"configmaps/{NAMESPACE}/{item['spec']['objectName']}"
             records.setdefault(item["spec"]["nodeName"], set()).add((key, status.get("objectDigest", "")))
-        for name in ("edge-well", "edge-deaf", "edge-flaps", REAL):
+        for name in NODES:
             untrue += len(set(want.items()) ^ records.get(name, set()))
         return lost, untrue
 
