@@ -1,7 +1,7 @@
 """Edge, hub and messaging are killed with -9 at random while a producer publishes; the topic is read afterwards.
 
 Laws: every message that was answered 200 is in the topic, each once, and (node, epoch, stream, sequence) never repeats;
-the edge's books say sent for exactly what the topic holds.
+within (node, epoch, stream) sequences rise; the edge's books say sent for exactly what the topic holds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tests.faults.collect import Count
 from tests.faults.fault_upstream import Producer
@@ -56,5 +57,16 @@ def _count(kills: int, line: WholeLine, producer: Producer) -> Count:
         acknowledged=len(producer.answered),
         lost=len(producer.answered - set(numbers)),
         duplicated=sum(count - 1 for count in numbers.values()) + sum(count - 1 for count in names.values()),
-        untrue=abs(sent - len(topic)),
+        untrue=abs(sent - len(topic)) + _disordered(topic),
     )
+
+
+def _disordered(topic: list[dict[str, Any]]) -> int:
+    """How many stand behind a later one of their stream."""
+    reached: dict[tuple[str, int, str], int] = {}
+    count = 0
+    for each in topic:
+        line = (each["node"], each["epoch"], each["stream"])
+        count += each["sequence"] < reached.get(line, -1)
+        reached[line] = max(each["sequence"], reached.get(line, -1))
+    return count
