@@ -52,7 +52,7 @@ class NodeQueue:
 
     def get(self, now: float) -> str | None:
         """The next key to work on; it is processing until ``done``."""
-        self._wake(now)
+        self.wake(now)
         if not self._ready:
             return None
         priority = min(self._ready)
@@ -96,7 +96,8 @@ class NodeQueue:
     def has_ready(self) -> bool:
         return bool(self._ready)
 
-    def _wake(self, now: float) -> None:
+    def wake(self, now: float) -> None:
+        """What has waited long enough is ready."""
         while self._due and self._due[0][0] <= now:
             item = heapq.heappop(self._due)
             if not self._stale(item):

@@ -371,6 +371,7 @@ class NodeSession:
             return False
         for flight in self.flights.lapsed(now):
             self._failed(flight, "timeout", f"no ack within {flight.policy.ack_timeout:g} s", now)
+        self.queue.wake(now)
         for key in () if self.hold else self.patience.due(now):
             self._unpark(key, "schedule")
             self.pending_since.setdefault(key, now)

@@ -354,9 +354,8 @@ def test_a_large_object_travels_in_parts_and_progress_restarts_its_timer(cluster
     [update] = [header for header, _ in frames if isinstance(header, message.Update)]
     parts = [content for header, content in frames if isinstance(header, message.Chunk)]
     assert update.chunks == len(parts) > 1
-    assert codec.unpack(update.encoding, b"".join(parts)) == codec.unpack(
-        cluster.objects[KEY].encoding, cluster.objects[KEY].content
-    )
+    one = cluster.objects[KEY]
+    assert (update.encoding, b"".join(parts)) == (one.encoding, one.content)
     made.receive(message.Progress(parent_id=update.id, chunks=1), b"", 4.0)
     made.tick(8.0)
     assert outcomes(made) == []
@@ -367,14 +366,13 @@ def test_a_large_object_travels_in_parts_and_progress_restarts_its_timer(cluster
 def test_a_silent_peer_is_given_up(cluster):
     """Three keepalive intervals without a word."""
     made = opened(cluster)
-    assert made.tick(29.0)
-    assert not made.tick(30.0)
+    assert made.tick(29.0) and not made.tick(30.0)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [message.Buckets(parent_id=1, bits=0), message.Entries(parent_id=1, last=True), message.Upstream(id=1, stream="s")],
-)
+UNASKED = [message.Buckets(parent_id=1, bits=0), message.Entries(parent_id=1, last=True)]
+
+
+@pytest.mark.parametrize("header", [*UNASKED, message.Upstream(id=1, stream="s")])
 def test_frames_nobody_asked_for_are_malformed(cluster, header):
     """A session answers only what belongs to it."""
     made = opened(cluster)
@@ -389,3 +387,15 @@ def test_a_refusal_is_the_last_word(cluster):
     made.refuse(message.Refuse(code="replaced", reason="newer session"))
     assert [type(header) for header, _ in made.frames(0.0, 100)] == [message.Refuse]
     assert made.frames(0.0, 100) == []
+
+
+def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(cluster):
+    """After a tick something can be sent, or nothing is due: else the rim would wait, or turn in circles."""
+    cluster.put()
+    sent(made := opened(cluster))
+    tries = 0
+    while not made.parked:
+        now = made.next_tick()
+        assert made.tick(now) and (made.next_tick() > now or made.has_frames)
+        tries += len(sent(made, now))
+    assert tries == 2 and now == pytest.approx(5 + 1 + 5 + 2 + 5)

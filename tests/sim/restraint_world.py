@@ -46,7 +46,7 @@ class RestraintWorld(RecordWorld):
         for name in NODES:
             self.removed[name], self.released[name] = {}, set()
         self.starts = True
-        self.listing = self.random.randrange(4) if not self.calm else 0
+        self.listing = self.random.randrange(10) if not self.calm else 0
         super().start_hub()
 
     def observe_all(self) -> None:
