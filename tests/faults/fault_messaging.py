@@ -1,8 +1,13 @@
-"""Messaging is killed with -9 at random while producers publish, plainly, idempotently and in transactions.
+"""Messaging is killed with -9 at random while producers publish in every way a client has.
 
-An idempotent producer repeats a request that got no answer; the others do not.  Laws: what was answered 200 is in the
-topic, an idempotent producer's message is there once, a committed transaction is there whole and an aborted one not at
-all, and ids increase in reading order.
+plain   without a producer; what got no answer is not repeated
+once    with a producer; what got no answer is repeated
+tx      in transactions by hand, some of them aborted
+work    in units of work with a participant, whose changes must stand exactly if the messages do
+told    into a buffered publisher, which never waits and counts what it drops
+
+Laws: what was answered is in the topic, an idempotent producer's message is there once, a committed transaction is
+there whole and an aborted one not at all, and ids increase in reading order.
 """
 
 from __future__ import annotations
@@ -19,20 +24,45 @@ from tests.faults.collect import Count
 from tests.support.messaging_program import MessagingProgram
 
 from fairlead_messaging import answers
+from fairlead_messaging.failures import InDoubt
+from fairlead_messaging.io.sync_buffered import SyncBufferedPublisher
 from fairlead_messaging.io.sync_client import BulkClient, SyncMessagingClient
+from fairlead_messaging.io.sync_unit_of_work import SyncUnitOfWork
 from fairlead_wire.errors import FairleadError, Permanent
 
 ROOM = "messaging"
 KILLS = 500
-PRODUCERS = 6
+KINDS = ("plain", "once", "tx", "work", "told")
+PRODUCERS_OF_EACH = 2
 BATCH_MAX = 30
 PAYLOAD_PAD = 200
+WORK_BYTES = 2000
+"""Of a unit of work's buffer: small units are published, larger ones stored on the way."""
+TOLD_WAITING = 5000
+FLUSH_SECONDS = 60.0
 SECONDS_BETWEEN = (0.02, 0.4)
 TOPIC = ("default", "faults")
 
 
+class Kept:
+    """A participant: what was persisted and not rolled back."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+        self.persisted = False
+
+    def changes(self) -> list[str]:
+        return self._names[:1]
+
+    def persist(self) -> None:
+        self.persisted = True
+
+    def rollback(self) -> None:
+        self.persisted = False
+
+
 class Producer:
-    """Publishes numbered messages in one of three ways until told to stop; remembers what was answered."""
+    """Publishes numbered messages in one of these ways until told to stop; remembers what was answered."""
 
     def __init__(self, kind: str, number: int, url: str, seed: int) -> None:
         self.kind = kind
@@ -42,16 +72,30 @@ class Producer:
         self.error: BaseException | None = None
         self._random = Random(f"{seed}/{self.name}")
         self._client = SyncMessagingClient(url, timeout_seconds=10)
+        self._publisher = SyncBufferedPublisher(self._client, *TOPIC) if kind == "told" else None
+        self._told: set[str] = set()
         self._stop = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
     def finish(self) -> None:
         self._stop.set()
         self.thread.join()
+        if self._publisher is not None:
+            assert self._publisher.flush(FLUSH_SECONDS), "the service is up, and yet messages wait"
+            self._publisher.close()
+            assert self._publisher.published + self._publisher.dropped >= len(self._told)
+            assert self._publisher.dropped == 0, "nothing was refused, and there was room"
+            self.acknowledged.update(self._told)
         self._client.close()
 
     def _run(self) -> None:
-        publish = {"plain": self._plain, "once": self._once, "tx": self._transaction}[self.kind]
+        publish = {
+            "plain": self._plain,
+            "once": self._once,
+            "tx": self._transaction,
+            "work": self._work,
+            "told": self._tell,
+        }[self.kind]
         first = 0
         try:
             while not self._stop.is_set():
@@ -97,6 +141,26 @@ class Producer:
         except FairleadError:
             time.sleep(0.01)
 
+    def _work(self, first: int, names: list[str]) -> None:
+        kept = Kept(names)
+        try:
+            with SyncUnitOfWork(self._client, participants=[kept], buffer_bytes_max=WORK_BYTES) as work:
+                for name in names:
+                    work.publish(*TOPIC, _payloads([name]))
+        except InDoubt:
+            raise
+        except FairleadError:
+            time.sleep(0.01)
+        # Whatever happened on the way: the participant's change stands exactly if the messages are seen.
+        (self.acknowledged if kept.persisted else self.aborted).update(names)
+
+    def _tell(self, first: int, names: list[str]) -> None:
+        assert self._publisher is not None
+        for name, payload in zip(names, _payloads(names), strict=True):
+            if self._publisher.waiting < TOLD_WAITING and self._publisher.publish(payload):
+                self._told.add(name)
+        time.sleep(0.005)
+
 
 def _payloads(names: list[str]) -> list[bytes]:
     return [name.encode().ljust(PAYLOAD_PAD) for name in names]
@@ -108,11 +172,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
     with tempfile.TemporaryDirectory() as folder, MessagingProgram(Path(folder)) as program:
         with SyncMessagingClient(program.url) as client:
             client.create_topic(*TOPIC)
-        producers = [
-            Producer(kind, number, program.url, seed)
-            for number in range(PRODUCERS // 3)
-            for kind in ("plain", "once", "tx")
-        ]
+        producers = [Producer(kind, number, program.url, seed) for number in range(PRODUCERS_OF_EACH) for kind in KINDS]
         for producer in producers:
             producer.thread.start()
         for kill in range(kills):
