@@ -9,8 +9,9 @@ Down: ``content`` makes one canonical copy of an object for all nodes; ``catalog
 and ``placement`` decide who wants it (and what may not be deleted yet); ``compare`` finds at the opening where a store
 differs; ``node_queue``, ``flights``, ``letters`` and ``patience`` make up a ``node_session``, which asks its ``view``
 and tells ``outcomes``.  Records: ``bookkeeper``, ``records``, ``objectsync``, ``reconcile``, ``ledger`` (may lag, never
-lead); ``accounts``, ``edge_node``, ``verdicts``, ``happenings`` tell users, ``explain`` says why.  ``grants`` says who
-may name which topic, ``lease`` who is the hub, under which fencing number.  ``hub`` joins this for all nodes.
+lead); ``accounts``, ``edge_node``, ``verdicts``, ``happenings`` tell users, ``announcements`` whoever reads the system
+topic, ``explain`` says why.  ``grants`` says who may name which topic, ``lease`` who is the hub, under which fencing
+number.  ``hub`` joins this for all nodes.
 
 The root decides and does no I/O; ``io`` acts; ``app`` joins the two.
 """
