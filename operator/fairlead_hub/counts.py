@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter, defaultdict
 
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -43,8 +44,7 @@ class Counts:
     def acked(self, seconds: float) -> None:
         self.acks += 1
         self.latency_seconds += seconds
-        index = next((i for i, bound in enumerate(LATENCY_BUCKETS) if seconds <= bound), len(LATENCY_BUCKETS))
-        self.latency[index] += 1
+        self.latency[bisect.bisect_left(LATENCY_BUCKETS, seconds)] += 1
 
     def retried(self, code: str) -> None:
         _count(self.retries, code)
