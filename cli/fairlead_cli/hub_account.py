@@ -65,6 +65,9 @@ def ask(url: str, path: str, **query: str) -> Any:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise click.ClickException(_reason(error)) from None
+    except urllib.error.URLError as error:
+        why = error.reason.strerror if isinstance(error.reason, OSError) else None
+        raise click.ClickException(f"the hub at {url} does not answer: {why or error.reason}") from None
     except (OSError, ValueError) as error:
         raise click.ClickException(f"the hub at {url} does not answer: {error}") from None
 

@@ -97,6 +97,9 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
         return "no_node", f"there is no edge Node {node}"
     waiting = hub.view.waiting_for(node)
     if key is None:
+        for (_, kind), why in hub.placement.frozen.items():
+            if _is_called(f"{kind.lower()}s", type.lower()):
+                return "not_listed", f"{kind} cannot be listed: {why}"
         return "not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched"
     session = hub.sessions.get(node)
     wanted = live is not None and hub.view.wish(node, key) is not None

@@ -109,7 +109,7 @@ def status(record: Record, before: list[dict[str, Any]], generation: int, now: s
         "lastAckTime": record.last_ack_time or None,
         "fence": fence,
         "conditions": [
-            condition("Synced", synced, "Held" if synced else reason, record.message, before, generation, now),
+            condition("Synced", synced, "Acknowledged" if synced else reason, record.message, before, generation, now),
             condition("Stalled", parked, reason if parked else "NotParked", record.message, before, generation, now),
         ],
     }

@@ -184,3 +184,10 @@ def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
     after.hub.view.kinds.clear()
     assert asked(after, kind=kind)["code"] == "braked"
     assert asked(after, kind="secret")["code"] == "not_watched"
+
+
+def test_a_kind_that_a_rule_names_and_nobody_can_list_is_explained(core):
+    """It is not that no rule names it."""
+    core.hub.kind_frozen(("", "Widget"), "no such kind")
+    found = asked(core, kind="widget")
+    assert (found["code"], found["answer"]) == ("not_listed", "Widget cannot be listed: no such kind")

@@ -9,6 +9,7 @@ Laws, checked while it runs and at the end:
 3. And the hub's account of every connected edge says so.
 4. At most one message is in flight for a key.
 5. Nothing is deleted that the cluster still has: a cache that is not listed yet proves nothing.
+6. After a tick nothing is due any more, or something can be sent: nobody turns in circles.
 """
 
 from __future__ import annotations
@@ -214,8 +215,11 @@ class World:
     def _tick(self) -> None:
         for node, edge in self.edges.items():
             session = self.sessions.get(node)
-            if session is not None and not session.tick(self.now):
-                self._break(node)
+            if session is not None:
+                if not session.tick(self.now):
+                    self._break(node)
+                elif session.next_tick() <= self.now and not session.has_frames:
+                    raise LawBroken(f"law 6 at {self.now:.2f}: {node} is due, and there is nothing to do")
             if edge.sync is not None and not edge.handle(edge.sync, Ticked()):
                 self._break(node)
             if edge.sync is None and (self.calm or self._happens(0.5)):
