@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from fairlead_messaging import keys, publishing, rows
 from fairlead_messaging.commands import Publish, Published, Rollback, Store
 from fairlead_messaging.errors import Conflict, Refused
@@ -11,6 +13,9 @@ from fairlead_messaging.topic import Topic
 from fairlead_messaging.topic_state import TopicState
 from fairlead_messaging.transaction import State
 from fairlead_messaging.transactions import Transactions
+
+LOOK_AHEAD_ROWS_MAX = 4096
+"""Rows looked at to find where readers may go on to after a rollback."""
 
 
 def publish(state: TopicState, transactions: Transactions, command: Publish, batch: Batch, now_ms: int) -> Published:
@@ -78,7 +83,7 @@ def roll_back(
     for key, value in marked:
         batch.put(key, rows.rolled_back(value))
     if touched.first is not None and command.first <= touched.first <= command.last:
-        touched.first = _successor(command.last) if command.last < touched.last else None
+        touched.first = _next_own(kv, topic, command, touched.last) if command.last < touched.last else None
         transactions.write(found, batch)
 
 
@@ -104,6 +109,24 @@ def _own_rows(
         if end not in ends and not may_be_gone:
             raise _forged()
     return own
+
+
+def _next_own(kv: OrderedKV, topic: Topic, command: Rollback, last: Position) -> Position | None:
+    """The transaction's first row after those rolled back that is not rolled back itself: readers wait for no other.
+
+    None when there is none; a place before it where it is not found at once, or where not all its rows are stored yet.
+    """
+    prefix = keys.table(keys.MESSAGE, topic)
+    reached = _successor(command.last)
+    with kv.snapshot() as snapshot:
+        if snapshot.get(prefix + last.encode()) is None:
+            return reached
+        found = snapshot.scan(prefix + reached.encode(), prefix + last.encode() + b"\x00")
+        for key, value in islice(found, LOOK_AHEAD_ROWS_MAX):
+            reached = decode_position(key[-POSITION_BYTES:])
+            if rows.decode(value).pointer == command.pointer:
+                return reached
+    return None if reached == last else reached
 
 
 def _open_to_transactions(state: TopicState, namespace: str, name: str) -> Topic:

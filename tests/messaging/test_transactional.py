@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
+from fairlead_messaging import transactional
 from fairlead_messaging.commands import Abort, Message, Rollback, Settle, Start, Store
 from fairlead_messaging.errors import Conflict, Refused
-from fairlead_messaging.message_id import Position
+from fairlead_messaging.message_id import Position, decode_position
+from fairlead_messaging.transaction import View
 
 
 def begun() -> tuple[Core, int]:
@@ -48,3 +50,26 @@ def test_what_is_refused_leaves_nothing() -> None:
     with pytest.raises(Conflict):
         core.do(publish("t", "a", pointer=pointer))
     assert core.read("t") == []
+
+
+def test_readers_wait_for_what_is_not_in_the_store_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A publish in the batch of the rollback, or one beyond where it looks, stays undecided for all."""
+    core, pointer = begun()
+    told = core.do(publish("t", "a", pointer=pointer))
+    core.do(publish("t", "b"))
+    undo = Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=told.first, last=told.last)
+    core.batch(publish("t", "c", pointer=pointer), undo, publish("t", "d"))
+    assert core.read("t", committed=True) == ["b"]
+    with core.kv.snapshot() as snapshot:
+        held = View(snapshot).first_undecided(core.topic("t"))
+    assert held is not None
+    assert held[0].encode() <= core.page("t").ids[2][:10]
+    monkeypatch.setattr(transactional, "LOOK_AHEAD_ROWS_MAX", 1)
+    core, pointer = begun()
+    told = core.do(publish("t", "a", pointer=pointer))
+    core.batch(publish("t", "b", "b"), publish("t", "c", pointer=pointer))
+    core.do(Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=told.first, last=told.last))
+    with core.kv.snapshot() as snapshot:
+        held = View(snapshot).first_undecided(core.topic("t"))
+    assert held is not None
+    assert told.last < held[0] <= decode_position(core.page("t").ids[3])

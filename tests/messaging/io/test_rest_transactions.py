@@ -127,6 +127,33 @@ async def test_a_rolled_back_row_never_blocks(topics: Topics) -> None:
     assert await topics.committed("t") == ["b", "c", "d"]
 
 
+async def test_what_was_rolled_back_holds_nobody(topics: Topics) -> None:
+    """Bulk readers, and who looks for what blocks a topic, go on to the next undecided row, in whatever order."""
+    await topics.create("t")
+    pointer, _ = await topics.start()
+    first = await topics.publish("t", "a", tx=pointer)
+    await topics.publish("t", "b")
+    second = await topics.publish("t", "c", tx=pointer)
+    await topics.publish("t", "d")
+    third = await topics.publish("t", "e", tx=pointer)
+    await topics.publish("t", "f")
+
+    async def seen() -> tuple[list[str], int, int]:
+        planned = await topics.ok("POST", "topics/t/plan", {})
+        waiting = (await topics.ok("GET", "/v1/transactions"))[0]["topics"]
+        return await topics.committed("t"), planned["rows"], len(waiting)
+
+    assert await seen() == ([], 0, 1)
+    await topics.ok("POST", "topics/t/rollback", second)
+    assert await seen() == ([], 0, 1)
+    await topics.ok("POST", "topics/t/rollback", first)
+    assert await seen() == (["b", "d"], 4, 1)
+    await topics.ok("POST", "topics/t/rollback", third)
+    assert await seen() == (["b", "d", "f"], 6, 0)
+    assert (await topics.finish(pointer, "commit")).status == 200
+    assert await topics.committed("t") == ["b", "d", "f"]
+
+
 async def test_only_rows_of_the_pointer_are_rolled_back(topics: Topics) -> None:
     """Others' rows inside the range stay what they are."""
     await topics.create("t")
