@@ -152,21 +152,27 @@ class _Program:
             self._metrics.failures.labels(driver.job.name).inc()
 
     def _serve(self) -> HealthServer | None:
+        from fairlead_ingest.io import tables
         from fairlead_ingest.io.health import HealthServer
+        from fairlead_ingest.io.receipt_desk import ReceiptDesk
 
         settings = self._settings
         asked = settings.health_listen or settings.http_listen
         host, _, port = (asked or f"127.0.0.1:{PORT_DEFAULT}").rpartition(":")
         host = host.strip("[]")
+        desk = None
+        if settings.receipts:
+            known = [(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in settings.jobs()]
+            desk = ReceiptDesk(known)
         try:
-            server = HealthServer(host, int(port), self._health, self._metrics.registry)
+            server = HealthServer(host, int(port), self._health, self._metrics.registry, desk)
         except OSError as error:
             if asked:
                 key = "health_listen" if settings.health_listen else "http_listen"
                 print(f"fairlead ingest: {key}: cannot listen on {asked}: {error.strerror}", file=sys.stderr)
                 return None
             # Nobody asked for this port: a second job on the machine takes any free one and says which.
-            server = HealthServer(host, 0, self._health, self._metrics.registry)
+            server = HealthServer(host, 0, self._health, self._metrics.registry, desk)
         log.info("health_listening", host=host, port=server.port)
         return server
 

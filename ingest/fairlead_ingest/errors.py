@@ -30,7 +30,8 @@ TEMPORARY = frozenset({UNREACHABLE, DISK_FULL, CHECKPOINT_TAKEN, SCHEMA_GREW})
 
 SENTENCE_CHARS_MAX = 500
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
-_SHARED_CHECKPOINT = "CONCURRENT_STREAM_LOG_UPDATE"
+# The second is two queries that make the checkpoint at the same moment.
+_SHARED_CHECKPOINT = ("CONCURRENT_STREAM_LOG_UPDATE", "FileAlreadyExistsException")
 
 # A sentence ends with its line; ``¶`` ends it where someone else's text follows on the same line.
 _CODED = re.compile(r"\b(FAIRLEAD_[A-Z_]+): ([^\n¶]*)")
@@ -65,7 +66,7 @@ def explain(text: str) -> tuple[str | None, str]:
     sentence = (tail[-1] if tail else lines[0] if lines else "")[:SENTENCE_CHARS_MAX]
     if any(words in text for words in _NO_ROOM):
         return DISK_FULL, sentence
-    if _SHARED_CHECKPOINT in text:
+    if any(words in text for words in _SHARED_CHECKPOINT):
         return CHECKPOINT_TAKEN, f"another job uses this checkpoint: {sentence}"
     return None, sentence
 

@@ -103,6 +103,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tls_key: str | None = None
     http_listen: str | None = None
     health_listen: str | None = None
+    # Whoever can connect may ask whether a message is in the tables.
+    receipts: bool = False
     log_level: str = "info"
     # How long one request to a silent service may take before it counts as down.
     request_seconds: float = 30.0

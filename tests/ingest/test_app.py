@@ -87,7 +87,7 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
     """Down, up, read, stopped: clear lines, no trace, exit 0, and a restart goes on."""
     messaging = MessagingService(tmp_path / "messaging")
     port = free_ports(1)[0]
-    path = config(tmp_path, messaging.url, "default/t", trigger=0.2, http_listen=f"127.0.0.1:{port}")
+    path = config(tmp_path, messaging.url, "default/t", trigger=0.2, http_listen=f"127.0.0.1:{port}", receipts=True)
     running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")
     try:
         wait_until(
@@ -112,6 +112,8 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
                 text = response.read().decode()
             assert 'fairlead_ingest_rows_total{pipeline="ingest"} 20.0' in text
             assert 'fairlead_ingest_lag_rows{pipeline="ingest",topic="default/t"}' in text
+            assert answered(port, "/v1/receipts/edge-1-7?node=edge-1") == 200
+            assert answered(port, "/v1/receipts/edge-1-7?node=edge-2") == 404
             assert running.stop(seconds=SPARK_SECONDS) == 0, running.tail()
     finally:
         running.stop()
@@ -123,9 +125,7 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_available_now_exits_0_when_all_is_committed(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_available_now_exits_0_when_all_is_committed(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
     """For cron, and for checks from outside."""
     messaging.publish(topic, [upstream_message(number) for number in range(20)])
     path = config(tmp_path, messaging.url, topic, trigger="available-now")

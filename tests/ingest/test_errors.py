@@ -34,6 +34,7 @@ def test_errors_begin_with_their_code() -> None:
         ("[STREAM_FAILED] java.io.IOException: No space left on device", errors.DISK_FULL),
         ("Generic LocalFileSystem error: Disk quota exceeded (os error 122)", errors.DISK_FULL),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", errors.CHECKPOINT_TAKEN),
+        ("FileAlreadyExistsException: Rename destination c/metadata already exists.", errors.CHECKPOINT_TAKEN),
         ("FAIRLEAD_TABLE_TAKEN: No space left on device is in the text of another reason", errors.TABLE_TAKEN),
         ("Python worker exited unexpectedly (crashed)", None),
     ],

@@ -1,4 +1,4 @@
-"""``GET /healthz``, ``/readyz`` and ``/metrics`` in plain HTTP, from a thread of its own.
+"""``GET /healthz``, ``/readyz`` and ``/metrics`` in plain HTTP, from a thread of its own; receipts where they are on.
 
 The job's main thread drives Spark and may be busy for seconds; whoever asks for health is answered all the same, from
 facts the main thread left in ``Health``.
@@ -7,10 +7,14 @@ facts the main thread left in ``Health``.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from fairlead_ingest.io import receipt_desk
+from fairlead_ingest.io.receipt_desk import ReceiptDesk
 
 
 @dataclass(slots=True)
@@ -24,7 +28,14 @@ class Health:
 class HealthServer:
     """Serves until ``close``. ``port`` is the one bound, also when 0 was asked for. Raises ``OSError``."""
 
-    def __init__(self, host: str, port: int, health: Health, registry: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        health: Health,
+        registry: CollectorRegistry,
+        desk: ReceiptDesk | None = None,
+    ) -> None:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -38,11 +49,22 @@ class HealthServer:
                 elif path == "/readyz":
                     reasons = [f"{name}: {why}" for name, why in sorted(health.waiting.copy().items())]
                     self._answer(503 if reasons else 200, ("\n".join(reasons) or "ok").encode() + b"\n")
+                elif desk is not None and path.startswith(receipt_desk.PATH):
+                    status, body, headers = desk.answer(self.path)
+                    self._answer(status, body, "application/json", headers)
                 else:
                     self._answer(404, b"not found\n")
 
-            def _answer(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+            def _answer(
+                self,
+                status: int,
+                body: bytes,
+                kind: str = "text/plain; charset=utf-8",
+                headers: Mapping[str, str] | None = None,
+            ) -> None:
                 self.send_response(status)
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -5,6 +5,7 @@ Files are looked at once each: waiting costs a look at the log, and a read of wh
 
 from __future__ import annotations
 
+import datetime
 import time
 from pathlib import Path
 from typing import Any
@@ -14,23 +15,35 @@ import pyarrow.parquet as pq
 from fairlead_ingest.io.tables import Kind
 
 LOOK_SECONDS = 0.2
+_DAY_CHARS = len("2026-11-20")
 _COLUMNS = ["id", "node", "_id", "_published_at", "_ingested_at", "_batch"]
 
 
 class Receipts:
-    """Looks for one message in one table. ``node`` None: whichever node gave it that id."""
+    """Looks for one message in one table.
 
-    def __init__(self, kind: Kind, table: Path, message_id: str, node: str | None = None) -> None:
+    ``node`` None: whichever node gave it that id. ``since`` None: on whatever day it was published.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        table: Path,
+        message_id: str,
+        node: str | None = None,
+        since: datetime.date | None = None,
+    ) -> None:
         self._kind = kind
         self._table = table
         self._filters = [("id", "=", message_id), *([("node", "=", node)] if node is not None else [])]
+        self._since = "" if since is None else since.isoformat()
         self._seen: set[str] = set()
 
     def find(self) -> dict[str, Any] | None:
         """The row's lineage as plain values, None while it is not in the table."""
         # Newest first: who asks has just published.
         for path, topic in reversed(self._kind.files(self._table)):
-            if path in self._seen:
+            if path in self._seen or path.rpartition("/_date=")[2][:_DAY_CHARS] < self._since:
                 continue
             self._seen.add(path)
             # One file is one file, whatever `=` its path has.
