@@ -1,0 +1,70 @@
+"""Source and sink over Spark Connect: the client has a connection instead of a JVM, and registers nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.support.messaging_service import MessagingService, upstream_message
+
+from fairlead_messaging.io.sync_client import BulkClient
+
+SECONDS = 550.0
+# A user's program; Spark finds our modules by their names on the server's side.
+PROGRAM = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from fairlead_ingest import transforms
+from fairlead_ingest.io import tables
+from fairlead_ingest.io.job import table_schema
+
+url, topic, other, folder = sys.argv[1:]
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+assert "connect" in type(spark).__module__
+spark.conf.set("spark.sql.session.timeZone", "UTC")
+options = {"url": url, "topics": topic, "format": "envelope"}
+
+# A batch, also back into a topic.
+batch = spark.read.format("fairlead").options(**options).load()
+assert batch.where("sequence < 10").count() == 10
+payloads = batch.selectExpr("body AS payload")
+payloads.write.format("fairlead").options(url=url, topics=other).mode("append").save()
+
+# A stream into a table.
+rows = transforms.lineage(spark.readStream.format("fairlead").options(**options).load())
+table, kind = Path(folder) / "rows", tables.of("delta")
+kind.ensure(table, table_schema(rows.schema))
+kind.ensure(tables.beside(table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
+kind.ensure(tables.beside(table, tables.GAPS), tables.GAPS_SCHEMA)
+checkpoint = str(Path(folder) / "checkpoint")
+writer = rows.writeStream.format("fairlead_delta").options(table=str(table), checkpoint=checkpoint)
+query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+query.awaitTermination()
+assert query.exception() is None, query.exception()
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_topics_are_read_and_written_over_spark_connect(
+    messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """A batch, a write, a stream into a table: the same as in a plain session."""
+    other = topic + "-copy"
+    messaging.create(other)
+    messaging.publish(topic, [upstream_message(number) for number in range(50)])
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, str(program), messaging.url, topic, other, str(tmp_path)]
+    environ = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert sorted(pl.scan_delta(str(tmp_path / "rows")).collect()["sequence"].to_list()) == list(range(50))
+    with BulkClient(messaging.url) as client:
+        assert client.plan(other, after="").rows == 50
