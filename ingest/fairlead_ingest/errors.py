@@ -20,15 +20,18 @@ DISK_FULL = "FAIRLEAD_DISK_FULL"
 CHECKPOINT_TAKEN = "FAIRLEAD_CHECKPOINT_TAKEN"
 SCHEMA_BROKEN = "FAIRLEAD_SCHEMA_BROKEN"
 SCHEMA_GREW = "FAIRLEAD_SCHEMA_GREW"
+WORKER_LATE = "FAIRLEAD_WORKER_LATE"
 TASK_REPEATED = "FAIRLEAD_TASK_REPEATED"
 BATCH_UNKNOWN = "FAIRLEAD_BATCH_UNKNOWN"
 BAD_OPTION = "FAIRLEAD_BAD_OPTION"
 BAD_CHECKPOINT = "FAIRLEAD_BAD_CHECKPOINT"
 
 # What waiting may heal; everything else stops the program until someone has looked.
-TEMPORARY = frozenset({UNREACHABLE, DISK_FULL, CHECKPOINT_TAKEN, SCHEMA_GREW})
+TEMPORARY = frozenset({UNREACHABLE, DISK_FULL, CHECKPOINT_TAKEN, SCHEMA_GREW, WORKER_LATE})
 
 SENTENCE_CHARS_MAX = 500
+# Spark gives a Python process ten seconds to start, fixed; a busy machine may need more, and is busy for a while only.
+_TOO_SLOW = ("failed to connect back", "waiting for the Python worker to connect", "CANNOT_OPEN_SOCKET")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 # The second is two queries that make the checkpoint at the same moment.
 _SHARED_CHECKPOINT = ("CONCURRENT_STREAM_LOG_UPDATE", "FileAlreadyExistsException")
@@ -56,7 +59,7 @@ class Wait(Temporary):
 def explain(text: str) -> tuple[str | None, str]:
     """(code, sentence) for the text of somebody else's error; no code where waiting or deciding is not known to help.
 
-    Java and the file system below it have no codes of ours, but two of their texts mean what ours do.
+    Java and the file system below it have no codes of ours, but some of their texts mean what ours do.
     """
     coded = find_code(text)
     if coded is not None:
@@ -68,6 +71,8 @@ def explain(text: str) -> tuple[str | None, str]:
         return DISK_FULL, sentence
     if any(words in text for words in _SHARED_CHECKPOINT):
         return CHECKPOINT_TAKEN, f"another job uses this checkpoint: {sentence}"
+    if any(words in text for words in _TOO_SLOW):
+        return WORKER_LATE, f"the machine is too busy to start a Python process in time: {sentence}"
     return None, sentence
 
 

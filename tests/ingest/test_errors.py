@@ -36,6 +36,7 @@ def test_errors_begin_with_their_code() -> None:
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", errors.CHECKPOINT_TAKEN),
         ("FileAlreadyExistsException: Rename destination c/metadata already exists.", errors.CHECKPOINT_TAKEN),
         ("FAIRLEAD_TABLE_TAKEN: No space left on device is in the text of another reason", errors.TABLE_TAKEN),
+        ("java.io.IOException: Python worker failed to connect back.", errors.WORKER_LATE),
         ("Python worker exited unexpectedly (crashed)", None),
     ],
 )
