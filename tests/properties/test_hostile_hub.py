@@ -26,10 +26,10 @@ JSON = st.recursive(
 )
 METADATA = st.fixed_dictionaries(
     {"name": st.just("a"), "namespace": st.just("shop")},
-    optional={"annotations": JSON, "labels": JSON, "creationTimestamp": JSON, "uid": WORDS, "managedFields": JSON},
+    optional={"annotations": JSON, "labels": JSON, "creationTimestamp": JSON, "managedFields": JSON},
 )
 OBJECTS = st.fixed_dictionaries(
-    {"apiVersion": st.just("v1"), "kind": st.sampled_from(["ConfigMap", "Pod"]), "metadata": METADATA | JSON},
+    {"apiVersion": st.just("v1"), "kind": st.sampled_from(["ConfigMap", "Pod"]), "metadata": METADATA},
     optional={"spec": JSON, "status": JSON, "data": JSON},
 )
 TEXTS = OBJECTS.map(msgspec.json.encode) | st.binary(max_size=30) | st.sampled_from([b"[" * 3000, b'{"kind":"\xff"}'])
@@ -47,11 +47,29 @@ HEADERS = st.one_of(
     st.just({"operation": "keepalive"}),
     st.fixed_dictionaries({"operation": st.just("refuse"), "code": WORDS, "reason": WORDS}),
 )
+GOOD_PATHS = st.sampled_from(["api/v1/namespaces/shop/configmaps/a", "api/v1/namespaces/shop/pods/a"])
 UPDATES = st.fixed_dictionaries(
-    {"operation": st.just("update"), "id": IDS, "resource": PATHS, "uid": WORDS, "resourceVersion": WORDS},
+    {
+        "operation": st.just("update"),
+        "id": IDS,
+        "resource": PATHS,
+        "uid": WORDS,
+        "resourceVersion": WORDS,
+    },
     optional={"encoding": st.sampled_from(["", "zstd", "gzip"]), "chunks": NUMBERS},
 )
-FRAMES = st.lists(st.tuples(HEADERS | UPDATES | UPDATES | UPDATES, TEXTS), max_size=12)
+BELIEVABLE = st.fixed_dictionaries(
+    {
+        "operation": st.just("update"),
+        "id": st.integers(1, 6),
+        "resource": GOOD_PATHS,
+        "uid": st.sampled_from(["uid-a", "uid-b"]),
+        "resourceVersion": st.just("1"),
+    }
+)
+FRAMES = st.lists(
+    st.tuples(HEADERS | UPDATES, TEXTS) | st.tuples(BELIEVABLE, OBJECTS.map(msgspec.json.encode)), max_size=12
+)
 WELCOME = {
     "operation": "welcome", "hub": "h", "fence": 1, "session": 1, "keepaliveSeconds": 1e9,
     "frameBytesMax": 1 << 22, "upstreamWindow": 1,
