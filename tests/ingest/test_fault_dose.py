@@ -1,9 +1,16 @@
-"""A short dose of `make faults ONLY=ingest`: a worker, a driver, a JVM or the service is killed under a stream."""
+"""A short dose of `make faults ONLY=ingest`: random kills, the kill at the worst moment, a full disk."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
-from tests.faults import fault_ingest
+from tests.faults import fault_ingest, fault_ingest_mishaps
+from tests.faults.collect import Count
+
+
+def whole(count: Count) -> bool:
+    return count["acknowledged"] > 0 and (count["lost"], count["duplicated"], count["untrue"]) == (0, 0, 0)
 
 
 @pytest.mark.faults
@@ -11,6 +18,21 @@ from tests.faults import fault_ingest
 @pytest.mark.timeout(900)
 def test_every_message_is_one_row_whoever_is_killed() -> None:
     """Nothing lost, nothing twice."""
-    count = fault_ingest.run(2, 20261120, print)
-    assert (count["lost"], count["duplicated"], count["untrue"]) == (0, 0, 0)
-    assert count["acknowledged"] > 0
+    assert whole(fault_ingest.run(2, 20261120, print))
+
+
+@pytest.mark.faults
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_a_kill_between_the_tables_commit_and_sparks_costs_no_row() -> None:
+    """Forced, not waited for; into plain files, where the commit is ours."""
+    assert whole(fault_ingest_mishaps.tell(fault_ingest_mishaps.killed_between_commits, "parquet"))
+
+
+@pytest.mark.faults
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk has to be mounted")
+def test_a_job_waits_while_its_disk_is_full() -> None:
+    """Table, checkpoint and Spark's own files; killed meanwhile as well."""
+    assert whole(fault_ingest_mishaps.tell(fault_ingest_mishaps.disk_full, "delta"))
