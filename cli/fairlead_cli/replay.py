@@ -50,15 +50,17 @@ def replay(
     """
     if topic == target:
         raise click.UsageError("a topic cannot be replayed into itself")
+    from fairlead_messaging.cursor import Cursor
+
     stored = known = 0
     with messaging_account.service(context, patient=True) as client:
         client.topic(*target)
-        position, inclusive = start, True
-        while True:
-            page = client.poll(
-                *topic, start_from=position, inclusive=inclusive, limit=PAGE_MESSAGES, read_committed=True
-            )
-            wanted = [message for message in page.messages if not moments.is_beyond(message.id, end)]
+        cursor = Cursor(*topic, start_from=start, limit=PAGE_MESSAGES)
+        ended = False
+        while cursor.more and not ended:
+            found = cursor.take(client.do(cursor.ask()))
+            wanted = [message for message in found if not moments.is_beyond(message.id, end)]
+            ended = len(wanted) < len(found)
             for name, group in groupby(wanted, key=_window):
                 messages = list(group)
                 if dry_run:
@@ -66,11 +68,8 @@ def replay(
                     continue
                 new, old = _publish(client, target, f"replay/{'/'.join(topic)}/{name}", messages)
                 stored, known = stored + new, known + old
-            if len(wanted) < len(page.messages) or (not page.messages and position == page.next_position):
-                break
             if (stored + known) // PROGRESS_MESSAGES > (stored + known - len(wanted)) // PROGRESS_MESSAGES:
                 click.echo(f"{stored + known} so far", err=True)
-            position, inclusive = page.next_position, False
     if output == "json":
         messaging_account.print_json({"published": stored, "known": known, "dry_run": dry_run})
     elif dry_run:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from fairlead_messaging.answers import Message
     from fairlead_messaging.io.sync_client import SyncMessagingClient
 
-FOLLOW_WAIT_MS = 5_000
-"""Also how long it takes to notice that nobody reads any more."""
+PAUSE_SECONDS = 0.1
 PAUSE_SECONDS_MAX = 2.0
 SPLITS = 64
 READ_ROWS = 1000
 """A stretch as short as this is read as it is instead of being split further."""
 
 Topic = tuple[str, str]
+Place = str | int | None
 
 
 @click.command(short_help="The newest messages, and with -f what comes.")
@@ -67,8 +67,8 @@ def tail(
                 messaging_account.print_messages(newest, output)
             else:
                 position = _read_on(client, topic, start, committed, output)
-            while follow and _somebody_reads():
-                position = _follow(client, topic, position, committed, output)
+            if follow:
+                _follow(client, topic, position, committed, output)
     except KeyboardInterrupt:
         sys.exit(0)
 
@@ -83,33 +83,29 @@ def _somebody_reads() -> bool:
     return not any(events & (select.POLLERR | select.POLLNVAL) for _, events in watching.poll(0))
 
 
-def _read_on(client: SyncMessagingClient, topic: Topic, start: str | int, committed: bool, output: str) -> str | None:
+def _read_on(client: SyncMessagingClient, topic: Topic, start: str | int, committed: bool, output: str) -> Place:
     """Print all from `start` on; where it ended."""
-    position: str | int = start
-    inclusive = True
-    while True:
-        page = client.poll(*topic, start_from=position, inclusive=inclusive, read_committed=committed)
-        messaging_account.print_messages(page.messages, output)
-        if not page.messages and position == page.next_position:
-            return page.next_position
-        position, inclusive = page.next_position, False
+    from fairlead_messaging.cursor import Cursor
+
+    cursor = Cursor(*topic, start_from=start, read_committed=committed)
+    while cursor.more:
+        messaging_account.print_messages(cursor.take(client.do(cursor.ask())), output)
+    return cursor.position
 
 
-def _newest(client: SyncMessagingClient, topic: Topic, limit: int, committed: bool) -> tuple[list[Message], str | None]:
+def _newest(client: SyncMessagingClient, topic: Topic, limit: int, committed: bool) -> tuple[list[Message], Place]:
     """The newest messages, oldest first, and the place behind them."""
+    from fairlead_messaging.cursor import Cursor
+
     wanted = max(1, limit)
     while True:
         begin = _near_the_end(client, topic, wanted)
         found: deque[Message] = deque(maxlen=limit)
-        position: str | None = begin or None
-        while True:
-            page = client.poll(*topic, start_from=position, inclusive=False, read_committed=committed)
-            found.extend(page.messages)
-            if not page.messages and position == page.next_position:
-                break
-            position = page.next_position
+        cursor = Cursor(*topic, start_from=begin or None, inclusive=False, read_committed=committed)
+        while cursor.more:
+            found.extend(cursor.take(client.do(cursor.ask())))
         if len(found) >= limit or not begin:
-            return list(found), position
+            return list(found), cursor.position
         wanted *= 8  # what was rolled back or expired is counted as stored, but not shown
 
 
@@ -138,27 +134,23 @@ def _near_the_end(client: SyncMessagingClient, topic: Topic, rows: int) -> str:
         return gone.oldest
 
 
-def _follow(
-    client: SyncMessagingClient, topic: Topic, position: str | None, committed: bool, output: str
-) -> str | None:
-    """Wait for one page and print it; the next position.  An outage is waited out."""
+def _follow(client: SyncMessagingClient, topic: Topic, position: Place, committed: bool, output: str) -> None:
+    """Print what comes, as long as somebody reads.  An outage is waited out: the same page is asked for again."""
+    from fairlead_messaging.cursor import Cursor
     from fairlead_wire.errors import Temporary
 
-    pause = 0.1
-    told = False
-    while True:
+    cursor = Cursor(*topic, start_from=position, inclusive=False, follow=True, read_committed=committed)
+    pause = PAUSE_SECONDS
+    while _somebody_reads():
         try:
-            page = client.poll(
-                *topic, start_from=position, inclusive=False, read_committed=committed, wait_ms=FOLLOW_WAIT_MS
-            )
+            page = client.do(cursor.ask())
         except Temporary as failed:
-            if not told:
+            if pause == PAUSE_SECONDS:
                 click.echo(f"fairlead topics: {failed}; waiting for it", err=True)
-                told = True
             time.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
             continue
-        if told:
+        if pause != PAUSE_SECONDS:
             click.echo("fairlead topics: it is back", err=True)
-        messaging_account.print_messages(page.messages, output)
-        return page.next_position
+            pause = PAUSE_SECONDS
+        messaging_account.print_messages(cursor.take(page), output)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fairlead_messaging import calls
 from fairlead_messaging.answers import Message, Page
 from fairlead_messaging.calls import Call
+from fairlead_wire.errors import RemoteError
 
 FOLLOW_WAIT_MS = 10_000
 
@@ -24,11 +25,13 @@ class Cursor:
         inclusive: bool = True,
         follow: bool = False,
         read_committed: bool = True,
+        limit: int | None = None,
     ) -> None:
         self._topic = (namespace, name)
         self._start, self._inclusive = start_from, inclusive
         self._follow = follow
         self._read_committed = read_committed
+        self._limit = limit
         self.more = True
 
     def ask(self) -> Call[Page]:
@@ -37,12 +40,24 @@ class Cursor:
             *self._topic,
             start_from=self._start,
             inclusive=self._inclusive,
+            limit=self._limit,
             read_committed=self._read_committed,
             wait_ms=FOLLOW_WAIT_MS if self._follow else 0,
         )
 
+    @property
+    def position(self) -> str | int | None:
+        """Where the next page begins: behind this id once a page was taken."""
+        return self._start
+
     def take(self, page: Page) -> tuple[Message, ...]:
-        """The page's messages; the next ``ask`` goes on behind them."""
+        """The page's messages; the next ``ask`` goes on behind them.
+
+        Raises ``RemoteError`` for a page that leads back: whoever answers so would be asked for ever.
+        """
+        start = self._start
+        if page.messages and isinstance(start, str) and not self._inclusive and page.next_position <= start:
+            raise RemoteError(f"the page behind {start} ends at {page.next_position}, which is not behind it")
         # An empty page that moved on has passed over what may not be seen; the end is where nothing moves any more.
         self.more = self._follow or bool(page.messages) or self._start != page.next_position
         self._start, self._inclusive = page.next_position, False

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from fairlead_messaging.answers import Message, Page
 from fairlead_messaging.cursor import Cursor
+from fairlead_wire.errors import RemoteError
 
 
 def asked(cursor: Cursor) -> dict[str, Any]:
@@ -35,6 +38,23 @@ def test_the_end_is_where_nothing_moves_any_more() -> None:
     assert cursor.more
     cursor.take(page(then="0c"))
     assert not cursor.more
+
+
+def test_a_page_that_leads_back_is_refused() -> None:
+    """Whoever answers so would be asked for ever."""
+    cursor = Cursor("n", "t", start_from="0a", limit=1)
+    cursor.take(page("0a", then="0a"))
+    assert (cursor.position, asked(cursor)["limit"]) == ("0a", 1)
+    for back in ("0a", "09"):
+        with pytest.raises(RemoteError):
+            cursor.take(page("0a", then=back))
+
+
+def test_the_beginning_and_a_time_may_be_exclusive_too() -> None:
+    """Neither is an id that a page could lead back to."""
+    for start in (None, 1_700_000_000_000):
+        cursor = Cursor("n", "t", start_from=start, inclusive=False)
+        assert len(cursor.take(page("0a", then="0a"))) == 1
 
 
 def test_following_never_ends_and_lets_the_service_wait() -> None:
