@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import http.client
 import http.server
+import os
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from tests.support.pki import Authority
 
 from fairlead_messaging import failures
 from fairlead_messaging.calls import Answer
 from fairlead_messaging.io import connections
 from fairlead_messaging.io.connections import Connections, Tls, check_url
 from fairlead_wire.errors import LocalError, RemoteError
+from fairlead_wire.io import tls
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     connected = 0
     answer = b"[]"
+    peers: ClassVar[list[str | None]] = []
 
     def setup(self) -> None:
         super().setup()
         type(self).connected += 1
+        if isinstance(self.connection, ssl.SSLSocket):
+            self.peers.append(tls.peer_name(self.connection.getpeercert()))
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -41,14 +48,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def answering(body: bytes = b"[]") -> Iterator[tuple[str, type[_Handler]]]:
-    handler = type("Handler", (_Handler,), {"answer": body, "connected": 0})
+def answering(body: bytes = b"[]", context: ssl.SSLContext | None = None) -> Iterator[tuple[str, type[_Handler]]]:
+    handler = type("Handler", (_Handler,), {"answer": body, "connected": 0, "peers": []})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", handler
+        yield f"http{'s' if context else ''}://127.0.0.1:{server.server_port}", handler
     finally:
         server.shutdown()
         thread.join()
@@ -142,3 +151,26 @@ def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     """Which one is wrong is in the message."""
     with pytest.raises(LocalError, match=str(tmp_path)):
         Tls(ca=str(tmp_path / "ca"), cert=str(tmp_path / "cert"), key=str(tmp_path / "key")).context()
+
+
+def test_replaced_certificates_are_used_for_new_connections(tmp_path: Path) -> None:
+    """A bad replacement is told and the old ones stay; so does a connection that is kept."""
+    authority = Authority(tmp_path / "pki")
+    listening = authority.issue("messaging", hosts=("127.0.0.1",))
+    first, second = authority.issue("first"), authority.issue("second")
+    cert, key = tmp_path / "cert", tmp_path / "key"
+    cert.write_bytes(first.certificate.read_bytes())
+    key.write_bytes(first.key.read_bytes())
+    context = tls.server_context(tls.Files(ca=authority.certificate, cert=listening.certificate, key=listening.key))
+    with answering(context=context) as (url, handler):
+        asking = Connections(url, tls=Tls(ca=str(authority.certificate), cert=str(cert), key=str(key)))
+        get(asking, "/close")
+        cert.write_bytes(b"nonsense")
+        get(asking)
+        cert.write_bytes(second.certificate.read_bytes())
+        key.write_bytes(second.key.read_bytes())
+        os.utime(cert, ns=(1, 1))  # also when the clock is too coarse to tell two writes apart
+        get(asking, "/close")
+        get(asking)
+        asking.close()
+    assert handler.peers == ["first", "first", "second"]
