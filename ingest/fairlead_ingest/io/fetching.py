@@ -1,10 +1,12 @@
-"""Fetching one stretch of a topic in a task: page by page, decoded as it comes."""
+"""Fetching one stretch of a topic in a task: page by page, the next one fetched and decoded while one is worked on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -13,6 +15,8 @@ from fairlead_ingest import envelope, errors, loss
 from fairlead_ingest.io.options import Options
 from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
 from fairlead_wire.errors import Temporary
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,24 @@ class Stretch(InputPartition):
 
 
 def rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch in the options' format. Raises ``Stop`` or ``Wait`` by code."""
+    """The rows of a stretch in the options' format. Raises ``Stop`` or ``Wait`` by code.
+
+    Spark takes the next page only when the one before has passed all of its work; a task that began to ask then would
+    leave its core idle while the service answers.
+    """
+    return one_ahead(_rows_of(stretch, options))
+
+
+def one_ahead(elements: Iterator[T]) -> Iterator[T]:
+    """The same elements, none of them None, made by a thread that is one ahead; what it raises comes in its place."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead") as thread:
+        coming = thread.submit(next, elements, None)
+        while (element := coming.result()) is not None:
+            coming = thread.submit(next, elements, None)
+            yield element
+
+
+def _rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
     decode = envelope.page if options.format == "envelope" else envelope.raw_page
     with options.client() as client:
         for table in fetch(client, stretch, options):

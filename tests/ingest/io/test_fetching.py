@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from queue import Queue
+
 import pytest
 from tests.support.messaging_service import MessagingService
 
@@ -25,6 +28,35 @@ def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topi
         stretch = Stretch(topic=topic, generation=plan.generation, after="", upto=plan.upto or "", rows=7)
         pages = list(fetching.fetch(client, stretch, options(messaging, topic, pageRows="3")))
     assert [page.num_rows for page in pages] == [3, 3, 1]
+
+
+def test_the_next_page_is_made_while_one_is_worked_on() -> None:
+    """One, not more: pages are large."""
+    made = Queue[int]()
+
+    def pages() -> Iterator[int]:
+        for number in range(1, 5):
+            made.put(number)
+            yield number
+
+    coming = fetching.one_ahead(pages())
+    assert next(coming) == 1
+    assert [made.get(timeout=10.0), made.get(timeout=10.0)] == [1, 2]
+    assert made.empty()
+    assert list(coming) == [2, 3, 4]
+
+
+def test_what_went_wrong_ahead_is_raised_where_it_belongs() -> None:
+    """After the page before it."""
+
+    def pages() -> Iterator[int]:
+        yield 1
+        raise errors.Wait(errors.UNREACHABLE, "down")
+
+    coming = fetching.one_ahead(pages())
+    assert next(coming) == 1
+    with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
+        next(coming)
 
 
 def test_a_topic_made_anew_under_a_batch_stops_with_its_code(messaging: MessagingService, topic: str) -> None:
