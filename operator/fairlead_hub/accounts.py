@@ -72,6 +72,11 @@ class Accounts:
         self._met.add(node)
         self._unreported.add(node)
 
+    def replaced(self, node: str, silent_seconds: float, now: float) -> None:
+        """A newer connection took over from one that was silent for so long: again and again, it is two machines."""
+        text = f"a newer connection took over, {silent_seconds:.0f} s after the older one spoke"
+        self.happened(node, "Normal", "Replaced", text, now)
+
     def ended(self, node: str) -> None:
         self.edges.pop(node, None)
         self._unreported.add(node)
@@ -140,7 +145,7 @@ class Accounts:
     def happened(self, node: str, type: happenings.Type, reason: str, text: str, now: float) -> None:
         """An event about its EdgeNode."""
         regarding = happenings.Regarding(kind="EdgeNode", namespace="", name=node)
-        self._events.note(regarding, type, reason, text, now, self._records.text())
+        self._events.note(regarding, type, reason, text, now, self._records.text(now))
         self._announcements.node_restrained(node, reason, text, now)
 
     def _report(self, node: str, now: float, *, due: bool) -> None:

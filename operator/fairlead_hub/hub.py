@@ -30,7 +30,7 @@ from fairlead_hub.settings import Settings
 from fairlead_hub.view import ClusterView
 from fairlead_wire import codec, message
 
-FENCE_MAX = 1 << 53
+REPLACED = "a newer connection of this node took over; if it was not yours, a second machine has its identity"
 REPLACED_RETRY_SECONDS = 60.0
 """A second machine with the same identity: long enough that two of them do not throw each other out all day."""
 
@@ -240,14 +240,12 @@ class Hub:
 
     # ---- what people told us not to do -------------------------------------------------------------
 
-    def edge_node_observed(
-        self, node: str, observed: ledger.Observed, annotations: Mapping[str, str], now: float
-    ) -> None:
-        """An EdgeNode document as it stands."""
+    def edge_node_observed(self, node: str, observed: ledger.Observed, told: Mapping[str, str], now: float) -> None:
+        """An EdgeNode document as it stands, with its annotations."""
         self.records.now = now
         self.accounts.observed(node, observed)
         before = self.restraints.hold(node)
-        if self.restraints.observed(node, annotations, observed.status):
+        if self.restraints.observed(node, told, observed.status):
             self._restrained(node, before, now)
 
     def edge_node_vanished(self, node: str, now: float) -> None:
@@ -289,7 +287,8 @@ class Hub:
             return refusal
         old = self.sessions.get(node)
         if old is not None:
-            self._refuse(old, "replaced", "a newer connection of this node took over", REPLACED_RETRY_SECONDS, now)
+            self._refuse(old, "replaced", REPLACED, REPLACED_RETRY_SECONDS, now)
+            self.accounts.replaced(node, now - old.link.last_received, now)
             self.announcements.node_replaced(old.hello, hello, now)
         session = NodeSession(
             node=node,

@@ -98,6 +98,7 @@ def status(record: Record, before: list[dict[str, Any]], generation: int, now: s
     synced = record.state == "Synced"
     parked = record.state == "Parked"
     reason = record.reason or record.state
+    stalled = (reason, record.message) if parked else ("NotParked", "")
     return {
         "objectResourceVersion": record.version,
         "objectDigest": record.digest,
@@ -110,7 +111,7 @@ def status(record: Record, before: list[dict[str, Any]], generation: int, now: s
         "fence": fence,
         "conditions": [
             condition("Synced", synced, "Acknowledged" if synced else reason, record.message, before, generation, now),
-            condition("Stalled", parked, reason if parked else "NotParked", record.message, before, generation, now),
+            condition("Stalled", parked, *stalled, before, generation, now),
         ],
     }
 

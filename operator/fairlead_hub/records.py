@@ -142,6 +142,8 @@ class Records:
         """Unless it is what stands there already."""
         name = name_of(record)
         there = self._parsed(name)
+        if there is not None and not record.last_ack_time:
+            record = replace(record, last_ack_time=there.last_ack_time)
         pending = self.book.pending(name)
         if isinstance(pending, RecordDocument) and pending.record.says_the_same(record):
             return  # being written, or about to be

@@ -128,6 +128,7 @@ async def test_records_and_edge_node_say_held_and_are_written_once(core):
     assert condition(status, "Synced")[:2] == ("False", "Held")
     record = core.status(one)
     assert (record["state"], record["reason"], record["objectResourceVersion"]) == ("Pending", "Held", "1")
+    assert record["lastAckTime"] and condition(record, "Stalled") == ("False", "NotParked", "")
     writes = core.ledger.writes
     for core.now in (40.0, 50.0, 60.0):
         core.put("a", version=str(core.now), data={"v": str(core.now)})

@@ -75,8 +75,12 @@ def test_a_full_hub_is_busy(core):
 def test_the_newest_session_wins(core):
     """The older one is told why, and its end does not touch the newer."""
     first = core.connect()
+    core.now = 4.0
     second = core.connect()
-    assert [header.code for header in first.sent()] == ["replaced"]
+    [refusal] = first.sent()
+    assert refusal.code == "replaced" and "a second machine has its identity" in refusal.reason
+    [event] = [each for each in core.hub.happenings.take() if each.reason == "Replaced"]
+    assert event.message == "a newer connection took over, 4 s after the older one spoke"
     first.leave()
     assert core.hub.sessions == {"edge-1": second.session}
     assert second.session.number > first.session.number

@@ -176,10 +176,16 @@ async def _record(
         record = objectsync.parse(item)
         if record is None or record.object_name != name:
             continue
-        called = asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
-        if called if live is None else record.uid == live.uid:
+        if await _is_called(kube, record, asked) if live is None else record.uid == live.uid:
             return record
     return None
+
+
+async def _is_called(kube: Kube, record: objectsync.Record, asked: str) -> bool:
+    try:
+        return (await discover(kube, record.api_version, record.kind)).is_called(asked)
+    except Refused:  # its definition is gone
+        return asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
 
 
 async def _items(kube: Kube, path: str, **params: str) -> list[dict[str, Any]]:
