@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fairlead_edge.kinds import SHORT_NAMES, Kind
+from fairlead_edge.kinds import CATEGORIES, SHORT_NAMES, Kind
 
 VERBS: Final = ("get", "list", "watch")
 
@@ -80,4 +80,6 @@ def _resource(kind: Kind) -> Document:
     }
     if short := SHORT_NAMES.get((kind.group, kind.plural)):
         entry["shortNames"] = short
+    if categories := CATEGORIES.get((kind.group, kind.plural)):
+        entry["categories"] = categories
     return entry

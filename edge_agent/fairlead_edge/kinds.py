@@ -52,6 +52,15 @@ _BUILT_IN: Final = (
     ("edgeroutes", "EdgeRoutes", False, "fairlead.dev", "v1alpha1", ("eroutes",)),
 )
 
+_WORKLOADS: Final = frozenset(
+    ("pods", "services", "daemonsets", "deployments", "replicasets", "statefulsets", "cronjobs", "jobs")
+)
+CATEGORIES: Final = {
+    (group, plural): ["fairlead"] if group == "fairlead.dev" else ["all"]
+    for plural, _, _, group, _, _ in _BUILT_IN
+    if plural in _WORKLOADS or group == "fairlead.dev"
+}
+"""``kubectl get all`` and ``kubectl get fairlead`` ask for these."""
 SHORT_NAMES: Final = {(group, plural): list(short) for plural, _, _, group, _, short in _BUILT_IN}
 ALWAYS_SERVED: Final = tuple(
     Kind(group=group, version=version, plural=plural, kind=kind, namespaced=namespaced)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_edge.kinds import ALWAYS_SERVED, SHORT_NAMES, Kind, served
+from fairlead_edge.kinds import ALWAYS_SERVED, CATEGORIES, SHORT_NAMES, Kind, served
 
 TILL = Kind(group="shop.example", version="v2", plural="tills", kind="Till", namespaced=True)
 
@@ -25,3 +25,10 @@ def test_short_names_are_those_people_type() -> None:
     assert SHORT_NAMES["", "configmaps"] == ["cm"]
     assert SHORT_NAMES["apps", "deployments"] == ["deploy"]
     assert TILL.api_version == "shop.example/v2"
+
+
+def test_all_means_what_it_means_in_a_cluster() -> None:
+    """Workloads, not ConfigMaps and Secrets."""
+    assert CATEGORIES["", "pods"] == CATEGORIES["apps", "deployments"] == ["all"]
+    assert CATEGORIES["fairlead.dev", "edgeroutes"] == ["fairlead"]
+    assert not {("", "configmaps"), ("", "secrets"), ("", "nodes")} & CATEGORIES.keys()

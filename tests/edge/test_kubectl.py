@@ -77,6 +77,7 @@ async def test_reading(kubectl: Kubectl) -> None:
     _, tills = await kubectl("get", "tills.shop.example", "-n", "shop")
     assert tills.split()[:3] == ["NAME", "AGE", "front"]
     assert "No resources found" in (await kubectl("get", "services", "-n", "shop"))[1]
+    assert (await kubectl("get", "all", "-n", "shop", "-o", "name"))[1].split() == ["pod/till"]
 
 
 async def test_describe_and_wait(kubectl: Kubectl) -> None:

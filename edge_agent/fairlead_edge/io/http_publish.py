@@ -187,7 +187,8 @@ async def _read(request: web.Request, limit: int) -> bytes:
             f"the request was not complete within {BODY_SECONDS_MAX:g} s", code="too_slow"
         ) from None
     except web.RequestPayloadError as error:
-        raise publishing.RequestRefused(f"the request cannot be unpacked: {error}", code="bad_request") from None
+        why = " ".join(str(error).rpartition("message:")[2].split())  # without the library's own status
+        raise publishing.RequestRefused(f"the request cannot be unpacked: {why}", code="bad_request") from None
     return b"".join(parts)
 
 

@@ -173,6 +173,9 @@ async def test_packed_requests_are_bounded_by_what_they_unpack_to(client: Client
     """A few kilobytes that unpack to gigabytes are refused after eight megabytes; broken packing is the sender's."""
     async with client.post("/v1/messages", data=content, headers={"Content-Encoding": "gzip"}) as response:
         assert response.status == status
+        if status == 400:
+            said = (await response.json())["error"]["message"]
+            assert said.startswith("the request cannot be unpacked: ") and "\n" not in said and "400" not in said
 
 
 async def test_bad_idempotency_key_is_refused(client: Client) -> None:
