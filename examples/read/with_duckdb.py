@@ -1,6 +1,7 @@
-"""The same with DuckDB over the table's Arrow dataset, in SQL:  python with_duckdb.py TABLE"""
+"""The same with DuckDB, in SQL:  python with_duckdb.py TABLE"""
 
 import sys
+from pathlib import Path
 
 import duckdb
 from deltalake import DeltaTable
@@ -13,8 +14,13 @@ QUERY = """
 
 def by_node(table: str) -> list[tuple[str, int, float]]:
     """DuckDB's own Delta extension is not needed: delta-rs hands it the files that belong to the table."""
-    messages = DeltaTable(table).to_pyarrow_dataset()
-    return duckdb.connect().register("messages", messages).execute(QUERY).fetchall()
+    connection = duckdb.connect()
+    if Path(table, "_delta_log").is_dir():
+        connection.register("messages", DeltaTable(table).to_pyarrow_dataset())
+    else:
+        files = connection.read_parquet(f"{table}/**/*.parquet", hive_partitioning=True, union_by_name=True)
+        files.create_view("messages")
+    return connection.execute(QUERY).fetchall()
 
 
 if __name__ == "__main__":

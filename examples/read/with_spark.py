@@ -1,6 +1,7 @@
 """The same with Spark SQL, no jar of Delta needed:  python with_spark.py TABLE"""
 
 import sys
+from pathlib import Path
 
 from deltalake import DeltaTable
 from pyspark.sql import Row, SparkSession
@@ -12,9 +13,10 @@ QUERY = """
 
 
 def by_node(spark: SparkSession, table: str) -> list[Row]:
-    """The log names the files of the newest version; Spark reads those and no orphan beside them."""
-    files = DeltaTable(table).file_uris()
-    spark.read.option("basePath", table).parquet(*files).createOrReplaceTempView("messages")
+    """Delta's log names the files of the newest version; a folder of plain Parquet shows what is committed."""
+    files = DeltaTable(table).file_uris() if Path(table, "_delta_log").is_dir() else [table]
+    rows = spark.read.option("basePath", table).option("mergeSchema", True).parquet(*files)
+    rows.createOrReplaceTempView("messages")
     return spark.sql(QUERY).collect()
 
 

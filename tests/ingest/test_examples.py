@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from tests.support.messaging_service import upstream_message
 
 from fairlead_ingest import envelope
-from fairlead_ingest.io import delta, tables
+from fairlead_ingest.io import tables
+from fairlead_ingest.settings import SINKS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "read"
 EXPECTED = [("edge-1", 3, 0.2), ("edge-2", 1, 0.4)]
@@ -27,19 +28,40 @@ def example(name: str) -> ModuleType:
     return module
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> str:
+@pytest.fixture(params=SINKS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    kind = tables.of(request.param)
     now = datetime.datetime.now(datetime.UTC)
     payloads = [upstream_message(number) for number in (1, 2, 3)] + [upstream_message(4, node="edge-2")]
     moments = pa.array([now] * 4, envelope.TIMESTAMP)
     ids = pa.array([bytes([number]) * 20 for number in range(4)], pa.binary())
     page = pa.Table.from_batches([envelope.page("a/t", ids, moments, pa.array(payloads, pa.binary()))])
     rows = page.drop_columns(["_error", "_payload"]).append_column("_date", pa.array([now.date()] * 4, pa.date32()))
-    delta.ensure(tmp_path / "rows", rows.schema)
-    writing = delta.writing(tmp_path / "rows")
+    kind.ensure(tmp_path / "rows", rows.schema)
+    writing = kind.writing(tmp_path / "rows")
     writing.add(rows)
-    delta.append(tmp_path / "rows", writing.close(), tables.UNNUMBERED)
+    kind.append(tmp_path / "rows", writing.close(), tables.UNNUMBERED)
     return str(tmp_path / "rows")
+
+
+def grown(table: str) -> str:
+    """The same table with a column that its first files lack, and one more message."""
+    kind = tables.of("delta" if Path(table, "_delta_log").is_dir() else "parquet")
+    rows = tables.existing(kind, Path(table)).to_table().slice(0, 1)
+    rows = rows.append_column("warm", pa.array([True]))
+    kind.ensure(Path(table), rows.schema)
+    writing = kind.writing(Path(table))
+    writing.add(rows)
+    kind.append(Path(table), writing.close(), tables.UNNUMBERED)
+    return table
+
+
+def test_tables_that_have_grown_by_a_column_are_read_whole(spark: SparkSession, table: str) -> None:
+    """Older files lack it."""
+    grown(table)
+    assert sum(row[1] for row in example("with_polars").by_node(table).rows()) == 5
+    assert sum(row[1] for row in example("with_duckdb").by_node(table)) == 5
+    assert sum(row[1] for row in example("with_spark").by_node(spark, table)) == 5
 
 
 def test_polars(table: str) -> None:
