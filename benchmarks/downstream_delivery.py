@@ -11,6 +11,7 @@ from benchmarks import fire_and_forget as baseline
 from benchmarks.collect import Row
 from benchmarks.downstream_lab import (
     CONFIG_MAPS,
+    NAMESPACE,
     NO_RECORDS,
     WINDOW_1,
     Delay,
@@ -21,6 +22,7 @@ from benchmarks.downstream_lab import (
     row,
     running,
 )
+from tests.support.hub import config_map
 
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_wire import message
@@ -242,3 +244,31 @@ async def poison(lab: Lab) -> AsyncIterator[Row]:
     runs = [(await p99(False), await p99(True)) for _ in range(3)]
     alone, beside = min(run[0] for run in runs), min(run[1] for run in runs)
     yield row("down.poison", beside * 1e3, "ms p99 of the others", beside <= 1.2 * alone, alone * 1e3)
+
+
+async def bytes_of_a_change(lab: Lab) -> AsyncIterator[Row]:
+    """One annotation of a 2.5 KB object changes: bytes down."""
+    (name,) = await lab.nodes(1)
+    await lab.rule()
+    await lab.create(CONFIG_MAPS, [_pod_like()])
+    async with Plant(lab) as plant, plant.fleet([name]) as nodes:
+        await reached("the first sync", lambda: len(nodes[0].held) == 1)
+        await asyncio.sleep(0.5)
+        before = nodes[0].figures.bytes_down
+        await lab.patch([(f"{CONFIG_MAPS}/pod-like", {"metadata": {"annotations": {"checked": "now"}}})])
+        await reached("the change", lambda: nodes[0].figures.updates == 2)
+        down = nodes[0].figures.bytes_down - before
+    yield row("down.bytes", down, "bytes down", down <= 1300)
+
+
+def _pod_like() -> dict[str, object]:
+    """A template-like text of a Pod's size: what an API server really stores compresses about as well."""
+    spec = "\n".join(
+        f"- name: container-{n}\n  image: registry.example.com/shop/till-{n * 7919}:v1.{n}.{n * 31}\n  env:\n"
+        f"  - name: SETTING_{n}\n    valueFrom: configMapKeyRef: settings-{n * 104729}\n"
+        f"  resources: cpu {n}0m memory {n}Mi"
+        for n in range(1, 13)
+    )
+    body = config_map("pod-like", NAMESPACE, spec=spec)
+    body["metadata"]["labels"] = {"bench": "yes"}
+    return body
