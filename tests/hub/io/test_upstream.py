@@ -15,6 +15,7 @@ from tests.support.messaging import Topics, serving
 from tests.support.upstream import until
 
 from fairlead_hub.io import upstream
+from fairlead_hub.io.announcer import Announcer
 from fairlead_hub.io.upstream import UpstreamDesk
 from fairlead_messaging.io.client import MessagingClient, Producer, Published
 from fairlead_wire import message
@@ -151,6 +152,23 @@ async def test_a_topic_never_granted_is_refused_alone(line: Line) -> None:
     assert [(each.index, each.code) for each in answer.refused] == [(1, "topic_not_granted")]
     assert await line.stored() == ["m0"]
     assert line.core.hub.counts.upstream_refused == {"topic_not_granted": 1}
+
+
+async def test_refused_messages_are_announced(line: Line) -> None:
+    """Whoever follows the system topic learns of it from the hub, not from the node's own account."""
+    announcements = line.core.hub.announcements
+    async with MessagingClient(line.topics.url) as client:
+        announcer = Announcer(announcements, client, topic="system/events", source="/fairlead/hub/h", epoch=1)
+        line.send(1, item(0, topic="system/events"), item(1, topic="other/secret"))
+        assert len((await line.answer()).refused) == 2
+    [told] = announcements.take()
+    assert (told.type, told.node, told.data["reason"], told.data["count"]) == (
+        "messages.refused",
+        "edge-1",
+        "topic_not_granted",
+        2,
+    )
+    assert announcer.published == 0
 
 
 async def test_a_message_nobody_takes_is_found_by_halving(line: Line) -> None:
