@@ -15,7 +15,7 @@ from tests.support.messaging_clients import KINDS, Client, Table
 from tests.support.messaging_service import MessagingService
 from tests.support.pki import Authority
 
-from fairlead_messaging import failures
+from fairlead_messaging import failures, undertaking
 from fairlead_messaging.answers import Producer
 from fairlead_messaging.attempts import PATIENT
 from fairlead_messaging.io.sync_client import Tls
@@ -342,6 +342,25 @@ async def test_work_survives_the_loss_of_the_answer_to_its_commit(
             between.lose(3, containing=b"/commit")
         assert between.lost == 3
         assert table.asked == ["persist"]
+        assert await client.payloads(*topic) == [b"a"]
+
+
+async def test_work_nobody_could_confirm_is_in_doubt_and_can_be_found_out(
+    kind: str, plain: MessagingService, topic: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is rolled back; asking for an abort tells how it ended."""
+    monkeypatch.setattr(undertaking, "COMMIT_PAUSES_SECONDS", (0.0,))
+    table = Table()
+    async with flaky(plain.port) as between, Client(kind, between.url) as client:
+        await client.ask.create_topic(*topic)
+        with pytest.raises(failures.InDoubt) as doubt:
+            async with client.work(table) as work:
+                await work.publish(*topic, [b"a"])
+                between.lose(100, containing=b"/commit")
+        assert table.asked == ["persist"]
+        with pytest.raises(failures.TransactionOver) as over:
+            await client.ask.finish_transaction(doubt.value.pointer, "abort")
+        assert over.value.state == "committed"
         assert await client.payloads(*topic) == [b"a"]
 
 
