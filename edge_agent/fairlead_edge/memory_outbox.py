@@ -162,7 +162,7 @@ class MemoryOutbox:
                     queue=str(queue),
                     length=len(live),
                     bytes=sum(len(kept.content) for kept in live),
-                    oldest_age_seconds=now - live[0].enqueued if live else 0.0,
+                    oldest_age_seconds=max(0.0, now - live[0].enqueued) if live else 0.0,
                     accepted=log.accepted,
                     sent=log.sent,
                     expired=log.expired + len(log.kept) - len(live),

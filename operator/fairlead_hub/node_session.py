@@ -333,7 +333,7 @@ class NodeSession:
             path=flight.path,
             digest=flight.held.digest if flight.held else "",
             code=code,
-            reason=reason,
+            reason=reason[: message.REASON_CHARS_MAX],
             retries=self.patience.retries(key),
             next_retry_at=now,
         )

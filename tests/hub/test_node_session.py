@@ -263,6 +263,14 @@ def test_a_permanent_nack_parks_at_once(cluster):
     assert (made.parked[KEY].code, made.parked[KEY].retries) == ("too_large", 0)
 
 
+def test_a_long_explanation_is_cut(cluster):
+    """A record that is too long is refused by the API server, and nobody would read that the object is parked."""
+    cluster.put()
+    made = opened(cluster)
+    nack(made, sent(made)[0], code="too_large", reason="r" * 60_000, permanent=True)
+    assert len(made.parked[KEY].reason) == message.REASON_CHARS_MAX
+
+
 def test_a_newer_version_unparks(cluster):
     """And gets all its retries."""
     cluster.put(data={"k": "1"})

@@ -30,7 +30,9 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """A line, a column, an index."""
 Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)]
-_UID = r"^[A-Za-z0-9_-]{1,256}\Z"
+REASON_CHARS_MAX = 1024
+"""Of a peer's explanation that is written down."""
+_UID = r"^[A-Za-z0-9_-]{1,128}\Z"
 Uid = Annotated[str, msgspec.Meta(pattern=_UID)]
 """Of an object an edge names: the hub makes names and paths of it.  No dot: ``<node>.<uid>`` has one meaning only."""
 
