@@ -60,8 +60,8 @@ def _table(kind: Kind, path: Path, now: datetime.datetime) -> dict[str, Any]:
             "last_commit_seconds": round((now - moment).total_seconds(), 3),
             "last_rows": newest.get("rows", 0),
             "rows_per_second": round(rows / span, 1) if span > 0 else None,
-            "freshness_p50_seconds": freshness.quantile(ages, 0.5),
-            "freshness_p95_seconds": freshness.quantile(ages, 0.95),
+            "freshness_p50_seconds": _seconds(ages, 0.5),
+            "freshness_p95_seconds": _seconds(ages, 0.95),
             "totals": dict(newest.get("totals", {})),
         }
     return facts
@@ -100,3 +100,9 @@ def of_topic(
     except FairleadError as error:
         facts |= {"state": "refused", "reason": str(error)}
     return facts
+
+
+def _seconds(ages: list[int], fraction: float) -> float | str | None:
+    """A number where there is one: JSON knows no infinity."""
+    found = freshness.quantile(ages, fraction)
+    return f"more than {freshness.BUCKETS[-1]:g}" if found == float("inf") else found

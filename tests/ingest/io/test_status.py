@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from tests.support.messaging_service import MessagingService
 
-from fairlead_ingest import commit
+from fairlead_ingest import commit, freshness
 from fairlead_ingest.commit import Append
 from fairlead_ingest.io import delta, status
 from fairlead_ingest.offsets import Offsets, Position
@@ -55,6 +55,21 @@ def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
     (found,) = facts["topics"]
     assert (found["state"], found["lag_messages"]) == ("ok", 1)
     assert 50 < found["lag_seconds"] < 120
+
+
+def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path: Path) -> None:
+    """After a long outage, say."""
+    path = tmp_path / "rows"
+    delta.ensure(path, SCHEMA)
+    ages = [0] * len(freshness.BUCKETS) + [3]
+    decided = commit.decide(
+        delta.state(path, "app"), application="app", batch=0, end=Offsets(), counts={"rows": 3, "ages": ages}
+    )
+    assert isinstance(decided, Append)
+    delta.append(path, [], decided)
+    facts = status.of(pipeline(tmp_path), None, NOW)
+    assert facts["freshness_p95_seconds"] == "more than 86400"
+    json.dumps(facts, allow_nan=False)
 
 
 def test_before_the_first_batch_everything_is_lag(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
