@@ -32,6 +32,7 @@ RETRY_SECONDS_FIRST = 1.0
 RETRY_SECONDS_MAX = 15.0
 # Failures without a code (a killed worker, say) are tried again this often in a row without a batch in between.
 UNKNOWN_FAILURES_MAX = 5
+START_SECONDS = 20.0
 # An event is a courtesy: a service that does not answer at once is asked again later.
 EVENT_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
@@ -101,11 +102,12 @@ class _Program:
             master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
         )
         announcer = self._announcer()
-        drivers = [_Driver(Job(spark, settings, pipeline, self._metrics, announcer)) for pipeline in settings.jobs()]
+        drivers = [Driver(Job(spark, settings, pipeline, self._metrics, announcer)) for pipeline in settings.jobs()]
         try:
             while not self._stop.is_set():
                 for driver in drivers:
-                    driver.step(time.monotonic())
+                    now = time.monotonic()
+                    driver.step(now, may_start=not any(other.is_starting(now) for other in drivers))
                     self._tell(driver)
                 if announcer is not None:
                     announcer.send()
@@ -143,7 +145,7 @@ class _Program:
         source = f"/fairlead/ingest/{settings.reader}"
         return Announcer(client, self._metrics, topic=settings.events.topic, source=source)
 
-    def _tell(self, driver: _Driver) -> None:
+    def _tell(self, driver: Driver) -> None:
         if driver.waiting:
             self._health.waiting[driver.job.name] = driver.waiting
         else:
@@ -177,7 +179,7 @@ class _Program:
         return server
 
 
-class _Driver:
+class Driver:
     """Keeps one job going: starts it, starts it again after what may heal, and says when it is done."""
 
     def __init__(self, job: Job) -> None:
@@ -188,13 +190,24 @@ class _Driver:
         self._next_try = 0.0
         self._failures = 0
         self._started = False
+        self._started_at = 0.0
 
-    def step(self, now: float) -> None:
-        """Look once. Raises ``Stop`` where waiting heals nothing."""
+    def is_starting(self, now: float) -> bool:
+        """Its Python processes come up; a query that says nothing for ``START_SECONDS`` has them, and is at work."""
+        is_silent = self._started and self.job.is_running and not self.job.is_answering
+        return is_silent and now < self._started_at + START_SECONDS
+
+    def step(self, now: float, *, may_start: bool) -> None:
+        """Look once. Raises ``Stop`` where waiting heals nothing.
+
+        ``may_start``: no other query is starting. Each needs several Python processes, for which Spark waits ten
+        seconds; on a small machine all at once never come up, fail together and try again together.
+        """
         self.has_failed = False
-        if self.is_done or now < self._next_try:
+        if self.is_done or now < self._next_try or not (self._started or may_start):
             return
         if not self._started:
+            self._started_at = now
             try:
                 self.job.start()
             except errors.Wait as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import subprocess
@@ -9,12 +10,15 @@ import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, free_ports, start, wait_until
+
+from fairlead_ingest.app import START_SECONDS, Driver
+from fairlead_ingest.io.job import Job
 
 COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
 # A quiet machine needs ten; one that runs other tests as well needs minutes.
@@ -83,6 +87,41 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
+class SlowJob:
+    """A query whose processes come up when the test says so."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.is_running = self.is_answering = False
+
+    def start(self) -> None:
+        self.is_running = True
+
+    def observe(self) -> int:
+        return 0
+
+    def look_behind(self, now: datetime.datetime) -> None:
+        """Nothing lies behind."""
+
+
+def test_queries_start_one_after_the_other() -> None:
+    """The second when the first has answered, or takes so long that it must be at work."""
+    jobs = [SlowJob(), SlowJob(), SlowJob()]
+    drivers = [Driver(cast(Job, job)) for job in jobs]
+
+    def running(now: float) -> list[bool]:
+        for driver in drivers:
+            driver.step(now, may_start=not any(other.is_starting(now) for other in drivers))
+        return [job.is_running for job in jobs]
+
+    assert running(1.0) == [True, False, False]
+    assert running(2.0) == [True, False, False]
+    jobs[0].is_answering = True
+    assert running(3.0) == [True, True, False]
+    assert running(3.0 + START_SECONDS) == [True, True, True]
+
+
 def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Path) -> None:
     """Down, up, read, stopped: clear lines, no trace, exit 0, and a restart goes on."""
     messaging = MessagingService(tmp_path / "messaging")
