@@ -35,7 +35,7 @@ class Observed:
     dicts would take, and unpacked when somebody asks.
     """
 
-    __slots__ = ("_head", "_status", "echoes", "echoes_until", "generation", "version")
+    __slots__ = ("_head", "_status", "echoes", "echoes_until", "fence", "generation", "version")
 
     def __init__(self, *, version: str, generation: int, status: Status, head: dict[str, Any]) -> None:
         self.version = version
@@ -44,6 +44,9 @@ class Observed:
         """Versions we wrote before this one, whose echoes the watch may still bring …"""
         self.echoes_until = 0.0
         """… until then; afterwards an older version is news (a restored API server)."""
+        fence = status.get("fence", 0)
+        self.fence = fence if isinstance(fence, int) else 0
+        """Of the hub that wrote it; 0 when nobody said."""
         self._status = compact.pack(status)
         self._head = compact.pack(head)
 
@@ -179,14 +182,21 @@ class Book:
     # ---- what the watch says -----------------------------------------------------------------------
 
     def observe(self, name: Name, node: str, observed: Observed) -> bool:
-        """False for an echo of our own writes; while a write runs, whatever comes says nothing certain."""
-        if name in self._writing:
+        """False for an echo of our own writes."""
+        if self.is_echo(name, observed.version):
             return False
         known = self.observed.get(name)
-        if known is not None and observed.version in known.echoes and self.now < known.echoes_until:
-            return False
         self._observe(name, node, observed)
         return known is None or known.version != observed.version
+
+    def is_echo(self, name: Name, version: str) -> bool:
+        """Is this version no news?  While a write runs, whatever comes says nothing certain."""
+        if name in self._writing:
+            return True
+        known = self.observed.get(name)
+        if known is None or self.now >= known.echoes_until:
+            return False
+        return version == known.version or version in known.echoes
 
     def vanished(self, name: Name, node: str) -> bool:
         """It was deleted.  True when that was not our doing: it may have to be written again."""
@@ -226,7 +236,7 @@ class MemoryLedger:
         if there is None and document.head() is None:
             return Answer.GONE, None
         if there is not None:
-            if there.status.get("fence", 0) > fence:
+            if there.fence > fence:
                 return Answer.FENCED, there
             if observed is None or observed.version != there.version:
                 return Answer.CONFLICT, there
@@ -241,7 +251,7 @@ class MemoryLedger:
         there = self.documents.get(removal.name)
         if there is None:
             return Answer.GONE
-        if there.status.get("fence", 0) > fence:
+        if there.fence > fence:
             return Answer.FENCED
         self.writes += 1
         del self.documents[removal.name]

@@ -47,7 +47,7 @@ class KubeLedger:
         self._kube = kube
 
     async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
-        if observed is not None and _fence(observed) > fence:
+        if observed is not None and observed.fence > fence:
             return Answer.FENCED, observed
         try:
             if observed is None:
@@ -77,10 +77,10 @@ class KubeLedger:
             there = _observed(await self._kube.get(_path(name)))
         except Refused:
             return Answer.GONE, None
-        return (Answer.FENCED if _fence(there) > fence else Answer.CONFLICT), there
+        return (Answer.FENCED if there.fence > fence else Answer.CONFLICT), there
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
-        if observed is not None and _fence(observed) > fence:
+        if observed is not None and observed.fence > fence:
             return Answer.FENCED
         try:
             await self._kube.request("DELETE", _path(removal.name))
@@ -169,12 +169,7 @@ class Writer:
                 self._book.failed(wanted, again=True)
                 self._away = True
                 there = after or observed
-                self._on_fenced(_fence(there) if there is not None else 0)
-
-
-def _fence(observed: Observed) -> int:
-    fence = observed.status.get("fence", 0)
-    return fence if isinstance(fence, int) else 0
+                self._on_fenced(there.fence if there is not None else 0)
 
 
 def _collection(name: Name) -> str:

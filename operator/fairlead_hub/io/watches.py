@@ -188,8 +188,11 @@ class _OwnSink:
         self._hub, self._collection, self._clock, self._poke = hub, collection, clock, poke
 
     def on_object(self, raw: msgspec.Raw) -> str:
+        metadata = _header.decode(raw).metadata
+        name: ledger.Name = (self._collection, metadata.namespace, metadata.name)
+        if self._collection != EDGE_NODES and self._hub.book.is_echo(name, metadata.resource_version):
+            return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
         found = _own.decode(raw)
-        name: ledger.Name = (self._collection, found.metadata.namespace, found.metadata.name)
         observed = ledger.Observed(
             version=found.metadata.resource_version,
             generation=found.metadata.generation,
