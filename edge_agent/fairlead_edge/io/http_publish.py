@@ -50,11 +50,12 @@ class _Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def add_routes(app: web.Application, upstream: Upstream) -> None:
     """Serve the upstream paths of contract section 6 on ``app``."""
     handlers = _Handlers(upstream)
-    inputs = "/v1/modules/{module}/inputs/{input}/messages"
+    inputs = "/v1/modules/{module}/inputs/{input}"
     app.router.add_post("/v1/messages", handlers.publish)
-    app.router.add_get(inputs, handlers.take)
-    app.router.add_post(f"{inputs}/ack", handlers.ack)
-    app.router.add_post(f"{inputs}/abandon", handlers.abandon)
+    app.router.add_get(f"{inputs}/messages", handlers.take)
+    for place in (f"{inputs}/messages", inputs):  # the contract's "…/ack" can be read either way
+        app.router.add_post(f"{place}/ack", handlers.ack)
+        app.router.add_post(f"{place}/abandon", handlers.abandon)
     app.router.add_get("/v1/deadletters", handlers.dead_letters)
     app.router.add_post("/v1/deadletters/replay", handlers.replay)
 

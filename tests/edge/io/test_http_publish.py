@@ -239,6 +239,17 @@ async def test_bad_takes_are_refused(client: Client, query: str) -> None:
         assert "error" in await response.json()
 
 
+@pytest.mark.parametrize("place", ["/v1/modules/m/inputs/i/messages", "/v1/modules/m/inputs/i"])
+async def test_messages_are_given_back_beside_or_below_their_list(client: Client, place: str) -> None:
+    """Both readings of the contract's "…/ack" are served."""
+    await post(client, "/v1/messages", body({"properties": {"endpoint": "edge-1/m/i"}}))
+    for verb, done in (("abandon", "abandoned"), ("ack", "acked")):
+        async with client.get("/v1/modules/m/inputs/i/messages") as response:
+            [message] = (await response.json())["messages"]
+        status, answer = await post(client, f"{place}/{verb}", b'{"ids": ["%b"]}' % message["id"].encode())
+        assert (status, answer) == (200, {done: 1, "unknown": []})
+
+
 @pytest.mark.parametrize("path", ["ack", "abandon"])
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"ids": [1]}', b'{"ids": 1}', b"\xff"])
 async def test_bad_acknowledgements_are_refused(client: Client, path: str, content: bytes) -> None:
