@@ -46,8 +46,11 @@ class Attempts(Generic[T]):
         return self._call.read(answer, in_doubt=self._in_doubt)
 
     def after(self, failed: Failed) -> float:
-        """Seconds to wait before the next attempt.  Raises ``failed`` when there is none."""
-        self._in_doubt = self._in_doubt or failed.in_doubt
+        """Seconds to wait before the next attempt.  Raises ``failed`` when there is none.
+
+        It is raised in doubt when any attempt was: that the last one found nobody says nothing about the first.
+        """
+        self._in_doubt = failed.in_doubt = self._in_doubt or failed.in_doubt
         if failed.in_doubt and not self._call.repeatable:
             raise failed
         if isinstance(failed, Disconnected) and not self._reconnected:

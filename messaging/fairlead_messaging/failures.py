@@ -1,7 +1,7 @@
 """What a client of the messaging service meets, named by what it can do next.
 
 Temporary                     try again later; ``in_doubt`` says whether the service may have done it all the same
-  Unreachable                 the request never left: no connection, no TLS; surely nothing happened
+  Unreachable                 the request did not leave: no connection, no TLS; in doubt only if an earlier attempt was
   NoAnswer                    it left and no answer came: in doubt
     TimedOut                  … within the time a request may take
     Disconnected              … because the connection ended
@@ -47,7 +47,7 @@ class Failed(Temporary):
 
 
 class Unreachable(Failed):
-    """No connection; nothing was sent."""
+    """No connection; this attempt was not sent."""
 
 
 class NoAnswer(Failed):

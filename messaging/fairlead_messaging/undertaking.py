@@ -21,7 +21,7 @@ from fairlead_messaging.failures import Failed, InDoubt
 from fairlead_wire.errors import FairleadError, LocalError
 
 BUFFER_BYTES_MAX = 1024 * 1024
-COMMIT_PAUSES_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 5.0, 5.0, 5.0)
+COMMIT_PAUSES_SECONDS = (0.1, 0.2, 0.5, *[1.0] * 29)
 """Waits between attempts to commit while nobody answers; together about as long as a transaction lives by default."""
 
 Name = tuple[str, str]

@@ -24,7 +24,7 @@ from tests.faults.collect import Count
 from tests.support.messaging_program import MessagingProgram
 
 from fairlead_messaging import answers
-from fairlead_messaging.failures import InDoubt
+from fairlead_messaging.failures import InDoubt, TransactionOver
 from fairlead_messaging.io.sync_buffered import SyncBufferedPublisher
 from fairlead_messaging.io.sync_client import BulkClient, SyncMessagingClient
 from fairlead_messaging.io.sync_unit_of_work import SyncUnitOfWork
@@ -147,12 +147,24 @@ class Producer:
             with SyncUnitOfWork(self._client, participants=[kept], buffer_bytes_max=WORK_BYTES) as work:
                 for name in names:
                     work.publish(*TOPIC, _payloads([name]))
-        except InDoubt:
-            raise
+        except InDoubt as doubt:
+            kept.persisted = self._has_committed(doubt.pointer)
         except FairleadError:
             time.sleep(0.01)
         # Whatever happened on the way: the participant's change stands exactly if the messages are seen.
         (self.acknowledged if kept.persisted else self.aborted).update(names)
+
+    def _has_committed(self, pointer: int) -> bool:
+        """What the error says to do: to ask for an abort tells how it ended, or ends it."""
+        while True:
+            try:
+                self._client.finish_transaction(pointer, "abort")
+            except TransactionOver as over:
+                return over.state == "committed"
+            except FairleadError:
+                time.sleep(0.01)
+            else:
+                return False
 
     def _tell(self, first: int, names: list[str]) -> None:
         assert self._publisher is not None

@@ -74,6 +74,15 @@ def test_doubt_changes_what_a_refusal_means() -> None:
     trying.read(gone)
 
 
+def test_doubt_stays_until_the_end() -> None:
+    """The connection ended, then nobody was there any more: the first sending may have been done all the same."""
+    trying = attempts(READ, None)
+    trying.after(failures.Disconnected("x"))
+    with pytest.raises(failures.Unreachable) as raised:
+        trying.after(failures.Unreachable("x"))
+    assert raised.value.in_doubt
+
+
 def test_patience_lasts_a_minute() -> None:
     """Long enough for a service to restart, with waits of at most five seconds."""
     waits = delivery.schedule(PATIENT)
