@@ -30,6 +30,7 @@ log = logs.get("ingest.app")
 ROOM = "ingest"
 RETRY_SECONDS_FIRST = 1.0
 RETRY_SECONDS_MAX = 15.0
+DOUBLED_MAX = 10
 # Failures without a code (a killed worker, say) are tried again this often in a row without a batch in between.
 UNKNOWN_FAILURES_MAX = 5
 START_SECONDS = 20.0
@@ -237,7 +238,9 @@ class Driver:
             raise errors.Stop(code, sentence)
         if code is None and self._failures > UNKNOWN_FAILURES_MAX:
             raise errors.Stop("FAIRLEAD_QUERY_FAILED", sentence)
-        delay = min(RETRY_SECONDS_MAX, RETRY_SECONDS_FIRST * 2 ** (self._failures - 1))
+        # Bounded before it is taken: after a thousand failures, four hours, the power is no float any more.
+        doubled = min(self._failures - 1, DOUBLED_MAX)
+        delay = min(RETRY_SECONDS_MAX, RETRY_SECONDS_FIRST * 2**doubled)
         event = "messaging_unreachable" if code == errors.UNREACHABLE else "query_failed"
         log.warning(event, pipeline=self.job.name, code=code, reason=sentence, retry_seconds=delay)
         self.waiting = sentence

@@ -17,7 +17,8 @@ import pytest
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_ingest.app import START_SECONDS, Driver
+from fairlead_ingest import errors
+from fairlead_ingest.app import RETRY_SECONDS_MAX, START_SECONDS, Driver
 from fairlead_ingest.io.job import Job
 
 COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
@@ -85,8 +86,6 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     assert "Java 17" in ended.stderr
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(600)
 class SlowJob:
     """A query whose processes come up when the test says so."""
 
@@ -122,6 +121,33 @@ def test_queries_start_one_after_the_other() -> None:
     assert running(3.0 + START_SECONDS) == [True, True, True]
 
 
+class FailingJob(SlowJob):
+    """A query that cannot even be started, for a reason that may pass."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def start(self) -> None:
+        raise self._error
+
+
+def test_what_may_heal_is_waited_for_however_long_it_takes() -> None:
+    """Days of a full disk or a service that is away; what does not heal stops the program."""
+    driver = Driver(cast(Job, FailingJob(errors.Wait(errors.DISK_FULL, "no room"))))
+    now, tries = 0.0, 0
+    while tries < 3000:
+        driver.step(now, may_start=True)
+        tries += driver.has_failed
+        now += RETRY_SECONDS_MAX
+    assert (driver.waiting, driver.is_done) == ("no room", False)
+    stopping = Driver(cast(Job, FailingJob(errors.Stop(errors.TABLE_UNFIT, "another kind"))))
+    with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
+        stopping.step(0.0, may_start=True)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
 def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Path) -> None:
     """Down, up, read, stopped: clear lines, no trace, exit 0, and a restart goes on."""
     messaging = MessagingService(tmp_path / "messaging")
