@@ -130,7 +130,9 @@ class Acceptor:
                 return
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
-                    raise
+                    # Linux hands errors of the network out here (accept(2)); they are that connection's, not ours.
+                    _log.warning("accept_failed", reason=str(error))
+                    return
                 _log.error("accept_delayed", reason=str(error), seconds=EXHAUSTED_SECONDS)
                 self._pause()
                 self._wake = self._loop.call_later(EXHAUSTED_SECONDS, self._resume)

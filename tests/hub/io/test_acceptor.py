@@ -191,6 +191,21 @@ async def test_without_file_descriptors_it_waits_and_goes_on(monkeypatch: pytest
         assert not refusals
 
 
+async def test_an_error_of_one_connection_is_not_the_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network went away between SYN and accept: the next connection is served."""
+    real, errors = socket.socket.accept, [OSError(errno.EHOSTUNREACH, "no route to host")]
+
+    def accept(self: socket.socket) -> Any:
+        if errors:
+            raise errors.pop()
+        return real(self)
+
+    async with Door() as door:
+        monkeypatch.setattr(socket.socket, "accept", accept)
+        await door.visit()
+        assert not errors
+
+
 async def test_an_address_in_use_is_said() -> None:
     """The caller decides what that means."""
     async with Door() as door:
