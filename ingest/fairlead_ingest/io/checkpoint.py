@@ -28,8 +28,7 @@ def query_id(checkpoint: Path) -> str:
 
 def is_fresh(checkpoint: Path) -> bool:
     """No batch was ever planned here, so the query starts at its starting position."""
-    folder = checkpoint / "offsets"
-    return not folder.is_dir() or not any(entry.name.isdigit() for entry in folder.iterdir())
+    return not _planned(checkpoint)
 
 
 def has(checkpoint: Path, batch: int) -> bool:
@@ -38,10 +37,18 @@ def has(checkpoint: Path, batch: int) -> bool:
 
 
 def end_of(checkpoint: Path, batch: int) -> Offsets:
-    """Where ``batch`` ends, no places at all behind another source. Raises ``Stop`` where Spark has not planned it."""
+    """Where ``batch`` ends, no places at all behind another source.
+
+    Raises ``Stop`` where Spark has not planned it, ``Wait`` where another job has left it behind.
+    """
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
     except OSError as error:
+        if max(_planned(checkpoint), default=-1) > batch:
+            # Spark keeps the last few; ours is not among them, so somebody else has planned all of those.
+            raise errors.Wait(
+                errors.CHECKPOINT_TAKEN, f"another job uses {checkpoint}, and has gone on since batch {batch}"
+            ) from error
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch}: {error}") from error
     # A version line, a line of query settings, then one line for each source; a Fairlead query has one source.
     if len(lines) < 3:
@@ -57,8 +64,7 @@ def _is_ours(text: str) -> bool:
     return not isinstance(plain, dict) or "svc" in plain
 
 
-def last_end(checkpoint: Path) -> Offsets | None:
-    """Where the last batch planned here ends, None before the first."""
+def _planned(checkpoint: Path) -> list[int]:
+    """The batches Spark still knows the ends of."""
     folder = checkpoint / "offsets"
-    batches = [int(entry.name) for entry in folder.iterdir() if entry.name.isdigit()] if folder.is_dir() else []
-    return end_of(checkpoint, max(batches)) if batches else None
+    return [int(entry.name) for entry in folder.iterdir() if entry.name.isdigit()] if folder.is_dir() else []
