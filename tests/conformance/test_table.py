@@ -155,6 +155,7 @@ def test_a_new_table_has_reached_nothing_and_no_table_even_less(kind: Kind, tabl
     """A job that has not started yet has a status all the same."""
     none = tmp_path / "none"
     assert kind.reached(table) == kind.reached(none) == Offsets()
+    assert (kind.version(none), kind.version(table)) == (None, 0)
     assert (kind.last_entries(none, 5), kind.size(none), kind.files(none), kind.dataset(none)) == ([], None, [], None)
     assert kind.vacuum(none, retention_hours=1, dry_run=False) == []
     assert ids(kind, table) == []

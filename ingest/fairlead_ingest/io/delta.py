@@ -140,6 +140,12 @@ def last_entries(table: Path, limit: int) -> list[Mapping[str, Any]]:
     return [] if found is None else list(found.history(limit))
 
 
+def version(table: Path) -> int | None:
+    """The newest commit, None where there is no table."""
+    found = _open(table)
+    return None if found is None else found.version()
+
+
 def size(table: Path) -> Size | None:
     """What the log says is in the table, None where there is none."""
     found = _open(table)

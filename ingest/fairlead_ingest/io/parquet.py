@@ -148,6 +148,15 @@ def last_entries(table: Path, limit: int) -> list[Mapping[str, Any]]:
     return found
 
 
+def version(table: Path) -> int | None:
+    """The newest commit whose files are all where readers look, None where there is no table."""
+    newest = _newest(table)
+    if newest is None:
+        return None
+    is_moving = any(pending_path(table, part.path).exists() for part in newest.parts)
+    return newest.number - 1 if is_moving else newest.number
+
+
 def size(table: Path) -> Size | None:
     """What the log says is in the table, None where there is none."""
     newest = _newest(table)

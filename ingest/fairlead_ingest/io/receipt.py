@@ -1,6 +1,6 @@
 """Is message X in the table? Looked up, and waited for, in the table itself: what is found is committed.
 
-Files are looked at once each: waiting costs a look at the log, and a read of what has come since.
+Files are looked at once each: waiting costs a look at the log's newest entry, and a read of what has come since.
 """
 
 from __future__ import annotations
@@ -38,9 +38,14 @@ class Receipts:
         self._filters = [("id", "=", message_id), *([("node", "=", node)] if node is not None else [])]
         self._since = "" if since is None else since.isoformat()
         self._seen: set[str] = set()
+        self._version: int | None = None
 
     def find(self) -> dict[str, Any] | None:
         """The row's lineage as plain values, None while it is not in the table."""
+        version = self._kind.version(self._table)
+        if version == self._version:
+            return None
+        self._version = version
         # Newest first: who asks has just published.
         for path, topic in reversed(self._kind.files(self._table)):
             if path in self._seen or path.rpartition("/_date=")[2][:_DAY_CHARS] < self._since:

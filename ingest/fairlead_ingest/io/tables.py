@@ -90,6 +90,9 @@ class Kind(Protocol):
     def last_entries(self, table: Path, limit: int) -> list[Mapping[str, Any]]:
         """The newest commits, newest first: ``timestamp`` in ms and what was left in their metadata."""
 
+    def version(self, table: Path) -> int | None:
+        """The newest commit all of whose files readers find; cheaper than ``size``."""
+
     def size(self, table: Path) -> Size | None:
         """What is in it, from its log alone."""
 

@@ -66,8 +66,9 @@ def test_what_a_kill_left_half_moved_is_moved_by_the_next_writer(table: Path, mo
     with pytest.raises(Killed):
         parquet.append(table, files, plan)
     monkeypatch.undo()
-    assert len(parquet.files(table)) == 1
+    assert (len(parquet.files(table)), parquet.version(table)) == (1, 0)
     assert parquet.state(table, "app").batch == 0
+    assert parquet.version(table) == 1
     assert len(parquet.files(table)) == 2
     assert list((table / "_pending").iterdir()) == []
 
