@@ -6,7 +6,8 @@
                                  ▼
                        OrderedKV (rocksdb | sqlite | memory)
                                  ▲ snapshot
-    rest ←─page── reader ─visibility, retention─┘
+    rest ←─page── reader ─visibility, retention─┤
+    rest ←─Arrow─ bulk_page, columns of rows ───┘
 
 The other end, for programs that use it:
 
