@@ -10,6 +10,7 @@ come twice but is never passed over.  The endpoint tells repeats apart by the me
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import re
 from typing import Any
@@ -20,6 +21,7 @@ import msgspec
 from fairlead_messaging import keys, topic
 from fairlead_messaging.errors import Refused
 from fairlead_messaging.kv import Snapshot
+from fairlead_messaging.producers import PRODUCER_ID_BYTES_MAX
 from fairlead_messaging.topic import Topic
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy, Uniform
@@ -78,6 +80,14 @@ def dead_letter_names(text: Any) -> tuple[str, str]:
     if not slash:
         raise Refused("dead_letter_topic must be namespace/name", code="bad_subscription")
     return topic.check_name("namespace", namespace), topic.check_name("topic", name)
+
+
+def letter_producer(name: tuple[str, str, str], position: str) -> str:
+    """The producer id of one dead letter: three names at their full length would not fit into one."""
+    plain = f"subscription/{'/'.join(name)}/{position}"
+    if len(plain) <= PRODUCER_ID_BYTES_MAX:
+        return plain
+    return f"subscription/{hashlib.sha256('/'.join(name).encode()).hexdigest()}/{position}"
 
 
 def is_endpoint(address: str) -> bool:

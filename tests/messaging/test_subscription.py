@@ -6,7 +6,9 @@ import pytest
 
 from fairlead_messaging import subscription
 from fairlead_messaging.errors import Refused
+from fairlead_messaging.producers import PRODUCER_ID_BYTES_MAX
 from fairlead_messaging.subscription import Subscription
+from fairlead_messaging.topic import NAME_CHARS_MAX
 from fairlead_wire.delivery import DeliveryPolicy
 
 
@@ -66,3 +68,13 @@ def test_private_networks_are_where_endpoints_are(host: str) -> None:
 def test_what_an_endpoint_may_ask_for(text: str, seconds: float | None) -> None:
     """Whole seconds, within reason."""
     assert subscription.asked_seconds(text) == seconds
+
+
+def test_a_dead_letter_has_a_producer_whatever_the_names_length() -> None:
+    """Names may have 200 characters each; a refused producer would hold the subscription up for ever."""
+    longest = ("n" * NAME_CHARS_MAX, "t" * NAME_CHARS_MAX, "s" * NAME_CHARS_MAX)
+    ids = {
+        subscription.letter_producer((*longest[:2], last), p) for last in ("s" * 200, "r" * 200) for p in ("00", "01")
+    }
+    assert len(ids) == 4 and max(map(len, ids)) <= PRODUCER_ID_BYTES_MAX
+    assert subscription.letter_producer(("default", "t", "s"), "00") == "subscription/default/t/s/00"

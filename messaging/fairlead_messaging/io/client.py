@@ -41,7 +41,7 @@ from fairlead_messaging.io.connections import (
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.io import logs
-from fairlead_wire.io.tls import RELOAD_SECONDS, TlsFilesError
+from fairlead_wire.io.tls import RELOAD_SECONDS, TlsFilesError, renew
 
 __all__ = ["Message", "MessagingClient", "Page", "Producer", "Published", "Started", "Tls"]
 
@@ -214,6 +214,6 @@ class MessagingClient:
         self._files_looked_at = now
         if self._files.changed():
             try:
-                self._files.load_into(self._ssl)
+                renew(self._ssl, self._files)
             except TlsFilesError as error:
                 _log.error("tls_reload_failed", reason=str(error))

@@ -182,7 +182,7 @@ class Connections:
         assert self._files is not None and self._context is not None
         if self._files.changed():
             try:
-                self._files.load_into(self._context)
+                tls.renew(self._context, self._files)
             except tls.TlsFilesError as error:
                 _log.error("tls_reload_failed", reason=str(error))
 

@@ -187,7 +187,7 @@ class Pusher:
             return await self._note(name, subscription.moved(record, position, dropped=1, reason=error))
         namespace, topic = subscription.dead_letter_names(record.dead_letter_topic)
         # A producer of its own for each message: a crash between the two writes stores the dead letter once.
-        producer = Producer(id=f"subscription/{'/'.join(name)}/{position}", epoch=0, sequences=(0,))
+        producer = Producer(id=subscription.letter_producer(name, position), epoch=0, sequences=(0,))
         letter = Publish(namespace=namespace, name=topic, messages=[Message(payload)], producer=producer)
         try:
             await self._broker.change(letter, len(payload))
