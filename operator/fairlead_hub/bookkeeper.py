@@ -16,7 +16,7 @@ from fairlead_hub.accounts import EDGE_NODES, Accounts
 from fairlead_hub.announcements import Announcements
 from fairlead_hub.counts import Counts
 from fairlead_hub.node_session import NodeSession
-from fairlead_hub.outcomes import Acked, Compared, Parked, Removed, Retried, Unparked
+from fairlead_hub.outcomes import Acked, Compared, Parked, Recovered, Removed, Retried, Unparked
 from fairlead_hub.placement import Placement
 from fairlead_hub.records import COLLECTIONS, Records
 from fairlead_hub.view import ClusterView
@@ -75,6 +75,8 @@ class Bookkeeper:
                     self._accounts.changed(session.node)
                 case Retried():
                     self._counts.retried(outcome.code)
+                case Recovered():
+                    self._records.recovered(session, outcome, self._view.live(session.node, outcome.key))
                 case Compared():
                     self._counts.divergent_buckets += outcome.divergent_buckets
                     self._compare(session)
@@ -101,6 +103,17 @@ class Bookkeeper:
                     if about is not None:
                         session.noted[key] = (about.uid, about.path)
                         self._records.lagging(session, key, live, now - since)
+            if session.brake is not None and session.brake.stops:
+                self._note_braked(session)
+
+    def _note_braked(self, session: NodeSession) -> None:
+        """What is not removed although nobody wants it there."""
+        assert session.brake is not None
+        for key in session.brake.due - session.noted.keys():
+            held = session.held.get(key)
+            if held is not None and key not in session.pending_since:
+                session.noted[key] = (held.uid, held.path)
+                self._records.braked(session, held)
 
     def restrained(self, session: NodeSession) -> None:
         """The node is held now, for another reason, or no longer: records of what waits say so."""

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from fairlead_hub import letters
 from fairlead_hub.brake import Brake
 from fairlead_hub.compare import Opening
-from fairlead_hub.content import Held
+from fairlead_hub.content import Held, LiveObject
 from fairlead_hub.flights import Flight, Flights, Landing
 from fairlead_hub.letters import Frame
 from fairlead_hub.node_queue import NodeQueue
-from fairlead_hub.outcomes import Acked, Compared, Outcome, Parked, Removed, Retried, Unparked
+from fairlead_hub.outcomes import Acked, Compared, Outcome, Parked, Recovered, Removed, Retried, Unparked
 from fairlead_hub.patience import Patience
 from fairlead_hub.placement import Wish
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
@@ -145,16 +145,12 @@ class NodeSession:
         unwanted = self.held.keys() - wanted.keys()
         if self.brake is not None:
             self.brake.set_due(unwanted)
-        differences = 0
-        for key, live in wanted.items():
-            held = self.held.get(key)
-            if held is None or held.uid != live.uid or held.digest != live.digest:
-                differences += 1
-                self.offer(key, now)
-        for key in unwanted:
-            differences += 1
+        differing = [key for key, live in wanted.items() if not _same(self.held.get(key), live)]
+        differing += sorted(unwanted)
+        # What was kept or late and is right again has to be told, too.
+        for key in [*differing, *sorted(self.frozen.keys() | self.noted.keys())]:
             self.offer(key, now)
-        return differences
+        return len(differing)
 
     # ---- changes in the cluster ------------------------------------------------------------------
 
@@ -360,8 +356,9 @@ class NodeSession:
         """What was noted about this key is over; a record of something the edge never got goes with it."""
         noted = self.noted.pop(key, None)
         held = self.held.get(key)
-        if noted is not None and (held is None or held.uid != noted[0]):
-            self.outcomes.append(Removed(key=key, uid=noted[0], path=noted[1]))
+        if noted is not None:
+            gone = held is None or held.uid != noted[0]
+            self.outcomes.append(Removed(key=key, uid=noted[0], path=noted[1]) if gone else Recovered(key=key))
 
     # ---- time ------------------------------------------------------------------------------------
 
@@ -388,9 +385,11 @@ class NodeSession:
 
 def _is(held: Held | None, wish: Wish | None) -> bool:
     """The edge has exactly what is wanted."""
-    if held is None or wish is None:
-        return held is None and wish is None
-    return held.digest == wish.live.digest and held.uid == wish.live.uid
+    return held is None if wish is None else _same(held, wish.live)
+
+
+def _same(held: Held | None, live: LiveObject) -> bool:
+    return held is not None and held.digest == live.digest and held.uid == live.uid
 
 
 def _about(wish: Wish | None, held: Held | None) -> str:

@@ -57,6 +57,12 @@ class Retried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     code: str
 
 
+class Recovered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What was noted as late needs no send any more: the edge holds what is wanted, or may keep it for now."""
+
+    key: str
+
+
 class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What the edge holds is known now."""
 
@@ -64,4 +70,4 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     differences: int
 
 
-Outcome = Acked | Removed | Parked | Unparked | Retried | Compared
+Outcome = Acked | Removed | Parked | Unparked | Retried | Recovered | Compared

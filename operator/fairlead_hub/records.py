@@ -17,7 +17,7 @@ from fairlead_hub import happenings, ledger, objectsync, reconcile
 from fairlead_hub.content import Held, Kind, LiveObject
 from fairlead_hub.node_session import NodeSession
 from fairlead_hub.objectsync import Record, State
-from fairlead_hub.outcomes import Acked, Parked, Removed, Unparked
+from fairlead_hub.outcomes import Acked, Parked, Recovered, Removed, Unparked
 
 COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
 
@@ -103,6 +103,17 @@ class Records:
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
         reason, text = ("Held", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
         self.want(replace(record, reason=reason, message=text))
+
+    def braked(self, session: NodeSession, held: Held) -> None:
+        """It should go, and is kept."""
+        record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
+        self.want(replace(record, reason="Braked", message="too many removals at once; EdgeNode says how to release"))
+
+    def recovered(self, session: NodeSession, outcome: Recovered, live: LiveObject | None) -> None:
+        """It was late, and is as it should be without having been sent."""
+        held = session.held.get(outcome.key)
+        if live is not None and held is not None and (held.uid, held.digest) == (live.uid, live.digest):
+            self.want(self._record(session.node, live.path, live.uid, live.held, live.version, "Synced"))
 
     def compared(self, session: NodeSession, wanted: Mapping[str, LiveObject]) -> None:
         """The truth of one node is known: set right every record of it that says otherwise."""

@@ -186,6 +186,24 @@ def test_a_hold_ends_with_its_edge_node(core):
     assert told(edge.sent()) == [("Update", "a")]
 
 
+async def test_a_change_that_is_taken_back_while_held_leaves_nothing_to_tell(core):
+    """The record says Synced again, although nothing was sent."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    core.annotate("edge-1", hold=WHY)
+    core.put("a", version="2", data={"v": "2"})
+    core.now = 31.0
+    await reported(core)
+    assert core.status(one)["reason"] == "Held"
+    core.put("a", version="3")
+    core.hub.tick(edge.session, core.now)
+    await reported(core)
+    record = core.status(one)
+    assert (record["state"], record["objectResourceVersion"]) == ("Synced", record["wantedResourceVersion"])
+    assert edge.sent() == []
+
+
 # ---- brake ---------------------------------------------------------------------------------------
 
 
@@ -206,12 +224,15 @@ async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core)
     assert (status["brake"]["count"], condition(status, "Braked")[:2]) == (5, ("True", "TooManyRemovals"))
     assert condition(status, "Synced")[:2] == ("False", "Braked")
     assert [each.reason for each in core.hub.happenings.take() if each.type == "Warning"] == ["Braked"]
+    record = core.status(ones[0])
+    assert (record["state"], record["reason"], record["wantedResourceVersion"]) == ("Deleting", "Braked", "")
     core.put("routes", ROUTES, namespace="", spec={"routes": {}})
     assert told(edge.sent()) == [("Update", "routes")], "what is wanted still goes"
     core.rule(CONFIG_MAPS, name="r")
     edge.sent()
     status = await reported(core)
     assert (status["brake"], condition(status, "Braked")[0]) == (None, "False")
+    assert {core.status(one)["state"] for one in ones} == {"Synced"}
     assert len(edge.session.held) == len(ones)
 
 
