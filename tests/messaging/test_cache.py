@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
 from tests.support.messaging import Topics, b64, serving
 
 from fairlead_messaging.cache import Kept, PageCache, question
@@ -78,3 +81,43 @@ async def test_no_cache_at_all() -> None:
         await topics.publish("t", "a")
         assert await topics.payloads("t") == await topics.payloads("t") == ["a"]
         assert topics.broker.cache.hits == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_same_answers_with_and_without(seed: int) -> None:
+    """Two services to which the same is done, one of them with a small cache: every poll answers the same."""
+    random = Random(seed)
+    async with serving(cache={"max_bytes": 4000}) as cached, serving(cache={"max_bytes": 0}) as plain:
+        pair = (cached, plain)
+        for each in pair:
+            await each.create("t", ttl=5)
+        begun: list[tuple[int, ...]] = []
+        starts: list[str | int | None] = [None, cached.clock.now_ms]
+        for number in range(150):
+            doing = random.choice(["publish", "publish", "poll", "poll", "poll", "begin", "inside", "end", "time"])
+            texts = [f"{number}.{index}" for index in range(random.randint(1, 4))]
+            if doing == "publish":
+                short = [{"payload": b64(text), "ttl": 1} for text in texts] if random.random() < 0.2 else texts
+                for each in pair:
+                    await each.publish("t", *short)
+            elif doing == "begin":
+                begun.append(tuple([(await each.start())[0] for each in pair]))
+            elif doing == "inside" and begun:
+                for each, pointer in zip(pair, begun[0], strict=True):
+                    await each.publish("t", *texts, tx=pointer)
+            elif doing == "end" and begun:
+                how = random.choice(["commit", "abort"])
+                for each, pointer in zip(pair, begun.pop(0), strict=True):
+                    await each.finish(pointer, how)
+            elif doing == "time":
+                step = random.choice([1, 700, 3000])
+                for each in pair:
+                    each.clock.forward(step)
+            asked = {
+                "startFrom": random.choice(starts), "inclusive": random.random() < 0.5,
+                "limit": random.choice([1, 3, 1000]), "isolation": random.choice(["none", "read_committed"]),
+            }  # fmt: skip
+            found = [await each.poll("t", **asked) for each in pair]
+            assert found[0] == found[1], (number, asked)
+            starts.append(found[0].next_position)
+        assert cached.broker.cache.hits > 0
