@@ -32,6 +32,13 @@ async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
     await asyncio.to_thread(kube.apply, list(objects))
 
 
+def edge_account(**annotations: str) -> dict[str, Any]:
+    """The EdgeNode of edge-1 with these annotations of ours."""
+    told = {f"fairlead.dev/{name}": value for name, value in annotations.items()}
+    metadata = {"name": "edge-1", "annotations": told}
+    return {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": metadata}
+
+
 async def recorded(client: Kube, namespace: str, **fields: Any) -> None:
     """A record as a hub would have left it."""
     defaults: dict[str, Any] = {
@@ -102,6 +109,25 @@ async def test_not_held_says_why(
         await recorded(client, namespace, uid=(await live(client, namespace)).uid, **record)
     found = await survey.explain(client, "edge-1", "cm", namespace, "a")
     assert found["code"] == code and found["answer"].startswith(answer)
+
+
+async def test_what_is_stopped_says_by_whom(kube: Cluster, client: Kube, namespace: str) -> None:
+    """The rule is gone: a removal is due, then braked, and whatever is due waits when somebody holds the node."""
+    await apply(kube, config_map("a", namespace), edge_account())
+    await recorded(client, namespace, uid=(await live(client, namespace)).uid)
+
+    async def code() -> str:
+        return str((await survey.explain(client, "edge-1", "cm", namespace, "a"))["code"])
+
+    assert await code() == "deleting"
+    root, merge = f"{OURS}/edgenodes/edge-1", "application/merge-patch+json"
+    brake = {"id": "0123abcd", "count": 7, "since": "2026-11-20T12:00:00Z", "released": False}
+    await client.request("PATCH", f"{root}/status", {"status": {"brake": brake}}, content_type=merge)
+    assert await code() == "braked"
+    assert (await survey.nodes(client))[0]["brake"]["count"] == 7
+    await client.request("PATCH", root, edge_account(hold="disk swap"), content_type=merge)
+    assert await code() == "held_back"
+    assert (await survey.nodes(client))[0]["hold"] == "disk swap"
 
 
 async def test_an_object_no_rule_selects(kube: Cluster, client: Kube, namespace: str) -> None:
