@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 OWN_SITE = frozenset(["same-origin", "none"])
@@ -28,6 +29,7 @@ def refusal(headers: Mapping[str, str]) -> str:
     return ""
 
 
+@lru_cache(64)  # asked of every request, and nearly always about the same name
 def _is_local(host: str) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""
