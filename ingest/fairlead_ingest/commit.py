@@ -24,7 +24,7 @@ METADATA_KEY = "fairlead"
 # because the positions of all of them lie in the newest commit.
 TURN = "fairlead:turn"
 # Counts of one commit that also add up over the table's life.
-TOTALS = ("rows", "dead_letters", "expired_unread", "expired_starts")
+TOTALS = ("rows", "dead_letters", "left_out", "expired_unread", "expired_starts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,6 +119,7 @@ class Job:
                 batch=entry["batch"],
                 rows=entry.get("rows", 0),
                 dead_letters=entry.get("dead_letters", 0),
+                left_out=entry.get("left_out", 0),
                 expired_unread=entry.get("expired_unread", 0),
             )
         self._tell(facts)
@@ -176,6 +177,7 @@ class Job:
             .option("checkpointLocation", str(self._checkpoint))
             .option("onExpired", self._settings.on_expired)
             .option("evolve", str(evolves(self._pipeline)).lower())
+            .option("selects", str(bool(self._pipeline.transforms or self._pipeline.dedupe_seconds)).lower())
         )
         seconds = self._settings.trigger_seconds
         if seconds is None:

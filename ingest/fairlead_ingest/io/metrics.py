@@ -21,6 +21,7 @@ class Metrics:
         self.rows = self._counter("rows", "Rows committed to the table")
         self.dead_letters = self._counter("dead_letters", "Messages committed to the dead letters")
         self.expired_unread = self._counter("expired_unread", "Messages that outlived their TTL before they were read")
+        self.left_out = self._counter("left_out", "Messages that transforms or dedupe took no row of")
         self.expired_starts = self._counter("expired_starts", "Times reading had to go on at the oldest message left")
         self.bytes = self._counter("bytes", "Bytes of Parquet committed")
         self.batches = self._counter("batches", "Batches committed")
@@ -38,7 +39,7 @@ class Metrics:
 
     def committed(self, pipeline: str, facts: Mapping[str, Any]) -> None:
         """Take over one commit's own counts."""
-        for name in ("rows", "dead_letters", "expired_unread", "expired_starts", "bytes"):
+        for name in ("rows", "dead_letters", "left_out", "expired_unread", "expired_starts", "bytes"):
             getattr(self, name).labels(pipeline).inc(facts.get(name, 0))
         self.batches.labels(pipeline).inc()
         self._ages[pipeline] = freshness.add([self._ages.get(pipeline, []), facts.get("ages", [])])

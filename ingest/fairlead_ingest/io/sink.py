@@ -57,7 +57,7 @@ class Written(WriterCommitMessage):
 
 class DeltaSink(DataSource):
     """Options: ``table`` and, for a stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
-    ``true`` where the table may grow by what bodies bring."""
+    ``true`` where the table may grow by what bodies bring; ``selects``: ``true`` where the query leaves rows out."""
 
     kind = "delta"
 
@@ -72,6 +72,7 @@ class DeltaSink(DataSource):
             checkpoint_path=Path(self._required("checkpoint")),
             on_expired=self.options.get("onExpired", "count"),
             evolves=self.options.get("evolve") == "true",
+            selects=self.options.get("selects") == "true",
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
@@ -96,13 +97,21 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes one stream into one table; the object travels to the tasks and holds nothing but names."""
 
     def __init__(
-        self, *, kind: str, table: Path, checkpoint_path: Path, on_expired: str, evolves: bool = False
+        self,
+        *,
+        kind: str,
+        table: Path,
+        checkpoint_path: Path,
+        on_expired: str,
+        evolves: bool = False,
+        selects: bool = False,
     ) -> None:
         self._kind = kind
         self._table = table
         self._checkpoint = checkpoint_path
         self._on_expired = on_expired
         self._evolves = evolves
+        self._selects = selects
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
@@ -125,7 +134,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
         missing = gaps.of(end, on_expired=self._on_expired)
         batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
-        counts = _counts(end, rows, dead, written)
+        counts = _counts(end, rows, dead, written, selects=self._selects)
         if missing:
             counts["gaps"] = [asdict(gap) for gap in missing]
         batch.append(self._table, rows, counts)
@@ -301,16 +310,21 @@ def _ages(rows: pa.Table, now: float) -> list[int]:
     return [*counts, len(micros) - below]
 
 
-def _counts(end: Offsets, rows: list[WrittenFile], dead: list[WrittenFile], written: list[Written]) -> dict[str, Any]:
+def _counts(
+    end: Offsets, rows: list[WrittenFile], dead: list[WrittenFile], written: list[Written], *, selects: bool
+) -> dict[str, Any]:
     good, bad = sum(file.rows for file in rows), sum(file.rows for file in dead)
     skips = [position.skip for position in end.topics.values() if position.skip is not None]
     expired = [skip.rows or 0 for skip in skips if skip.reason == "expired"]
+    missing = max(0, end.rows - good - bad)
     return {
         "rows": good,
         "dead_letters": bad,
         "bytes": sum(file.size for file in rows),
-        # Gone before the batch was planned, and stored when it was planned but past its time to live when it was read.
-        "expired_unread": sum(expired) + max(0, end.rows - good - bad),
+        # What was promised and did not come had passed its time to live when it was read, unless the query leaves rows
+        # out by itself: then that is what it did, and the few that expired in between cannot be told from them.
+        "left_out": missing if selects else 0,
+        "expired_unread": sum(expired) + (0 if selects else missing),
         "expired_starts": len(expired),
         "ages": freshness.add(message.ages for message in written),
     }

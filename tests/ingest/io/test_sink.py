@@ -119,6 +119,21 @@ def test_what_was_promised_and_not_found_had_expired(kind: Kind, writer: StreamW
     assert sum(facts["ages"]) == 1
 
 
+def test_what_a_query_leaves_out_had_not_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+    """A transform that selects rows, or dedupe: counted, under its own name."""
+    selecting = StreamWriter(
+        kind=next(name for name in SINKS if tables.of(name) is kind),
+        table=tmp_path / "rows",
+        checkpoint_path=tmp_path / "checkpoint",
+        on_expired="count",
+        selects=True,
+    )
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=3))
+    selecting.commit([selecting.write(batches(upstream_message(1)))], 0)
+    facts = kind.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
+    assert (facts["rows"], facts["left_out"], facts["expired_unread"]) == (1, 2, 0)
+
+
 def test_a_jump_leaves_a_gap_row(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Under the policy that wants it."""
     planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="01", skip=Skip(reason="expired", upto="0a", rows=4)))
