@@ -23,7 +23,7 @@ from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_hub.io.upstream import UpstreamDesk
 from fairlead_hub.node_session import NodeSession
 from fairlead_wire import codec, message
-from fairlead_wire.errors import Malformed, RemoteError
+from fairlead_wire.errors import LocalError, Malformed, RemoteError
 from fairlead_wire.io import logs, tls
 from fairlead_wire.session import OPENING_SECONDS_MAX
 
@@ -229,7 +229,14 @@ class LinkServer:
         session, counts = link.session, self._hub.counts
         if link.socket.paused or not link.socket.is_open:
             return  # ``on_room`` comes back here; whoever is gone has nothing to hear
-        batch = [codec.encode(header, content) for header, content in session.frames(self._clock(), BATCH_FRAMES)]
+        try:
+            batch = [codec.encode(header, content) for header, content in session.frames(self._clock(), BATCH_FRAMES)]
+        except LocalError as error:
+            # A fault of ours with one node's frame: that node comes back and compares, the others never notice.
+            link.aborted = f"unsendable: {error}"
+            _log.error("frame_unsendable", node=session.node, reason=str(error))
+            link.socket.transport.abort()
+            return
         if batch:
             counts.frames_sent += len(batch)
             counts.bytes_sent += sum(map(len, batch))

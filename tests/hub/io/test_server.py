@@ -181,6 +181,22 @@ async def test_a_slow_reader_holds_up_nobody_but_itself(served: Served) -> None:
         await until(lambda: len(node.held) == 40)
 
 
+async def test_a_frame_that_cannot_be_sent_costs_its_own_node_only(served: Served) -> None:
+    """A mistake of ours: that session ends, and whoever was woken in the same turn is served."""
+    async with served.socket(hello="edge-1") as broken, served.node("edge-2") as node:
+        await until(lambda: node.connected.is_set())
+        session = served.hub.sessions["edge-1"]
+        link = served.server._links[session]
+        session.refuse(message.Refuse(code="draining", reason="x" * codec.HEADER_BYTES_MAX, retry_after=1.0))
+        served.hub.woken.add(session)
+        served.put("a")
+        await until(lambda: "configmaps/shop/a" in node.held)
+        await until(lambda: session not in served.server._links)
+        assert link.aborted.startswith("unsendable: ")
+        with pytest.raises(ConnectionClosed):
+            await heard(broken)
+
+
 async def test_a_node_that_asks_and_does_not_listen_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question has an answer that waits for it in memory."""
     monkeypatch.setattr(server_module, "UNHEARD_FRAMES_MAX", 50)
