@@ -21,7 +21,7 @@ from fairlead_hub.restraints import HOLD, RELEASE_BRAKE
 from fairlead_hub.settings import Brake, Settings
 from fairlead_wire import message, resource
 
-REMOVALS_MAX = 2
+REMOVALS_MAX = 1
 WINDOW_SECONDS = 20.0
 
 
@@ -102,6 +102,9 @@ class RestraintWorld(RecordWorld):
             session.brake = None
         brake = self.hub.restraints.brake(name)
         assert brake is not None
+        if brake.released and not self.released[name]:
+            # Released before this hub knew what was due: it holds for what is due when the hub does.
+            self.released[name] |= brake.due
         stopped = brake.stops
         found = super().frames(name, session)
         self.brakes += brake.stops and not stopped
@@ -115,9 +118,6 @@ class RestraintWorld(RecordWorld):
         return found
 
     def check_removal(self, name: str, key: str, stopped: bool) -> None:
-        brake = self.hub.restraints.brake(name)
-        if brake is not None and brake.released and not self.released[name]:
-            return  # released before this hub knew what was due: it holds for what was due when it did
         if key in self.released[name]:
             return
         if stopped:
