@@ -100,7 +100,7 @@ def _line(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def _note(row: dict[str, Any]) -> str:
     """What people told the hub not to do to this node, and what it stopped by itself."""
-    notes = [f"held: {row['hold']}"] if row.get("hold") else []
+    notes = [f"on hold: {row['hold']}"] if row.get("hold") else []
     brake = row.get("brake")
     if brake and not brake["released"]:
         notes.append(f"braked: {brake['count']} removals, id {brake['id']}")

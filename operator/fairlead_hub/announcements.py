@@ -28,7 +28,7 @@ ERRORS_MAX = 8
 """Errors of one EdgeRoutes object named in one event; its status has them all."""
 
 
-_RESTRAINTS = {"Held": "node.held", "HoldEnded": "node.hold_ended", "Braked": "node.braked"}
+_RESTRAINTS = {"OnHold": "node.on_hold", "HoldEnded": "node.hold_ended", "Braked": "node.braked"}
 
 
 class Carrier(Protocol):

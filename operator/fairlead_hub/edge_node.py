@@ -68,7 +68,7 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
     """The status subresource."""
     edge = account.edge
     reason = "Connected" if account.connected else "Away"
-    held = "Annotation" if account.hold else "NotHeld"
+    on_hold = "Annotation" if account.hold else "NotOnHold"
     stopped = account.brake.why if account.brake is not None and account.brake.stops else ""
     braked = "TooManyRemovals" if stopped else "NotBraked"
     behind = _behind(account)
@@ -93,7 +93,7 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
         "conditions": [
             condition("Connected", account.connected, reason, "", before, generation, now),
             condition("Synced", not behind, behind or "AllHeld", "", before, generation, now),
-            condition("Held", bool(account.hold), held, account.hold, before, generation, now),
+            condition("OnHold", bool(account.hold), on_hold, account.hold, before, generation, now),
             condition("Braked", bool(stopped), braked, stopped, before, generation, now),
         ],
     }
@@ -108,7 +108,7 @@ def _behind(account: Account) -> str:
     if account.brake is not None and account.brake.stops:
         return "Braked"
     if account.hold and account.pending:
-        return "Held"
+        return "OnHold"
     return "" if account.held >= account.wanted else "Connected"
 
 

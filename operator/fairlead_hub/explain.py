@@ -107,7 +107,7 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
         last = hub.accounts.of(node).last_contact or "never"
         would = "it should hold this" if wanted else "it should not hold this"
         hold = hub.restraints.hold(node)
-        back = f"; when it is back, nothing is sent while it is held: {hold}" if hold else ""
+        back = f"; when it is back, nothing is sent while it is on hold: {hold}" if hold else ""
         return "away", f"the node is away (last contact: {last}); {would}{back}"
     if live is None and key not in session.held:
         return "no_object", waiting or "there is no such object in the cluster, and the node holds none"

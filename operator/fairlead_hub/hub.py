@@ -265,7 +265,7 @@ class Hub:
             self.bookkeeper.restrained(session)
             self.woken.add(session)
         if hold != before and EDGE_NODES in self.book.synced:
-            reason, text = ("Held", hold) if hold else ("HoldEnded", f"it was held: {before}")
+            reason, text = ("OnHold", hold) if hold else ("HoldEnded", f"it was held: {before}")
             self.accounts.happened(node, "Normal", reason, text, now)
         self.accounts.changed(node)
 

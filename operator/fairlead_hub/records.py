@@ -101,7 +101,7 @@ class Records:
             return
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
-        reason, text = ("Held", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
+        reason, text = ("OnHold", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
         self.want(replace(record, reason=reason, message=text))
 
     def braked(self, session: NodeSession, held: Held) -> None:

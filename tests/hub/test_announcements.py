@@ -84,7 +84,7 @@ def test_a_held_node_is_told_with_the_reason(core):
     for reason in ({"fairlead.dev/hold": "stock taking"}, {}):
         core.hub.edge_node_observed("edge-1", seen, reason, core.now)
     assert [(type, "stock taking" in data["message"]) for type, _, data in told(core)] == [
-        ("node.held", True),
+        ("node.on_hold", True),
         ("node.hold_ended", True),
     ]
 

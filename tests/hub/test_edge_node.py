@@ -25,7 +25,7 @@ def test_a_connected_node_that_holds_everything_is_synced():
     assert conditions(found) == {
         "Connected": ("True", "Connected"),
         "Synced": ("True", "AllHeld"),
-        "Held": ("False", "NotHeld"),
+        "OnHold": ("False", "NotOnHold"),
         "Braked": ("False", "NotBraked"),
     }
     assert (found["storeEpoch"], found["grantedTopics"]) == (str(2**52), ["a/t", "b/t"])

@@ -115,19 +115,19 @@ def test_a_parked_object_stays_parked_while_its_node_is_held(core):
 
 
 async def test_records_and_edge_node_say_held_and_are_written_once(core):
-    """State Pending, reason Held; the same while it lasts, over a restart of the hub too."""
+    """State Pending, reason OnHold; the same while it lasts, over a restart of the hub too."""
     one = core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
     core.annotate("edge-1", hold=WHY)
     core.put("a", version="2", data={"v": "2"})
     status = await reported(core)
-    assert (status["hold"], condition(status, "Held")) == (WHY, ("True", "Annotation", WHY))
+    assert (status["hold"], condition(status, "OnHold")) == (WHY, ("True", "Annotation", WHY))
     core.now = 31.0
     status = await reported(core)
-    assert condition(status, "Synced")[:2] == ("False", "Held")
+    assert condition(status, "Synced")[:2] == ("False", "OnHold")
     record = core.status(one)
-    assert (record["state"], record["reason"], record["objectResourceVersion"]) == ("Pending", "Held", "1")
+    assert (record["state"], record["reason"], record["objectResourceVersion"]) == ("Pending", "OnHold", "1")
     assert record["lastAckTime"] and condition(record, "Stalled") == ("False", "NotParked", "")
     writes = core.ledger.writes
     for core.now in (40.0, 50.0, 60.0):
@@ -138,10 +138,10 @@ async def test_records_and_edge_node_say_held_and_are_written_once(core):
     core.annotate("edge-1")
     edge.ack(*edge.sent())
     status = await reported(core)
-    assert (status["hold"], condition(status, "Held")[0], condition(status, "Synced")[0]) == ("", "False", "True")
+    assert (status["hold"], condition(status, "OnHold")[0], condition(status, "Synced")[0]) == ("", "False", "True")
     assert core.status(one)["state"] == "Synced"
     reasons = [each.reason for each in core.hub.happenings.take()]
-    assert "Held" in reasons and "HoldEnded" in reasons
+    assert "OnHold" in reasons and "HoldEnded" in reasons
 
 
 async def test_a_record_that_lagged_before_says_held_from_then_on(core):
@@ -154,7 +154,7 @@ async def test_a_record_that_lagged_before_says_held_from_then_on(core):
     assert core.status(one)["reason"] == "Lagging"
     core.annotate("edge-1", hold=WHY)
     await reported(core)
-    assert core.status(one)["reason"] == "Held"
+    assert core.status(one)["reason"] == "OnHold"
     core.annotate("edge-1")
     await reported(core)
     assert core.status(one)["reason"] == "Lagging"
@@ -195,7 +195,7 @@ async def test_a_change_that_is_taken_back_while_held_leaves_nothing_to_tell(cor
     core.put("a", version="2", data={"v": "2"})
     core.now = 31.0
     await reported(core)
-    assert core.status(one)["reason"] == "Held"
+    assert core.status(one)["reason"] == "OnHold"
     core.put("a", version="3")
     core.hub.tick(edge.session, core.now)
     await reported(core)

@@ -97,27 +97,27 @@ def test_a_node_is_held_by_kubectl_over_a_kill_of_the_hub_and_released(
     """Nothing moves while the annotation stands there; everybody who is asked says so; then all is there at once."""
     fill(kube, namespace, edge, 2)
     kube.kubectl("annotate", "enode", "edge-1", f"fairlead.dev/hold={WHY}")
-    wait_until("the hub says held", lambda: condition(kube, "Held") == ("True", WHY))
+    wait_until("the hub says held", lambda: condition(kube, "OnHold") == ("True", WHY))
     kube.apply([config_map("c0", namespace, v="2"), config_map("c9", namespace, v="1")])
     kube.kubectl("delete", "configmap", "c1", "-n", namespace)
-    wait_until("the record says held", lambda: record(kube, namespace, "c0").get("reason") == "Held")
+    wait_until("the record says held", lambda: record(kube, namespace, "c0").get("reason") == "OnHold")
     assert record(kube, namespace, "c0")["state"] == "Pending"
     hub.kill()
     hub.start()
     wait_until("the node is back", lambda: hub.metric("fairlead_hub_pending_objects") == 3)
     assert held(edge, namespace) == {"c0": "1", "c1": "1"}
     asked = ("--hub", f"http://127.0.0.1:{hub.http_port}")
-    assert f"held: {WHY}" in fairlead("status", *asked)
-    assert f"held: {WHY}" in fairlead("status", "--kubeconfig", str(kube.kubeconfig))
+    assert f"on hold: {WHY}" in fairlead("status", *asked)
+    assert f"on hold: {WHY}" in fairlead("status", "--kubeconfig", str(kube.kubeconfig))
     for way in (asked, ("--kubeconfig", str(kube.kubeconfig))):
         told = json.loads(fairlead("explain", "configmap/c9", "-n", namespace, "--node", "edge-1", *way, "-o", "json"))
         assert told["code"] == "held_back" and WHY in told["answer"]
-    assert hub.metric("fairlead_hub_nodes_held") == 1
+    assert hub.metric("fairlead_hub_nodes_on_hold") == 1
     assert WHY in kube.kubectl("get", "enode", "edge-1")
     kube.kubectl("annotate", "enode", "edge-1", "fairlead.dev/hold-")
     wait_until("all is there", lambda: held(edge, namespace) == {"c0": "2", "c9": "1"}, seconds=5)
     wait_until("the record is true", lambda: record(kube, namespace, "c0").get("state") == "Synced")
-    wait_until("no longer held", lambda: condition(kube, "Held")[0] == "False")
+    wait_until("no longer held", lambda: condition(kube, "OnHold")[0] == "False")
 
 
 def test_a_rule_deleted_by_mistake_is_braked_over_a_kill_of_the_hub_and_released_by_its_id(

@@ -55,7 +55,7 @@ class HubMetrics(Collector):
             ("record_lag_seconds", "How long the oldest record has been behind the truth.", self._record_lag(now)),
             ("records_dirty", "Records that wait to be written.", len(hub.book)),
             ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.frozen)),
-            ("nodes_held", "Nodes nothing is sent to, because somebody said so.", len(hub.restraints.holds)),
+            ("nodes_on_hold", "Nodes nothing is sent to, because somebody said so.", len(hub.restraints.holds)),
             ("nodes_braked", "Nodes whose removals are stopped.", hub.restraints.braked()),
             ("fence", "Fencing number.", hub.fence),
         ):
