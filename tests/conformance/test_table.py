@@ -18,7 +18,7 @@ from fairlead_ingest.commit import Append, Collided
 from fairlead_ingest.envelope import TIMESTAMP
 from fairlead_ingest.io import tables
 from fairlead_ingest.io.files import WrittenFile
-from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.offsets import Offsets, Position
 from fairlead_ingest.settings import SINKS
 

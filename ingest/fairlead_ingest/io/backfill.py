@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fairlead_ingest.io import sink, source, tables
 from fairlead_ingest.io.job import shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.session import activate
-from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_messaging.io.sync_client import BulkClient, TopicMissing
 

@@ -19,7 +19,7 @@ from fairlead_ingest import commit, gaps
 from fairlead_ingest.gaps import Gap
 from fairlead_ingest.io import tables
 from fairlead_ingest.io.files import WrittenFile, pending_path
-from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.offsets import Offsets
 
 

@@ -23,9 +23,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from fairlead_ingest import commit, errors, offsets
 from fairlead_ingest.commit import Append, Collided, TableState
-from fairlead_ingest.io import tables
+from fairlead_ingest.io import table_kind
 from fairlead_ingest.io.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync
-from fairlead_ingest.io.tables import Size
+from fairlead_ingest.io.table_kind import Size
 from fairlead_ingest.offsets import Offsets
 
 LOG = "_delta_log"
@@ -44,7 +44,7 @@ def ensure(table: Path, schema: pa.Schema) -> None:
     """Make ``table`` if it is not there; let it grow by columns it lacks. Raises ``Stop`` where types clash."""
     existing = _open(table)
     if existing is None:
-        if (table / tables.COMMITS).is_dir():
+        if (table / table_kind.COMMITS).is_dir():
             raise errors.Stop(errors.TABLE_UNFIT, f'{table}: a table of plain Parquet files; the job wants "delta"')
         table.parent.mkdir(parents=True, exist_ok=True)
         DeltaTable.create(
@@ -55,7 +55,7 @@ def ensure(table: Path, schema: pa.Schema) -> None:
             configuration=CONFIGURATION,
         )
         return
-    missing = tables.missing_columns(table, existing.schema(), schema)
+    missing = table_kind.missing_columns(table, existing.schema(), schema)
     if list(existing.metadata().partition_columns) != list(PARTITION_COLUMNS):
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: not partitioned by {', '.join(PARTITION_COLUMNS)}")
     if missing:
@@ -199,7 +199,7 @@ def _open(table: Path) -> DeltaTable | None:
 def _reached(table: DeltaTable, newest: Mapping[str, Any] | None) -> Offsets:
     if newest is not None:
         return offsets.parse(newest["reached"])
-    return tables.reached_by_rows(table.to_pyarrow_dataset()) if table.file_uris() else Offsets()
+    return table_kind.reached_by_rows(table.to_pyarrow_dataset()) if table.file_uris() else Offsets()
 
 
 def _newest(table: DeltaTable) -> Mapping[str, Any] | None:

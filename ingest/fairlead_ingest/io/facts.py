@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from fairlead_ingest.io import tables
-from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.report import Delay, Facts
 
 QUANTILES = (0.5, 0.95, 0.99)

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.tables import COMMITS, Kind
+from fairlead_ingest.io.table_kind import COMMITS, Kind
 
 TARGET_BYTES = 128 * 1024 * 1024
 # Files of a batch that is being written are in no log yet; vacuum must not take them for orphans.

@@ -33,9 +33,9 @@ from pyarrow import fs
 
 from fairlead_ingest import commit, errors, offsets
 from fairlead_ingest.commit import Append, Collided, TableState
-from fairlead_ingest.io import tables
+from fairlead_ingest.io import table_kind
 from fairlead_ingest.io.files import PENDING, PENDING_SUFFIX, PartitionedFiles, WrittenFile, pending_path, sync
-from fairlead_ingest.io.tables import COMMITS, Size
+from fairlead_ingest.io.table_kind import COMMITS, Size
 from fairlead_ingest.offsets import Offsets
 
 # Manifests kept for status and history; the newest alone says everything a commit has to know.
@@ -87,7 +87,7 @@ def ensure(table: Path, schema: pa.Schema) -> None:
         _ = _publish(table, first)  # whoever made it first wanted the same, or is told so with the next look
         return
     _move_in(table, newest)
-    missing = tables.missing_columns(table, newest.schema(), schema)
+    missing = table_kind.missing_columns(table, newest.schema(), schema)
     if missing:
         grown = Schema([*newest.schema().fields, *missing])
         _follow(table, newest, columns=msgspec.Raw(grown.to_json().encode()), parts=[], metadata={})

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.io.table_kind import Kind
 
 LOOK_SECONDS = 0.2
 _DAY_CHARS = len("2026-11-20")

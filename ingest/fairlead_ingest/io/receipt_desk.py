@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 
 from fairlead_ingest.io.receipt import LOOK_SECONDS, Receipts
-from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.io.table_kind import Kind
 
 PATH = "/v1/receipts/"
 ASKING_MAX = 8

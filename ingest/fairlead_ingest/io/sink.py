@@ -35,7 +35,7 @@ from fairlead_ingest import schema as contract
 from fairlead_ingest.commit import AlreadyIn, Collided
 from fairlead_ingest.io import checkpoint, companions, tables
 from fairlead_ingest.io.files import PartitionedFiles, WrittenFile
-from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.offsets import Offsets
 
 # Whoever collides this often in a row is one of several jobs on one table.

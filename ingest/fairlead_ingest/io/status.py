@@ -8,7 +8,7 @@ from typing import Any
 
 from fairlead_ingest import commit, freshness
 from fairlead_ingest.io import tables
-from fairlead_ingest.io.tables import Kind
+from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.offsets import Offsets, Position
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
 from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, TopicMissing

@@ -17,7 +17,8 @@ from fairlead_ingest.commit import Append
 from fairlead_ingest.io import tables
 from fairlead_ingest.io.files import WrittenFile
 from fairlead_ingest.io.sink import StreamWriter
-from fairlead_ingest.io.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA, Kind
+from fairlead_ingest.io.table_kind import Kind
+from fairlead_ingest.io.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.offsets import Offsets, Position, Skip
 from fairlead_ingest.settings import SINKS
 

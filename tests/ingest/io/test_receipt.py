@@ -12,7 +12,8 @@ import pytest
 from fairlead_ingest.envelope import TIMESTAMP
 from fairlead_ingest.io import delta, parquet
 from fairlead_ingest.io.receipt import Receipts
-from fairlead_ingest.io.tables import UNNUMBERED, Kind
+from fairlead_ingest.io.table_kind import Kind
+from fairlead_ingest.io.tables import UNNUMBERED
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 SCHEMA = pa.schema(
