@@ -202,7 +202,7 @@ class Hub:
     def _changed(self, change: Change, now: float, nodes: set[str]) -> None:
         for live in (change.before, change.after):
             if live is not None:
-                nodes |= self.placement.nodes_for(live)
+                nodes |= self.placement.nodes_for(live, self.sessions)
         if change.after is None:
             self.placement.forget(change.key)
         for node in nodes:

@@ -158,8 +158,11 @@ class Placement:
             case "referenced":
                 return node in self.catalog.referrers(live.key)
 
-    def nodes_for(self, live: LiveObject) -> set[str]:
-        """Every node that should hold it now."""
+    def nodes_for(self, live: LiveObject, among: Mapping[str, object] | None = None) -> set[str]:
+        """Every node that should hold it now; with ``among`` only those of them that are keys there.
+
+        A change costs as much as the nodes that are there to hear of it, however many are away.
+        """
         if live.group_kind == EDGE_ROUTES:
             routes = self.routes.get(live.resource.name)
             return {n for n, labels in self.nodes.items() if routes is not None and routes.nodes.matches(labels)}
@@ -168,7 +171,7 @@ class Placement:
             members = self._rule_nodes[rule.name]
             match entry.select:
                 case "all":
-                    found |= members
+                    found.update(members if among is None else _both(members, among))
                 case "bound":
                     found |= members & {live.node_name}
                 case "referenced":
@@ -275,3 +278,10 @@ class Placement:
 
 def _routes_key(name: str) -> str:
     return f"edgeroutes.fairlead.dev//{name}"
+
+
+def _both(members: frozenset[str], among: Mapping[str, object]) -> Iterator[str]:
+    """What is in both, walking the shorter one."""
+    if len(members) < len(among):
+        return (name for name in members if name in among)
+    return (name for name in among if name in members)

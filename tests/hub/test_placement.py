@@ -48,6 +48,8 @@ def test_a_rule_selects_nodes_by_their_labels(placement):
     assert placement.nodes_for(one) == {"edge-1"}
     assert placement.set_node("edge-2", {"role": "shop"})
     assert placement.nodes_for(one) == {"edge-1", "edge-2"}
+    assert placement.nodes_for(one, {"edge-2": None}) == {"edge-2"}
+    assert placement.nodes_for(one, dict.fromkeys(("edge-1", "edge-3", "edge-4"))) == {"edge-1"}
     assert not placement.set_node("edge-2", {"role": "shop"}), "a heartbeat is no change"
     assert placement.drop_node("edge-1")
     assert placement.wanted("edge-1") == {}
