@@ -45,8 +45,7 @@ def _configured(command: F) -> F:
         try:
             settings = settings_file.load("ingest", Settings, config, os.environ)
         except settings_file.SettingsError as error:
-            click.echo(f"fairlead ingest: {error}", err=True)
-            raise SystemExit(EXIT_USAGE) from None
+            raise SystemExit(settings_file.complain("ingest", error)) from None
         jobs = [job for job in settings.jobs() if pipeline in (None, job.name)]
         if not jobs:
             names = ", ".join(job.name for job in settings.jobs())

@@ -54,11 +54,11 @@ def run(config: Path | None) -> int:
     try:
         told = settings_io.load("edge", Settings, config, os.environ)
         logs.configure("edge", told.log_level)
+        settings_io.tell_strange(os.environ)
         os.umask(OWNER_ONLY)
         uvloop.run(_serve(told))
     except settings_io.SettingsError as error:
-        print(f"fairlead edge: {error}", file=sys.stderr)
-        return settings_io.EXIT_STATUS
+        return settings_io.complain("edge", error)
     except tls.TlsFilesError as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
+from fairlead_wire.file_path import FilePath
+from fairlead_wire.mistakes import shown
+
 STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4
 """One part in so many of ``max_bytes`` is for objects, the rest for messages: neither can starve the other."""
+HUB_PORT: Final = 10000
+"""Where a hub listens unless it is told otherwise."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -66,44 +72,54 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     node: str
     hub_url: str
-    data_dir: str
+    data_dir: FilePath
     http_listen: str = "127.0.0.1:10550"
     health_listen: str | None = None
     security: Literal["mtls", "insecure"] = "mtls"
-    tls_ca: str | None = None
-    tls_cert: str | None = None
-    tls_key: str | None = None
+    tls_ca: FilePath | None = None
+    tls_cert: FilePath | None = None
+    tls_key: FilePath | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     store: StoreSettings = StoreSettings()
     cleanup: CleanupSettings = CleanupSettings()
     link: LinkSettings = LinkSettings()
 
     def __post_init__(self) -> None:
+        if wrong := list(self._wrong()):
+            raise ValueError("\n".join(wrong))
+
+    def _wrong(self) -> Iterator[str]:
+        """Everything at once, a line each."""
         if not _NODE.fullmatch(self.node):
-            raise ValueError(f"node: must be the name of a Kubernetes Node, is {self.node[:80]!r}")
+            yield f"node: must be the name of a Kubernetes Node, is {shown(self.node)}"
         if not self.data_dir:
-            raise ValueError("data_dir: must be a folder")
-        host, _ = address("http_listen", self.http_listen)
-        if self.health_listen is not None:
-            address("health_listen", self.health_listen)
-        self._check_hub_url()
+            yield "data_dir: must be a folder"
+        for key in ("http_listen", "health_listen"):
+            value = getattr(self, key)
+            if value is not None and (reason := _listen_wrong(key, value)):
+                yield reason
+        yield from self._hub_url_wrong()
         if self.security == "mtls":
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):
-                    raise ValueError(f'{key}: required with security = "mtls"')
-        elif host not in LOOPBACK:
-            raise ValueError('http_listen: must be a loopback address with security = "insecure"')
+                    yield f'{key}: required with security = "mtls"'
+        elif not _listen_wrong("http_listen", self.http_listen) and not self.plain_http:
+            yield 'http_listen: must be a loopback address with security = "insecure"'
 
-    def _check_hub_url(self) -> None:
+    def _hub_url_wrong(self) -> Iterator[str]:
         try:
             url = urlsplit(self.hub_url)
-            url.port  # noqa: B018 - raises on a port that is none
+            port = url.port
         except ValueError as error:
-            raise ValueError(f"hub_url: {error}") from None
+            yield f"hub_url: {error}"
+            return
         if url.scheme not in ("ws", "wss") or not url.hostname:
-            raise ValueError(f"hub_url: must be wss://host:port, is {self.hub_url[:80]!r}")
-        if url.scheme == "ws" and self.security != "insecure":
-            raise ValueError('hub_url: ws:// only with security = "insecure"')
+            yield f"hub_url: must be wss://host:port, is {shown(self.hub_url)}"
+        elif not port:
+            # The scheme's own port is hardly ever meant, and its symptom is a link that does not come up.
+            yield f"hub_url: must name the port, for example {url.scheme}://{url.hostname}:{HUB_PORT}"
+        elif url.scheme == "ws" and self.security != "insecure":
+            yield 'hub_url: ws:// only with security = "insecure"'
 
     @property
     def plain_http(self) -> bool:
@@ -111,9 +127,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return address("http_listen", self.http_listen)[0] in LOOPBACK
 
 
+def _listen_wrong(key: str, text: str) -> str:
+    try:
+        address(key, text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def address(key: str, text: str) -> tuple[str, int]:
     """``host:port`` read; port 0 takes a free one.  Raises ``ValueError`` naming ``key``."""
     found = _LISTEN.fullmatch(text)
     if not found or int(found["port"]) > 65_535:
-        raise ValueError(f"{key}: must be host:port, is {text[:80]!r}")
+        raise ValueError(f"{key}: must be host:port, is {shown(text)}")
     return found["host"].strip("[]"), int(found["port"])

@@ -44,9 +44,9 @@ def run(config: Path | None) -> int:
     try:
         settings = settings_file.load(ROOM, Settings, config, os.environ)
     except settings_file.SettingsError as error:
-        print(f"fairlead ingest: {error}", file=sys.stderr)
-        return settings_file.EXIT_STATUS
+        return settings_file.complain(ROOM, error)
     logs.configure(ROOM, settings.log_level)
+    settings_file.tell_strange(os.environ)
     try:
         # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
         from fairlead_ingest.io import session

@@ -13,6 +13,7 @@ import msgspec
 
 from fairlead_ingest import loss
 from fairlead_wire import event
+from fairlead_wire.file_path import FilePath
 
 AVAILABLE_NOW = "available-now"
 FORMATS = ("envelope", "raw")
@@ -31,13 +32,13 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One table of a job that fills several; a key left out is taken from the job."""
 
     topics: list[str]
-    table: str
-    checkpoint: str
+    table: FilePath
+    checkpoint: FilePath
     name: str = ""
     format: str | None = None
     # What the tables are made of.
     sink: str | None = None
-    schema: str | None = None
+    schema: FilePath | None = None
     # Any: TOML has times of its own, and a union of text and time cannot be told apart; start_of checks it.
     starting_position: Any = None
     transforms: list[str] | None = None
@@ -82,13 +83,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     messaging_url: str
     topics: list[str] = []
-    table: str = ""
-    checkpoint: str = ""
+    table: FilePath = ""
+    checkpoint: FilePath = ""
     trigger: str | int | float = 1
     starting_position: Any = "earliest"
     format: str = "envelope"
     sink: str = SINK_DEFAULT
-    schema: str | None = None
+    schema: FilePath | None = None
     # Functions from DataFrame to DataFrame, "module:function" or "path.py:function", in this order.
     transforms: list[str] = []
     # Drop what one producer sent twice under new ids within this time; 0 for none. The service does it better.
@@ -98,9 +99,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reader: str = "ingest"
     pipelines: list[Pipeline] = []
     security: str = "mtls"
-    tls_ca: str | None = None
-    tls_cert: str | None = None
-    tls_key: str | None = None
+    tls_ca: FilePath | None = None
+    tls_cert: FilePath | None = None
+    tls_key: FilePath | None = None
     http_listen: str | None = None
     health_listen: str | None = None
     # Whoever can connect may ask whether a message is in the tables.

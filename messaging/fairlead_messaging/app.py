@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import ssl
-import sys
 import uuid
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from fairlead_messaging.io.sqlite_kv import SqliteKV
 from fairlead_messaging.kv import MemoryKV, OrderedKV
 from fairlead_messaging.settings import MessagingSettings, parse_listen
 from fairlead_wire.io import logs, tls
-from fairlead_wire.io.settings import EXIT_STATUS, SettingsError, load
+from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange
 
 DRAIN_SECONDS = 10.0
 OWNER_ONLY = 0o077
@@ -37,9 +36,9 @@ def run(config: Path | None) -> int:
     try:
         settings = load("messaging", MessagingSettings, config, os.environ)
     except SettingsError as error:
-        print(f"fairlead messaging: {error}", file=sys.stderr)
-        return EXIT_STATUS
+        return complain("messaging", error)
     logs.configure("messaging", settings.log_level)
+    tell_strange(os.environ)
     os.umask(OWNER_ONLY)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from fairlead_messaging.topic import TTL_SECONDS_MAX, expand_system_topics
+from fairlead_wire.file_path import FilePath
 
 
 class CacheSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,12 +33,12 @@ class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     http_listen: str = "127.0.0.1:11015"
     health_listen: str | None = None
     """Where /healthz, /readyz and /metrics are served in plain HTTP; absent: http_listen, if that is plain."""
-    data_dir: str = "fairlead-messaging-data"
+    data_dir: FilePath = "fairlead-messaging-data"
     store: Literal["rocksdb", "sqlite", "memory", "cassandra"] = "rocksdb"
     security: Literal["mtls", "insecure"] = "mtls"
-    tls_ca: str | None = None
-    tls_cert: str | None = None
-    tls_key: str | None = None
+    tls_ca: FilePath | None = None
+    tls_cert: FilePath | None = None
+    tls_key: FilePath | None = None
     clients: list[str] | None = None
     """Names in certificates that may ask; absent: everyone whom ``tls_ca`` vouches for."""
     system_topics: list[str] = []

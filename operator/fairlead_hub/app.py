@@ -47,12 +47,15 @@ def run(config: Path | None) -> int:
     try:
         settings = wire_settings.load(ROOM, hub_settings.Settings, config, os.environ)
         logs.configure(ROOM, settings.log_level)
+        wire_settings.tell_strange(os.environ)
         access = kube.access(settings.kubeconfig)
         files = _files(settings)
         context = tls.server_context(files) if files is not None else None
         if context is not None:
             context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept
-    except (wire_settings.SettingsError, kube.ConfigError, tls.TlsFilesError) as error:
+    except wire_settings.SettingsError as error:
+        return wire_settings.complain(ROOM, error)
+    except (kube.ConfigError, tls.TlsFilesError) as error:
         print(f"fairlead hub: {error}", file=sys.stderr)
         return wire_settings.EXIT_STATUS
     memory.keep_small()

@@ -12,6 +12,7 @@ import msgspec
 
 from fairlead_wire import event
 from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.file_path import FilePath
 
 
 class Delivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,7 +131,7 @@ class Events(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything the hub can be told."""
 
-    kubeconfig: str | None = None
+    kubeconfig: FilePath | None = None
     """Path; absent: in-cluster."""
     namespace: str | None = None
     """Where the Lease lives; absent: the in-cluster namespace, else ``default``."""
@@ -139,9 +140,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     health_listen: str | None = None
     messaging_url: str | None = None
     security: Literal["mtls", "insecure"] = "mtls"
-    tls_ca: str | None = None
-    tls_cert: str | None = None
-    tls_key: str | None = None
+    tls_ca: FilePath | None = None
+    tls_cert: FilePath | None = None
+    tls_key: FilePath | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     identity: str | None = None
     """Holder name in the Lease; absent: host name and port.  The same identity takes over at once."""

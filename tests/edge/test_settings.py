@@ -49,6 +49,9 @@ def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
         ("hub_url", "http://hub:1"),
         ("hub_url", "wss://"),
         ("hub_url", "wss://hub:port"),
+        ("hub_url", "wss://hub"),
+        ("hub_url", "wss://hub/"),
+        ("hub_url", "ws://hub:0"),
         ("data_dir", ""),
         ("http_listen", "10550"),
         ("http_listen", "127.0.0.1:99999"),
@@ -108,3 +111,25 @@ def test_what_is_no_address(text: Any) -> None:
     """The reason begins with the key."""
     with pytest.raises(ValueError, match=r"^key: "):
         address("key", text)
+
+
+def test_a_missing_port_is_asked_for_and_the_hubs_own_is_named() -> None:
+    """443 is hardly ever meant, and the symptom would be a link that never comes up."""
+    with pytest.raises(SettingsError, match=r"hub_url: must name the port, for example wss://hub.example:10000"):
+        read(hub_url="wss://hub.example")
+
+
+def test_everything_is_told_at_once() -> None:
+    """On a device in the field every restart is a drive."""
+    with pytest.raises(SettingsError) as refused:
+        read(node="Edge 1", hub_url="wss://me:geheim@hub", http_listen="nope", store_evict="allways", security=None)
+    keys = [each.key for each in refused.value.mistakes]
+    assert keys == ["store.evict", "node", "http_listen", "hub_url", "tls_ca", "tls_cert", "tls_key"]
+    assert "geheim" not in str(refused.value)
+
+
+def test_paths_may_begin_at_home(tmp_path: Path) -> None:
+    """As the other programs of the device read them."""
+    files = {"FAIRLEAD_EDGE_TLS_CA": "~/ca", "FAIRLEAD_EDGE_TLS_CERT": "~/cert", "FAIRLEAD_EDGE_TLS_KEY": "/k"}
+    told = load("edge", Settings, None, {**GOOD, **files, "FAIRLEAD_EDGE_DATA_DIR": "~/d", "HOME": "/home/me"})
+    assert (told.data_dir, told.tls_ca, told.tls_key) == ("/home/me/d", "/home/me/ca", "/k")

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.errors import LocalError, Permanent, Temporary
 
 PATIENCE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 0.2
@@ -92,12 +92,13 @@ class _Unknown(msgspec.Struct):
 class EdgeClient:
     """Talks to the agent at ``url``.  ``token`` is the text of ``data_dir/token``, needed with ``security = "mtls"``.
 
-    Raises ``Permanent`` for what would fail again, ``Temporary`` when patience ended first.
+    Raises ``Permanent`` for what would fail again, ``Temporary`` when patience ended first, ``LocalError`` for a token
+    that cannot be one.
     """
 
     def __init__(self, url: str, *, token: str | None = None, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._url = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = {"Authorization": f"Bearer {_checked(token)}"} if token else {}
         self._patience_seconds = patience_seconds
         # The agent is on this machine: a proxy of the environment is not for it.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -154,6 +155,15 @@ class EdgeClient:
             raise _refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
             raise Temporary(f"no answer from {self._url}: {error}") from error
+
+
+def _checked(token: str) -> str:
+    """The token without the newline its file ends with.  What could not travel in a header is refused here: the
+    library's own refusal would quote it, and exceptions are read by many."""
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise LocalError("the token is not the text of data_dir/token: one line of visible ASCII characters")
+    return token
 
 
 def _submission(message: Message) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from fairlead_edge.io import client as client_module
 from fairlead_edge.io.client import Delivery, EdgeClient, Message
 from fairlead_edge.io.http_publish import add_routes
 from fairlead_edge.io.upstream import Upstream
-from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.errors import LocalError, Permanent, Temporary
 
 SOURCE = "/messages/modules/m/outputs/o"
 
@@ -115,6 +116,20 @@ async def test_token_goes_along(agent: Agent) -> None:
     """As the local API wants it."""
     await asyncio.to_thread(agent.client(token="t0ken").publish, [Message(source=SOURCE, body=1)])
     assert agent.asked[0].headers["Authorization"] == "Bearer t0ken"
+
+
+async def test_token_may_be_the_files_text_as_it_is(agent: Agent) -> None:
+    """The file ends with a newline, and everybody reads it with read()."""
+    await asyncio.to_thread(agent.client(token="t0ken\n").publish, [Message(source=SOURCE, body=1)])
+    assert agent.asked[0].headers["Authorization"] == "Bearer t0ken"
+
+
+@pytest.mark.parametrize("token", ["s3cret\nX-More: 1", "s3cret\x00", "s3cret\u20ac", "s3cret s3cret", "\n"])
+def test_a_token_that_is_none_is_refused_without_being_shown(token: str) -> None:
+    """The library's own refusal quotes the header, and a traceback ends up in tickets."""
+    with pytest.raises(LocalError, match="data_dir/token") as refused:
+        EdgeClient("http://127.0.0.1:9", token=token)
+    assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
 
 async def test_module_takes_acknowledges_and_abandons(agent: Agent) -> None:

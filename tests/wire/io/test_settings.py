@@ -1,9 +1,12 @@
 """Settings: file, environment, and refusals that name file, key and reason."""
 
+import io
+
 import msgspec
 import pytest
 
-from fairlead_wire.io import settings
+from fairlead_wire.file_path import FilePath
+from fairlead_wire.io import logs, settings
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,3 +101,91 @@ def test_an_enormous_file_is_refused(tmp_path):
     """Bounded before it is parsed."""
     with pytest.raises(settings.SettingsError, match="larger than"):
         load(tmp_path, "#" * (settings.FILE_BYTES_MAX + 1))
+
+
+def test_all_mistakes_of_file_and_environment_are_told_at_once(tmp_path, capsys):
+    """Five mistakes are one restart, each with where it is and the nearest right key."""
+    environ = {"FAIRLEAD_EDGE_PORT": "many", "FAIRLEAD_EDGE_DELIVERY_MAXIMUN_DELAY": "1", "FAIRLEAD_EDGE_NDOE": "x"}
+    with pytest.raises(settings.SettingsError) as caught:
+        load(tmp_path, 'topics = ["a", 1]\n[delivery]\nmaximum_dely = 3\n', environ)
+    told = [str(each.args[0]).partition("\n")[0].removeprefix(str(tmp_path)) for each in caught.value.mistakes]
+    assert told == [
+        "FAIRLEAD_EDGE_PORT: port: Expected `int`, is 'many'",
+        "FAIRLEAD_EDGE_DELIVERY_MAXIMUN_DELAY: is no key of these settings; "
+        "did you mean FAIRLEAD_EDGE_DELIVERY_MAXIMUM_DELAY?",
+        "FAIRLEAD_EDGE_NDOE: is no key of these settings; did you mean FAIRLEAD_EDGE_NODE?",
+        "/edge.toml: node: required, but not set",
+        "/edge.toml: topics[1]: Expected `str`, is 1",
+        "/edge.toml: delivery.maximum_dely: unknown key; did you mean delivery.maximum_delay?",
+    ]
+    assert settings.complain("edge", caught.value) == settings.EXIT_STATUS
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(told) and all(line.startswith("fairlead edge: ") for line in lines)
+
+
+def test_what_kubelet_puts_into_the_environment_is_no_mistake():
+    """A Service called fairlead-edge gives every container variables that begin like ours."""
+    links = {
+        "FAIRLEAD_EDGE_SERVICE_HOST": "10.0.0.1",
+        "FAIRLEAD_EDGE_SERVICE_PORT": "1",
+        "FAIRLEAD_EDGE_SERVICE_PORT_LOCAL_API": "1",
+        "FAIRLEAD_EDGE_PORT_10550_TCP": "tcp://10.0.0.1:10550",
+        "FAIRLEAD_EDGE_PORT_10550_TCP_ADDR": "10.0.0.1",
+        "FAIRLEAD_PORT": "tcp://10.0.0.1:1",
+    }
+    assert settings.load("edge", Model, None, {"FAIRLEAD_EDGE_NODE": "n", **links}).node == "n"
+    assert list(settings.strange(links)) == []
+
+
+def test_variables_of_no_room_are_strange(monkeypatch):
+    """They cannot be meant; the nearest room is named, and nobody is stopped."""
+    environ = {"FAIRLEAD_EGDE_NODE": "a", "FAIRLEAD_WHAT": "b", "FAIRLEAD_HUB_LISTEN": "c", "OTHER": "d"}
+    assert list(settings.strange(environ)) == [("FAIRLEAD_EGDE_NODE", "FAIRLEAD_EDGE_NODE"), ("FAIRLEAD_WHAT", None)]
+    stream = io.StringIO()
+    logs.configure("edge", stream=stream)
+    settings.tell_strange(environ)
+    assert stream.getvalue().count("unknown_variable") == 2 and "did you mean FAIRLEAD_EDGE_NODE?" in stream.getvalue()
+    assert settings.load("edge", Model, None, {"FAIRLEAD_EDGE_NODE": "n", **environ}).node == "n"
+
+
+def test_the_variables_of_topics_do_not_disturb_messaging():
+    """`fairlead topics` reads its address from the environment; the service beside it must start all the same."""
+
+    class Plain(msgspec.Struct, forbid_unknown_fields=True):
+        http_listen: str = "x"
+
+    assert settings.load("messaging", Plain, None, dict.fromkeys(settings.KNOWN_VARIABLES, "x")).http_listen == "x"
+
+
+class Below(msgspec.Struct, frozen=True, kw_only=True):
+    table: FilePath = "t"
+
+
+class Paths(msgspec.Struct, kw_only=True):
+    data_dir: FilePath
+    ca: FilePath | None = None
+    name: str = ""
+    below: Below = Below()
+    several: list[Below] = []
+
+
+def test_a_tilde_is_the_home_folder(tmp_path):
+    """As a shell would read it; in keys that are paths, wherever they come from, and nowhere else."""
+    file = tmp_path / "a.toml"
+    file.write_text('data_dir = "~"\nname = "~/x"\n[below]\ntable = "~/t"\n[[several]]\ntable = "~/u"\n')
+    told = settings.load("edge", Paths, file, {"HOME": "/home/me", "FAIRLEAD_EDGE_CA": "~/ca.crt"})
+    assert (told.data_dir, told.ca, told.name) == ("/home/me", "/home/me/ca.crt", "~/x")
+    assert (told.below.table, told.several[0].table) == ("/home/me/t", "/home/me/u")
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "a = " + "[" * 5000, "a = " + "{a=" * 5000, "\xff", "\0"])
+def test_garbage_is_a_sentence(tmp_path, text):
+    """Whatever somebody hands over as a settings file."""
+    with pytest.raises(settings.SettingsError, match="not TOML"):
+        load(tmp_path, text)
+
+
+def test_a_deeply_nested_variable_is_a_sentence():
+    """The same from the environment."""
+    with pytest.raises(settings.SettingsError, match="Expected"):
+        settings.load("edge", Model, None, {"FAIRLEAD_EDGE_NODE": "n", "FAIRLEAD_EDGE_TOPICS": "[" * 5000})

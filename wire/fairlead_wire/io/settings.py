@@ -5,53 +5,107 @@ environment variable: ``FAIRLEAD_<ROOM>_<KEY>``, the names of nested tables join
 (``[delivery] maximum_delay`` of the hub is ``FAIRLEAD_HUB_DELIVERY_MAXIMUM_DELAY``).  Text from the
 environment is converted by the key's type; for lists, tables and unions it is read as a TOML value first.
 
-An unknown key or a bad value raises ``SettingsError`` with file, key and reason; programs print it and
-exit with status 2.
+Unknown keys, variables of the room that are no key of it, and bad values raise ``SettingsError`` with every mistake,
+each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin with
+``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are told without stopping anybody.
 """
 
 from __future__ import annotations
 
+import os.path
 import re
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
+from fairlead_wire import mistakes
 from fairlead_wire.errors import FairleadError
+from fairlead_wire.file_path import FILE_PATH
+from fairlead_wire.io import logs
 
 FILE_BYTES_MAX = 1024 * 1024
 EXIT_STATUS = 2
 """What a program exits with when its settings are wrong."""
+ROOMS = ("hub", "edge", "messaging", "ingest")
+KNOWN_VARIABLES = frozenset(
+    ["FAIRLEAD_MESSAGING_URL", "FAIRLEAD_MESSAGING_TLS_CA", "FAIRLEAD_MESSAGING_TLS_CERT", "FAIRLEAD_MESSAGING_TLS_KEY"]
+)
+"""Not settings of a room, but read by the commands that ask messaging."""
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 
-_AT = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>[^`]+)`")
-_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
+_PREFIX = "FAIRLEAD_"
+_SERVICE_LINK = re.compile(
+    r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)?)$"
+)
+"""What a kubelet puts into every container for each Service of the namespace; nobody wrote it."""
+_log = logs.get("wire.settings")
 
 
 class SettingsError(FairleadError):
-    """A settings file or variable cannot be used: ``source`` (file or variable), ``key``, ``reason``."""
+    """Settings that cannot be used.  ``mistakes``: all of them; ``source`` (file or variable), ``key`` and ``reason``
+    are the first one's.  ``str()`` has a line for each."""
 
-    def __init__(self, source: str, key: str, reason: str) -> None:
-        super().__init__(f"{source}: {key}: {reason}" if key else f"{source}: {reason}")
+    def __init__(self, source: str, key: str, reason: str, *, more: tuple[SettingsError, ...] = ()) -> None:
+        first = f"{source}: {key}: {reason}" if key else f"{source}: {reason}"
+        super().__init__("\n".join([first, *map(str, more)]))
         self.source = source
         self.key = key
         self.reason = reason
+        self.mistakes: tuple[SettingsError, ...] = (self, *more)
 
 
 def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[str, str]) -> Settings:
     """Read ``path`` (None: defaults and environment only) into ``model``.  Raises ``SettingsError``."""
     values = _read(path) if path else {}
-    origins = _override(values, model, f"FAIRLEAD_{room.upper()}_", environ)
     source = str(path) if path else "settings"
-    try:
-        return msgspec.convert(values, model, strict=True)
-    except (msgspec.ValidationError, ValueError) as error:
-        key, reason = _explain(str(error))
-        raise SettingsError(origins.get(key, source), key, reason) from None
+    overlay = _Overlay(f"{_PREFIX}{room.upper()}_", environ)
+    overlay.lay(values, model)
+    found = [*overlay.refused, *overlay.unknown()]
+    _expand(values, model, environ.get("HOME"))
+    if not found:
+        try:
+            return msgspec.convert(values, model, strict=True)
+        except (msgspec.ValidationError, ValueError) as error:
+            said = mistakes.find(values, model) or (mistakes.Mistake(*mistakes.explain(str(error))),)
+    else:
+        told = {each.key for each in found}
+        said = tuple(each for each in mistakes.find(values, model) if each.key not in told)
+    found += [SettingsError(overlay.origins.get(each.key, source), each.key, each.reason) for each in said]
+    first, *more = found
+    raise SettingsError(first.source, first.key, first.reason, more=tuple(more))
+
+
+def complain(room: str, error: SettingsError) -> int:
+    """Print every mistake on a line of its own; returns the exit status."""
+    for mistake in error.mistakes:
+        print(f"fairlead {room}: {mistake.args[0].partition(chr(10))[0]}", file=sys.stderr)
+    return EXIT_STATUS
+
+
+def tell_strange(environ: Mapping[str, str]) -> None:
+    """Log the variables that cannot be meant; call it when logs are configured."""
+    for name, meant in strange(environ):
+        _log.warning("unknown_variable", variable=name, reason=_did_you_mean("no variable of Fairlead's", meant))
+
+
+def strange(environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    """Variables that begin like ours and belong to no room, each with the room's prefix that was probably meant."""
+    prefixes = [f"{_PREFIX}{room.upper()}_" for room in ROOMS]
+    for name in sorted(environ):
+        if not name.startswith(_PREFIX) or name.startswith(tuple(prefixes)) or _SERVICE_LINK.search(name):
+            continue
+        room, _, rest = name.removeprefix(_PREFIX).partition("_")
+        meant = mistakes.nearest(room.lower(), list(ROOMS))
+        yield name, f"{_PREFIX}{meant.upper()}_{rest}" if meant else None
+
+
+def _did_you_mean(reason: str, meant: str | None) -> str:
+    return f"{reason}; did you mean {meant}?" if meant else reason
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -66,68 +120,102 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(str(path), "", f"not TOML: {error}") from None
+    except RecursionError:
+        raise SettingsError(str(path), "", "not TOML: nested too deeply") from None
 
 
-def _override(
-    values: dict[str, Any], model: type[msgspec.Struct], prefix: str, environ: Mapping[str, str], path: str = ""
-) -> dict[str, str]:
-    """Lay the environment over ``values``; returns which key came from which variable."""
-    origins: dict[str, str] = {}
-    for field in msgspec.structs.fields(model):
-        name = f"{prefix}{field.encode_name.upper()}"
-        key = f"{path}{field.encode_name}"
-        nested = _struct_of(field.type)
-        if nested is not None:
-            below = values.get(field.encode_name, {})
-            if isinstance(below, dict):
-                found = _override(below, nested, f"{name}_", environ, f"{key}.")
-                if found:
+class _Overlay:
+    """The environment, laid over what the file says.  Which key came from which variable is in ``origins``."""
+
+    def __init__(self, prefix: str, environ: Mapping[str, str]) -> None:
+        self._prefix = prefix
+        self._environ = environ
+        self._known: set[str] = set()
+        self.origins: dict[str, str] = {}
+        self.refused: list[SettingsError] = []
+
+    def lay(self, values: dict[str, Any], model: type[msgspec.Struct], prefix: str = "", path: str = "") -> bool:
+        """True when a variable was for this table, or one below it."""
+        prefix = prefix or self._prefix
+        any_here = False
+        for field in msgspec.structs.fields(model):
+            name = f"{prefix}{field.encode_name.upper()}"
+            key = f"{path}{field.encode_name}"
+            self._known.add(name)
+            nested = _struct_of(field.type)
+            if nested is not None:
+                below = values.get(field.encode_name, {})
+                if isinstance(below, dict) and self.lay(below, nested, f"{name}_", f"{key}."):
                     values[field.encode_name] = below
-                    origins.update(found)
-        if name in environ:
-            values[field.encode_name] = _value(environ[name], field.type, name, key)
-            origins[key] = name
-    return origins
+                    any_here = True
+            if name in self._environ:
+                any_here = True
+                self.origins[key] = name
+                try:
+                    values[field.encode_name] = _value(self._environ[name], field.type)
+                except ValueError as error:
+                    values.pop(field.encode_name, None)
+                    self.refused.append(SettingsError(name, key, str(error)))
+        return any_here
+
+    def unknown(self) -> Iterator[SettingsError]:
+        """Variables of this room that are no key of it: a default would be in force where somebody set a value."""
+        for name in sorted(self._environ):
+            if not name.startswith(self._prefix) or name in self._known | KNOWN_VARIABLES or _SERVICE_LINK.search(name):
+                continue
+            meant = mistakes.nearest(name, sorted(self._known - self._environ.keys()))
+            yield SettingsError(name, "", _did_you_mean("is no key of these settings", meant))
+
+
+def _expand(values: dict[str, Any], model: type[msgspec.Struct], home: str | None) -> None:
+    """``~`` in the paths, which a shell would have replaced and a TOML file does not."""
+    for field in msgspec.structs.fields(model):
+        value = values.get(field.encode_name)
+        nested = _struct_of(field.type)
+        if nested is not None and isinstance(value, dict):
+            _expand(value, nested, home)
+        elif isinstance(value, list) and get_args(field.type):
+            for each in value:
+                if isinstance(each, dict) and (inner := _struct_of(get_args(field.type)[0])):
+                    _expand(each, inner, home)
+        elif isinstance(value, str) and value.startswith("~") and _is_path(field.type):
+            ours = home if home and value[1:2] in ("", "/") else None
+            values[field.encode_name] = ours + value[1:] if ours else os.path.expanduser(value)
+
+
+def _is_path(annotation: Any) -> bool:
+    if getattr(annotation, "__metadata__", ()) == (FILE_PATH,):
+        return True
+    return any(_is_path(each) for each in get_args(annotation))
 
 
 def _struct_of(annotation: Any) -> type[msgspec.Struct] | None:
+    """The table a key is, if it is one; a list of tables is none."""
+    if get_origin(annotation) is list:
+        return None
     for candidate in (annotation, *get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, msgspec.Struct):
             return candidate
     return None
 
 
-def _value(text: str, annotation: Any, name: str, key: str) -> Any:
-    """Text of one variable as the key's type wants it: a TOML value when it fits, else the text itself."""
+def _value(text: str, annotation: Any) -> Any:
+    """Text of one variable as the key's type wants it: a TOML value when it fits, else the text itself.
+
+    Raises ``ValueError`` with the reason.
+    """
     candidates: list[Any] = []
     try:
         candidates.append(tomllib.loads(f"v = {text}")["v"])
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         pass  # not a TOML value: the text itself is tried below, and refused with its reason if it does not fit
     candidates.append(text)
     reason = ""
     for candidate in candidates:
-        try:
-            msgspec.convert(candidate, annotation, strict=True)
-        except (msgspec.ValidationError, ValueError) as error:
-            reason = reason or _explain(str(error))[1]
-        else:
+        one = msgspec.defstruct("One", [("value", annotation)])
+        found = mistakes.find({"value": candidate}, one)
+        if not found:
             return candidate
-    raise SettingsError(name, key, reason)
-
-
-def _explain(text: str) -> tuple[str, str]:
-    """(key, reason) out of a validation message."""
-    found = _AT.match(text)
-    assert found is not None
-    path = (found["path"] or "").strip(".")
-    reason = found["reason"]
-    if unknown := _UNKNOWN.match(reason):
-        return ".".join(filter(None, (path, unknown["field"]))), "unknown key"
-    if missing := _MISSING.match(reason):
-        return ".".join(filter(None, (path, missing["field"]))), "required, but not set"
-    head, colon, tail = reason.partition(": ")
-    # A model's own __post_init__ names the key itself: "http_listen: must be a loopback address".
-    if colon and re.fullmatch(r"[a-z_][a-z0-9_.]*", head):
-        return ".".join(filter(None, (path, head))), tail
-    return path, reason
+        inner = found[0].key.removeprefix("value").removeprefix(".")
+        reason = reason or (f"{inner}: {found[0].reason}" if inner else found[0].reason)
+    raise ValueError(reason)

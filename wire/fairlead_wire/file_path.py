@@ -1,0 +1,10 @@
+"""The type of a setting that names a file or folder: text, in which a leading ``~`` is the user's home folder."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+FILE_PATH: Final = msgspec.Meta(extra={"fairlead": "path"})
+FilePath = Annotated[str, FILE_PATH]
