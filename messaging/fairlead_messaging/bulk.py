@@ -1,6 +1,6 @@
 """Bulk reading: where a topic stands, how a stretch of it is split, and what has expired unread.
 
-A bulk reader never passes the *stable position*: ids at or below it never change, so the same range read
+A bulk reader never passes the *stable position*: from its start up to there nothing changes, so the same range read
 twice, today or after a crash, holds the same messages (less what has expired).
 """
 
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from fairlead_messaging import keys, reader, tally
 from fairlead_messaging.errors import Conflict
 from fairlead_messaging.kv import Snapshot
-from fairlead_messaging.message_id import FIRST, LAST, NO_PAYLOAD, POSITION_BYTES, Position, before
+from fairlead_messaging.message_id import FIRST, LAST, NO_PAYLOAD, POSITION_BYTES, before
 from fairlead_messaging.tally import Tally
 from fairlead_messaging.topic import Topic
+from fairlead_messaging.undecided import Undecided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +46,17 @@ def check_generation(topic: Topic, expected: int | None) -> None:
         )  # fmt: skip
 
 
-def stable(snapshot: Snapshot, topic: Topic, first_undecided: Position | None) -> bytes:
-    """Ids at or below never change: the last durable one, or just below the first undecided row."""
+def stable(snapshot: Snapshot, topic: Topic, first_undecided: Undecided | None) -> bytes:
+    """Ids at or below never change: the last durable one, or just below the first undecided message.
+
+    For a reader that starts behind an undecided message: ids from its start on, at or below.
+    """
     raw = snapshot.get(keys.high(topic))
     high = tally.decode_high(raw) if raw is not None else None
     if high is None or high.generation != topic.generation:
         return FIRST
     last = high.position.encode() + LAST[POSITION_BYTES:]
-    return min(last, before(first_undecided.encode() + NO_PAYLOAD)) if first_undecided is not None else last
+    return min(last, before(first_undecided.message_id)) if first_undecided is not None else last
 
 
 def oldest(snapshot: Snapshot, topic: Topic, now_ms: int) -> bytes:

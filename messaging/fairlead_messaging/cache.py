@@ -18,7 +18,11 @@ ENTRY_OVERHEAD_BYTES = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """All that decides a page's content, but for expiry and what is added later."""
+    """All that decides a page's content, but for expiry and what is added later.
+
+    ``after`` is where the page was really read from: a poll that waits moves on over what its reader may not see,
+    which other readers may.
+    """
 
     namespace: str
     name: str
@@ -30,12 +34,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """An encoded page.  ``end`` is the topic's high mark it was read at, None when a limit ended the page."""
+    """An encoded page.  ``end`` is the topic's high mark it was read at, None when a limit ended the page.
+
+    ``oldest_live`` is the bound it was read with: should it ever go back (a longer ttl, a clock set back), messages
+    that were left out would be alive again.
+    """
 
     body: bytes
     next_position: bytes
     count: int
     first: bytes
+    oldest_live: bytes
     end: bytes | None
     complete: bool = True
 
@@ -64,7 +73,12 @@ class PageCache:
     def get(self, asked: Question, oldest_live: bytes, high: bytes | None) -> Kept | None:
         """The page, if it is what the store would answer now."""
         found = self._pages.get(asked)
-        if found is None or found.first <= oldest_live or (found.end is not None and found.end != high):
+        if (
+            found is None
+            or found.first <= oldest_live
+            or oldest_live < found.oldest_live
+            or (found.end is not None and found.end != high)
+        ):
             self.misses += 1
             return None
         self._pages.move_to_end(asked)

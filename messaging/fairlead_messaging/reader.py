@@ -104,19 +104,18 @@ def judge(
             size += len(value) - 1
         else:
             position, row = key[-POSITION_BYTES:], rows.decode(value)
+            if not row.is_reference and position + NO_PAYLOAD <= after:
+                continue  # the reader's own start: what becomes of it concerns only those who start before it
             decision = decide(row.pointer) if row.pointer and decide is not None else Decision.ACCEPT
             page.passed += 1
-            if decision is Decision.HOLD:
-                page.held = True
-                break
             page.size = size
             page.next_position = max(page.next_position, ids[-1] if ids else after)
             if row.is_reference:
-                _read_payloads(snapshot, topic, position, row, page, asked, hidden=decision is Decision.SKIP)
+                _read_payloads(snapshot, topic, position, row, page, asked, decision)
             else:
-                _read_row(position, row, page, asked, hidden=decision is Decision.SKIP)
+                _read_row(position, row, page, asked, decision)
             size = page.size
-        if len(ids) >= limit or size >= bytes_max or page.passed >= PASSED_ROWS_MAX:
+        if page.held or len(ids) >= limit or size >= bytes_max or page.passed >= PASSED_ROWS_MAX:
             break
     else:
         page.complete = True
@@ -127,17 +126,17 @@ def judge(
     return page
 
 
-def _read_row(position: bytes, row: rows.Row, page: Page, asked: Stretch, *, hidden: bool) -> None:
-    """A message in the row itself: shown, or counted by why not."""
-    message_id = position + NO_PAYLOAD
-    if message_id <= asked.after:
-        return
-    if hidden:
+def _read_row(position: bytes, row: rows.Row, page: Page, asked: Stretch, decision: Decision) -> None:
+    """A message in the row itself: shown, or counted by why not; the page is held by an undecided living one."""
+    if decision is Decision.SKIP:
         page.hidden += 1
-    elif _is_expired(position, row.ttl_seconds, asked.now_ms):
+    elif is_expired(position, row.ttl_seconds, asked.now_ms):
         page.expired += 1
+    elif decision is Decision.HOLD:
+        page.held = True
+        return
     else:
-        page.ids.append(message_id)
+        page.ids.append(position + NO_PAYLOAD)
         page.payloads.append(row.payload)
         page.size += len(row.payload)
         return
@@ -149,14 +148,16 @@ def _past(position: bytes, page: Page, upto: bytes) -> bytes:
     return min(max(page.next_position, position + PAYLOAD_END), upto)
 
 
-def _is_expired(position: bytes, ttl_seconds: int, now_ms: int) -> bool:
+def is_expired(position: bytes, ttl_seconds: int, now_ms: int) -> bool:
+    """Whether a message is past a ttl of its own (0: it has none); expired is decided, also in an open transaction."""
     return ttl_seconds > 0 and now_ms > timestamp_of(position) + ttl_seconds * 1000
 
 
 def _read_payloads(
-    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, page: Page, asked: Stretch, *, hidden: bool
+    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, page: Page, asked: Stretch, decision: Decision
 ) -> None:
-    """The payload rows a reference stands for, from where the reader stopped last time; hidden ones are counted."""
+    """The payload rows a reference stands for, from where the reader stopped last time."""
+    hidden = decision is Decision.SKIP
     first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
     if position == asked.after[:POSITION_BYTES]:
         first = max(first, asked.after[POSITION_BYTES:])
@@ -167,8 +168,12 @@ def _read_payloads(
         for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
             stored = rows.decode(value)
             message_id = position + key[-POSITION_BYTES:]
+            is_over = hidden or is_expired(position, stored.ttl_seconds, asked.now_ms)
+            if decision is Decision.HOLD and not is_over:
+                page.held = True
+                return
             page.next_position = message_id
-            if hidden or _is_expired(position, stored.ttl_seconds, asked.now_ms):
+            if is_over:
                 page.passed += 1
                 page.hidden += hidden
                 page.expired += not hidden

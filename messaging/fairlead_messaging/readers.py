@@ -12,7 +12,6 @@ from fairlead_messaging.errors import Gone
 from fairlead_messaging.kv import Batch, Snapshot
 from fairlead_messaging.message_id import FIRST, POSITION_BYTES, timestamp_of
 from fairlead_messaging.topic import Topic
-from fairlead_messaging.transaction import View
 
 
 class _Record(msgspec.Struct):
@@ -44,12 +43,11 @@ def note(living: Topic, command: NoteReader, batch: Batch, now_ms: int) -> None:
 def counted(snapshot: Snapshot, living: Topic, command: NoteReader) -> NoteReader:
     """The same wish with what its position counts, so that it can be told later how much expired after it.
 
-    Without it when it cannot be known exactly, or may still change.  Raises: Conflict as ``note``.
+    Without it when it cannot be known exactly.  Raises: Conflict as ``note``.
     """
     bulk.check_generation(living, command.generation)
-    held = View(snapshot).first_undecided(living)
-    stable = bulk.stable(snapshot, living, held[0] if held else None)
-    if not FIRST < command.position <= stable:
+    # Undecided messages were counted when they were stored, so no commit or rollback changes what lies below.
+    if not FIRST < command.position <= bulk.stable(snapshot, living, None):
         return command
     total = tally.exactly(snapshot, living, command.position)
     return replace(command, generation=living.generation, passed=total.rows if total is not None else None)

@@ -110,12 +110,9 @@ class View:
             else:
                 self.hidden.add(found.pointer)
 
-    def holding(self, topic: Topic) -> Iterator[tuple[Position, Transaction]]:
-        """The transactions with undecided rows in a topic, and where each one's begin."""
+    def spans(self, topic: Topic) -> Iterator[tuple[int, Position, Position]]:
+        """(pointer, first, last): the open transactions with rows in a topic, and what bounds those of each."""
         for each in self.in_progress.values():
             touched = each.in_topic(topic)
-            if touched is not None and touched.first is not None:
-                yield touched.first, each
-
-    def first_undecided(self, topic: Topic) -> tuple[Position, Transaction] | None:
-        return min(self.holding(topic), key=lambda held: held[0], default=None)
+            if touched is not None and touched.first is not None and touched.last is not None:
+                yield each.pointer, touched.first, touched.last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead_messaging import bulk, readers, tally, topics
+from fairlead_messaging import bulk, readers, tally, topics, undecided
 from fairlead_messaging.kv import Snapshot
 from fairlead_messaging.readers import Reader
 from fairlead_messaging.transaction import View
@@ -31,13 +31,13 @@ def take(snapshot: Snapshot, now_ms: int) -> list[Vitals]:
     for topic in [each for each in topics.every(snapshot) if each.exists][:TOPICS_MAX]:
         gone = tally.upto(snapshot, topic, bulk.last_expired(snapshot, topic, now_ms))
         held = tally.everything(snapshot, topic).minus(gone)
-        blocked = view.first_undecided(topic)
+        blocked = undecided.first(snapshot, view, topic, now_ms=now_ms)
         found.append(
             Vitals(
                 topic=f"{topic.namespace}/{topic.name}",
                 messages=held.rows,
                 size=held.size,
-                blocked_seconds=max(0.0, (now_ms - blocked[0].timestamp) / 1000) if blocked is not None else 0.0,
+                blocked_seconds=max(0.0, (now_ms - blocked.since_ms) / 1000) if blocked is not None else 0.0,
                 readers=readers.every(snapshot, topic, now_ms),
             )
         )

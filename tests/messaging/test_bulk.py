@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.messaging_core import Core, publish
 
-from fairlead_messaging import bulk
+from fairlead_messaging import bulk, undecided
 from fairlead_messaging.errors import Conflict
 from fairlead_messaging.message_id import FIRST, LAST
 from fairlead_messaging.transaction import View
@@ -16,8 +16,7 @@ from fairlead_messaging.transaction import View
 def stable(core: Core, name: str) -> bytes:
     with core.kv.snapshot() as snapshot:
         topic = core.topic(name)
-        held = View(snapshot).first_undecided(topic)
-        return bulk.stable(snapshot, topic, held[0] if held else None)
+        return bulk.stable(snapshot, topic, undecided.first(snapshot, View(snapshot), topic, now_ms=core.now_ms))
 
 
 def plan(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 
 import pytest
-from tests.support.messaging import Topics, b64, serving
+from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.cache import Kept, PageCache, question
 from fairlead_messaging.topic import Topic
@@ -13,8 +14,8 @@ from fairlead_messaging.topic import Topic
 TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=10)
 
 
-def page(size: int, *, first: bytes = b"\x05", end: bytes | None = None) -> Kept:
-    return Kept(body=bytes(size), next_position=b"", count=1, first=first, end=end)
+def page(size: int, *, first: bytes = b"\x05", end: bytes | None = None, oldest_live: bytes = b"") -> Kept:
+    return Kept(body=bytes(size), next_position=b"", count=1, first=first, oldest_live=oldest_live, end=end)
 
 
 def test_the_budget_holds_and_the_least_used_goes_first() -> None:
@@ -83,7 +84,41 @@ async def test_no_cache_at_all() -> None:
         assert topics.broker.cache.hits == 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+async def test_a_poll_that_moved_on_leaves_its_page_at_its_new_place(topics: Topics) -> None:
+    """It passed an aborted message while it waited, which a reader of everything still sees, whatever was cleaned."""
+    await topics.create("t")
+    pointer, _ = await topics.start()
+    await topics.publish("t", {"payload": b64("aborted"), "ttl": 100}, tx=pointer)
+    start = topics.clock.now_ms
+    asked = {"startFrom": start, "limit": 1, "isolation": "read_committed", "wait_ms": 30_000}
+    waiting = asyncio.create_task(topics.poll("t", **asked))
+    await until(lambda: topics.broker.listeners > 0)
+    await topics.finish(pointer, "abort")
+    await topics.publish("t", "after")
+    assert (await waiting).payloads == ["after"]
+    assert await topics.payloads("t", startFrom=start, limit=1) == ["aborted"]
+    topics.clock.forward(100_001)
+    await topics.broker.clean()
+    assert await topics.payloads("t", startFrom=start, limit=1) == ["after"]
+
+
+@pytest.mark.parametrize("longer", ["time to live", "clock"])
+async def test_what_lives_again_is_shown_again(topics: Topics, longer: str) -> None:
+    """A page that left out expired messages is not served once they are no longer expired."""
+    await topics.create("t", ttl=10)
+    await topics.publish("t", "old")
+    topics.clock.forward(8_000)
+    await topics.publish("t", "new")
+    topics.clock.forward(3_000)
+    assert await topics.payloads("t") == await topics.payloads("t") == ["new"]
+    if longer == "clock":
+        topics.clock.forward(-2_000)
+    else:
+        await topics.ok("PUT", "topics/t/properties", {"ttl": 1000})
+    assert await topics.payloads("t") == ["old", "new"]
+
+
+@pytest.mark.parametrize("seed", range(6))
 async def test_the_same_answers_with_and_without(seed: int) -> None:
     """Two services to which the same is done, one of them with a small cache: every poll answers the same."""
     random = Random(seed)
@@ -94,7 +129,9 @@ async def test_the_same_answers_with_and_without(seed: int) -> None:
         begun: list[tuple[int, ...]] = []
         starts: list[str | int | None] = [None, cached.clock.now_ms]
         for number in range(150):
-            doing = random.choice(["publish", "publish", "poll", "poll", "poll", "begin", "inside", "end", "time"])
+            doing = random.choice(
+                ["publish", "publish", "poll", "poll", "poll", "begin", "inside", "end", "time", "wait", "clean", "ttl"]
+            )
             texts = [f"{number}.{index}" for index in range(random.randint(1, 4))]
             if doing == "publish":
                 short = [{"payload": b64(text), "ttl": 1} for text in texts] if random.random() < 0.2 else texts
@@ -110,9 +147,24 @@ async def test_the_same_answers_with_and_without(seed: int) -> None:
                 for each, pointer in zip(pair, begun.pop(0), strict=True):
                     await each.finish(pointer, how)
             elif doing == "time":
-                step = random.choice([1, 700, 3000])
+                step = random.choice([1, 700, 3000, -1000])
                 for each in pair:
                     each.clock.forward(step)
+            elif doing == "wait":
+                for pointers in begun:
+                    for each, pointer in zip(pair, pointers, strict=True):
+                        await each.finish(pointer, "commit")
+                begun.clear()
+                for each in pair:
+                    each.clock.forward(20_000)  # past every start there has been, wherever the clock was set back from
+                    await _waited(each, starts[-1])
+            elif doing == "clean":
+                for each in pair:
+                    await each.broker.clean()
+            elif doing == "ttl":
+                seconds = random.choice([2, 5, 1000])
+                for each in pair:
+                    await each.ok("PUT", "topics/t/properties", {"ttl": seconds})
             asked = {
                 "startFrom": random.choice(starts), "inclusive": random.random() < 0.5,
                 "limit": random.choice([1, 3, 1000]), "isolation": random.choice(["none", "read_committed"]),
@@ -121,3 +173,15 @@ async def test_the_same_answers_with_and_without(seed: int) -> None:
             assert found[0] == found[1], (number, asked)
             starts.append(found[0].next_position)
         assert cached.broker.cache.hits > 0
+
+
+async def _waited(topics: Topics, start: str | int | None) -> None:
+    """A poll that waits while a transaction comes and is aborted; it answers with what is published after that."""
+    asked = {"startFrom": start, "inclusive": False, "limit": 1, "isolation": "read_committed", "wait_ms": 30_000}
+    poll = asyncio.create_task(topics.poll("t", **asked))
+    await until(lambda: topics.broker.listeners > 0 or poll.done())
+    pointer, _ = await topics.start()
+    await topics.publish("t", {"payload": b64("aborted"), "ttl": 2}, tx=pointer)
+    await topics.finish(pointer, "abort")
+    await topics.publish("t", "behind")
+    await poll

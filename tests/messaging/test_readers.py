@@ -123,7 +123,7 @@ def test_a_reader_that_noted_its_position_learns_exactly_what_it_missed() -> Non
 
 
 def test_a_position_counts_only_when_it_can_be_known() -> None:
-    """Not beyond what is stable, not inside stored payloads, not where rows are gone, not of another generation."""
+    """Not beyond the end, not inside stored payloads, not where rows are gone, not of another generation."""
     core, ids = filled()
     pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
     core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"a"), Message(b"b")], pointer=pointer))
@@ -138,6 +138,7 @@ def test_a_position_counts_only_when_it_can_be_known() -> None:
     assert passed(ids[-1]) == len(ids)
     assert passed(FIRST) is None
     assert passed(inside) is None
+    assert passed(LAST) is None
     core.do(Commit(pointer=pointer, changes=()))
     assert passed(inside) is None
     assert passed(inside[:10] + LAST[10:]) == len(ids) + 2

@@ -40,6 +40,6 @@ def test_a_view_is_of_one_snapshot() -> None:
         assert core.do(Settle()) is False
         view = View(before)
         assert set(view.in_progress) == {pointer}
-        assert view.first_undecided(core.topic("t"))[0] == published.first
+        assert list(view.spans(core.topic("t"))) == [(pointer, published.first, published.last)]
     with core.kv.snapshot() as after:
         assert not View(after).in_progress and not View(after).hidden

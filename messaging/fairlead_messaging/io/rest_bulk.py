@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from aiohttp import web
 
-from fairlead_messaging import arrow, bodies, bulk, bulk_page, inspection, readers, topics, visibility
+from fairlead_messaging import arrow, bodies, bulk, bulk_page, inspection, readers, topics, undecided, visibility
 from fairlead_messaging.bulk import Plan, shown
 from fairlead_messaging.bulk_page import BulkPage
 from fairlead_messaging.commands import NoteReader
@@ -54,18 +54,21 @@ class _Standing:
     held_since: int | None
 
 
-def _standing(request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int) -> _Standing:
+def _standing(
+    request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int, after: bytes = FIRST
+) -> _Standing:
+    """As a reader sees it that starts after an id: what is undecided before does not concern it."""
     topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
     bulk.check_generation(topic, generation)
     view = View(snapshot)
-    held = view.first_undecided(topic)
+    held = undecided.first(snapshot, view, topic, now_ms=now_ms, after=after)
     return _Standing(
         topic=topic,
-        stable=bulk.stable(snapshot, topic, held[0] if held else None),
+        stable=bulk.stable(snapshot, topic, held),
         oldest=bulk.oldest(snapshot, topic, now_ms),
         decide=visibility.decide(view, None, read_committed=True),
-        held_by=held[1].pointer if held else None,
-        held_since=held[0].timestamp if held else None,
+        held_by=held.pointer if held else None,
+        held_since=held.since_ms if held else None,
     )
 
 
@@ -84,7 +87,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
 
     def look(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
         broker.pages.check()
-        standing = _standing(request, snapshot, asked.generation, now_ms)
+        standing = _standing(request, snapshot, asked.generation, now_ms, after)
         readers.check_start(snapshot, standing.topic, after, now_ms)
         committed_only = asked.isolation != "none"
         end = min(upto, standing.stable) if committed_only else upto
@@ -135,7 +138,7 @@ async def plan(request: web.Request) -> web.Response:
 
     def look(snapshot: Snapshot) -> tuple[_Standing, Plan]:
         now_ms = broker.now_ms()
-        standing = _standing(request, snapshot, asked.generation, now_ms)
+        standing = _standing(request, snapshot, asked.generation, now_ms, after)
         readers.check_start(snapshot, standing.topic, after, now_ms)
         return standing, bulk.plan(
             snapshot,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -129,13 +130,15 @@ class _Ask:
     def look(self, snapshot: Snapshot) -> Kept:
         self._broker.pages.check()
         topic = topics.lookup(snapshot, self._question.namespace, self._question.name)
+        now_ms = self._broker.now_ms()
+        read_from = self._after
         page = reader.read(
             snapshot,
             topic,
-            after=self._after,
+            after=read_from,
             limit=self._question.limit,
             bytes_max=self._broker.settings.poll_bytes_max,
-            now_ms=self._broker.now_ms(),
+            now_ms=now_ms,
             decide=visibility.decide(View(snapshot), self._within, read_committed=self._read_committed),
         )
         self._after = page.next_position
@@ -145,11 +148,12 @@ class _Ask:
             next_position=page.next_position,
             count=len(page.ids),
             first=page.ids[0] if page.ids else b"",
+            oldest_live=reader.oldest_live(topic, now_ms),
             end=snapshot.get(keys.high(topic)) if page.complete else None,
             complete=page.complete,
         )
         if page.ids and page.plain and topic.generation == self._question.generation:
-            self._broker.keep(self._question, kept)
+            self._broker.keep(replace(self._question, after=read_from), kept)
         return kept
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from fairlead_messaging import bodies, bulk, subscription, topics
+from fairlead_messaging import bodies, bulk, subscription, topics, undecided
 from fairlead_messaging.commands import DeleteSubscription, PutSubscription
 from fairlead_messaging.errors import NotFound
 from fairlead_messaging.io.http import BROKER, PUSHER, body, json_response
@@ -30,8 +30,8 @@ async def put(request: web.Request) -> web.Response:
 
     def latest(snapshot: Snapshot) -> str:
         living = topics.lookup(snapshot, namespace, topic)
-        held = View(snapshot).first_undecided(living)
-        return bulk.shown(bulk.stable(snapshot, living, held[0] if held else None))
+        held = undecided.first(snapshot, View(snapshot), living, now_ms=broker.now_ms())
+        return bulk.shown(bulk.stable(snapshot, living, held))
 
     start = msgspec.structs.replace(record, position=await broker.read(latest))
     await broker.change(PutSubscription(namespace=namespace, name=topic, subscription=name, record=start))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.messaging import Answer, Topics
+from tests.support.messaging import Answer, Topics, b64
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 
@@ -62,6 +62,37 @@ async def test_nothing_is_read_past_the_first_undecided_message(topics: Topics) 
     after = await plan(topics)
     assert after["stable"] > held["stable"]
     assert (await page(topics)).body == [b"a", b"c"]
+
+
+async def test_a_start_behind_the_undecided_reads_on(topics: Topics) -> None:
+    """What lies before a start does not concern it; a plan from there agrees with the pages, and so do plain polls."""
+    await topics.create("t")
+    pointer, _ = await topics.start()
+    await topics.publish("t", "a", tx=pointer)
+    await topics.publish("t", "b")
+    behind = (await topics.poll("t", limit=1)).next_position
+    found = await plan(topics, after=behind)
+    assert (found["rows"], found["held_by"]) == (1, None)
+    assert (await page(topics, after=behind)).body == [b"b"]
+    assert await topics.payloads("t", startFrom=behind, inclusive=False, isolation="read_committed") == ["b"]
+    assert await topics.payloads("t", startFrom=behind, isolation="read_committed") == []
+
+
+@pytest.mark.parametrize("how", ["of its own", "of the topic"])
+async def test_what_expired_undecided_holds_nobody(topics: Topics, how: str) -> None:
+    """Bulk readers and pollers go on although the transaction is open; new ones are seen at once."""
+    await topics.create("t", ttl=5)
+    pointer, _ = await topics.start(60)
+    await topics.publish("t", {"payload": b64("a"), "ttl": 1} if how == "of its own" else "a", tx=pointer)
+    topics.clock.forward(1500 if how == "of its own" else 5500)
+    await topics.publish("t", "b")
+    found = await plan(topics)
+    assert (found["rows"] >= 1, found["held_by"]) == (True, None)
+    assert (await page(topics)).body == [b"b"]
+    assert await topics.committed("t") == ["b"]
+    assert await topics.payloads("t", isolation="read_committed", limit=1) == ["b"]
+    assert (await topics.finish(pointer, "commit")).status == 200
+    assert await topics.committed("t") == ["b"]
 
 
 async def test_limits(topics: Topics) -> None:
