@@ -4,7 +4,7 @@
     H ns:topic:                                        highest position ever given out
     M ns:topic: generation timestamp sequence          message table
     P ns:topic: generation pointer timestamp sequence  payload table
-    R ns:topic: generation id-length id epoch          sequences known of a producer
+    R ns:topic: generation id-length id epoch [first]  sequences known of a producer, by page
     F ns:topic: generation id-length id                newest and fenced epoch of a producer
     I ns:topic: generation timestamp sequence          running totals (tally)
     E ns:topic: generation expiry timestamp sequence   messages with a ttl of their own
@@ -83,6 +83,15 @@ def _producer_id(producer_id: str) -> bytes:
 
 def producer(topic: Topic, producer_id: str, epoch: int) -> bytes:
     return table(PRODUCER, topic) + _producer_id(producer_id) + epoch.to_bytes(8, "big")
+
+
+def producer_page(producer: bytes, first: int) -> bytes:
+    """The page from ``first`` on of the producer with this key; its own key is that of the page from 0 on."""
+    return producer + first.to_bytes(8, "big") if first else producer
+
+
+def first_of_page(producer: bytes, page: bytes) -> int:
+    return int.from_bytes(page[len(producer) :], "big")
 
 
 def fence(topic: Topic, producer_id: str) -> bytes:

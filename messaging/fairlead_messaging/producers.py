@@ -1,22 +1,16 @@
-"""Which messages of a producer are known: intervals per (id, epoch), never a high-water mark.
+"""Who publishes: id, epoch and a number for each message, so that each is stored once (``sequences``).
 
-A high-water mark would drop messages that come late or out of order; intervals know exactly what was
-stored.  Epochs are independent: an older epoch's backlog stays welcome unless a newer epoch fenced it.
+Epochs are independent: an older epoch's backlog stays welcome unless a newer epoch fenced it.
 """
 
 from __future__ import annotations
 
-import bisect
-import struct
 from dataclasses import dataclass
 
-from fairlead_messaging.errors import Conflict, Refused, Unavailable
+from fairlead_messaging.errors import Conflict, Refused
 
 PRODUCER_ID_BYTES_MAX = 512
 SEQUENCE_NUMBER_MAX = 2**63 - 1
-INTERVALS_MAX = 65_536
-"""Gaps a producer may have open at once; more is refused for a while (429) rather than forgotten."""
-
 RETENTION_SECONDS_MIN = 30 * 86_400
 """Known sequences are kept this long, or the topic's time to live, whichever is longer."""
 
@@ -29,83 +23,6 @@ class Producer:
     epoch: int
     sequences: tuple[int, ...]
     fence: bool = False
-
-
-class Intervals:
-    """A set of non-negative integers kept as closed intervals, lowest first."""
-
-    __slots__ = ("_highs", "_lows")
-
-    def __init__(self, raw: bytes = b"") -> None:
-        numbers = struct.unpack(f">{len(raw) // 8}Q", raw)
-        self._lows, self._highs = list(numbers[::2]), list(numbers[1::2])
-
-    def __contains__(self, number: int) -> bool:
-        index = bisect.bisect_right(self._lows, number) - 1
-        return index >= 0 and number <= self._highs[index]
-
-    def __len__(self) -> int:
-        """How many intervals."""
-        return len(self._lows)
-
-    def add(self, number: int) -> None:
-        index = bisect.bisect_right(self._lows, number) - 1
-        if index >= 0 and number <= self._highs[index]:
-            return
-        joins_below = index >= 0 and self._highs[index] == number - 1
-        joins_above = index + 1 < len(self._lows) and self._lows[index + 1] == number + 1
-        if joins_below and joins_above:
-            self._highs[index] = self._highs.pop(index + 1)
-            self._lows.pop(index + 1)
-        elif joins_below:
-            self._highs[index] = number
-        elif joins_above:
-            self._lows[index + 1] = number
-        else:
-            self._lows.insert(index + 1, number)
-            self._highs.insert(index + 1, number)
-
-    def encode(self) -> bytes:
-        flat = [number for pair in zip(self._lows, self._highs, strict=True) for number in pair]
-        return struct.pack(f">{len(flat)}Q", *flat)
-
-
-class Known:
-    """What is known of one (id, epoch): its intervals and when they last grew (ms)."""
-
-    __slots__ = ("intervals", "updated_ms")
-
-    def __init__(self, raw: bytes | None = None) -> None:
-        self.updated_ms = int.from_bytes(raw[:8], "big") if raw else 0
-        self.intervals = Intervals(raw[8:] if raw else b"")
-
-    def split(self, sequences: tuple[int, ...]) -> tuple[list[int], list[int]]:
-        """Indexes of the messages to store and of those already known; a number given twice is stored once."""
-        fresh, known, seen = [], [], set()
-        for index, sequence in enumerate(sequences):
-            if sequence in self.intervals or sequence in seen:
-                known.append(index)
-            else:
-                seen.add(sequence)
-                fresh.append(index)
-        return fresh, known
-
-    def check_room(self, growth: int) -> None:
-        """Raises: TooManyGaps when so many gaps are open that they could no longer be remembered."""
-        if len(self.intervals) + growth > INTERVALS_MAX + 1 and len(self.intervals) >= INTERVALS_MAX:
-            raise TooManyGaps(
-                f"this producer has {INTERVALS_MAX} gaps open; send what is missing first", retry_after_seconds=5.0
-            )
-
-    def encode(self) -> bytes:
-        return self.updated_ms.to_bytes(8, "big") + self.intervals.encode()
-
-
-class TooManyGaps(Unavailable):
-    """A producer leaves more gaps than are remembered (429)."""
-
-    status = 429
-    code = "too_many_gaps"
 
 
 class Epochs:

@@ -12,7 +12,7 @@ from fairlead_messaging.topic_state import TopicState
 
 
 def publish(state: TopicState, command: Publish, batch: Batch, now_ms: int) -> Published:
-    """Raises: NotFound, Refused, Conflict (fenced), TooManyGaps; nothing was changed then."""
+    """Raises: NotFound, Refused, Conflict (fenced); nothing was changed then."""
     topic = state.living(command.namespace, command.name)
     if topic.transactional == "required":
         raise Refused("this topic takes only transactional messages", code="transaction_required")
@@ -48,13 +48,9 @@ def _publish_once(state: TopicState, topic: Topic, command: Publish, batch: Batc
     epochs.check(producer)
     known = state.known(topic, producer.id, producer.epoch)
     fresh, repeated = known.split(producer.sequences)
-    known.check_room(len(fresh))
     first, last = append(state, [command.messages[index] for index in fresh], batch, now_ms)
     if fresh:
-        for index in fresh:
-            known.intervals.add(producer.sequences[index])
-        known.updated_ms = max(known.updated_ms, now_ms)
-        batch.put(keys.producer(topic, producer.id, producer.epoch), known.encode())
+        known.add([producer.sequences[index] for index in fresh], now_ms, batch)
     if epochs.note(producer):
         batch.put(keys.fence(topic, producer.id), epochs.encode())
     return Published(

@@ -4,7 +4,7 @@
     past the topic's ttl   one range from the topic's beginning, so nothing is scanned
     past their own ttl     found by an index ordered by expiry, a bounded number a pass
     payloads               with the reference that published them
-    producers              not heard of for the topic's ttl and at least 30 days
+    producers              pages that did not grow for the topic's ttl and at least 30 days
 
 Readers never wait for any of this: expiry is judged when reading, removal only gives space back.
 """
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairlead_messaging import keys, reader, tally
+from fairlead_messaging import keys, reader, sequences, tally
 from fairlead_messaging.kv import Batch, Snapshot
 from fairlead_messaging.message_id import LAST, POSITION_BYTES
-from fairlead_messaging.producers import RETENTION_SECONDS_MIN, Known
+from fairlead_messaging.producers import RETENTION_SECONDS_MIN
 from fairlead_messaging.topic import Topic
 
 ROWS_MAX = 20_000
@@ -122,5 +122,5 @@ def _remove_silent_producers(snapshot: Snapshot, found: Sweep, topic: Topic, now
     for count, (key, raw) in enumerate(snapshot.scan(prefix, keys.above(prefix))):
         if count >= ROWS_MAX:
             return
-        if Known(raw).updated_ms < silent_since:
+        if sequences.updated_ms(raw) < silent_since:
             found.batch.delete(key)

@@ -7,8 +7,9 @@ from collections import OrderedDict
 from fairlead_messaging import keys, tally, topics
 from fairlead_messaging.kv import Batch, OrderedKV
 from fairlead_messaging.message_id import LAST, POSITION_BYTES, Position, decode_position
-from fairlead_messaging.producers import Epochs, Known
+from fairlead_messaging.producers import Epochs
 from fairlead_messaging.sequencer import Sequencer
+from fairlead_messaging.sequences import Known
 from fairlead_messaging.tally import High, Tally
 from fairlead_messaging.topic import Topic
 
@@ -29,6 +30,8 @@ class TopicState:
             self._prepare(topic)
             self._recover(topic)
         self._known: OrderedDict[tuple[str, int], Known] = OrderedDict()
+        self._asked: list[Known] = []
+        """Since the last ``trim``."""
         self._epochs: OrderedDict[str, Epochs] = OrderedDict()
 
     def _prepare(self, topic: Topic) -> None:
@@ -84,9 +87,10 @@ class TopicState:
     def known(self, topic: Topic, producer_id: str, epoch: int) -> Known:
         found = self._known.get((producer_id, epoch))
         if found is None:
-            found = self._known[producer_id, epoch] = Known(self._kv.get(keys.producer(topic, producer_id, epoch)))
+            found = self._known[producer_id, epoch] = Known(self._kv, keys.producer(topic, producer_id, epoch))
         else:
             self._known.move_to_end((producer_id, epoch))
+        self._asked.append(found)
         return found
 
     def epochs(self, topic: Topic, producer_id: str) -> Epochs:
@@ -104,6 +108,9 @@ class TopicState:
 
     def trim(self) -> None:
         """Call only between batches: what is forgotten here must already be in the store."""
+        for known in self._asked:
+            known.trim()
+        self._asked.clear()
         while len(self._known) > PRODUCERS_CACHED_MAX:
             self._known.popitem(last=False)
         while len(self._epochs) > PRODUCERS_CACHED_MAX:

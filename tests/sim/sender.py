@@ -13,6 +13,7 @@ from random import Random
 import msgspec
 from tests.sim.edge import run
 from tests.sim.laws import LawBroken
+from tests.sim.topic import NAMES, NAMESPACE
 
 from fairlead_edge import envelope, pump
 from fairlead_edge.endpoint_fsm import State
@@ -96,7 +97,7 @@ class Sender:
             body=self._random.choice(BODIES),
         )  # fmt: skip
         queue = QueueId(UPSTREAM, priority)
-        reference = Reference(queue, ttl, "default/telemetry")
+        reference = Reference(queue, ttl, f"{NAMESPACE}/{self._random.choice(NAMES)}")
         run(self.outbox.append([Entry(id, envelope.stored(stored), (reference,))], now=self._now()))
         self.accepted[id] = None if ttl is None else self._now() + ttl
         self.pump.offered(priority)

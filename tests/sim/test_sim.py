@@ -9,6 +9,7 @@ from tests.sim.world import World
 from tests.sim.worlds import WORLDS
 
 from fairlead_hub import placement
+from fairlead_messaging import sequences
 
 DOSE = 60
 
@@ -56,6 +57,13 @@ def test_the_laws_notice_a_hub_that_takes_what_follows_a_batch_it_put_off():
             assert "law 5" in str(error)
             broken += 1
     assert broken > 3
+
+
+def test_messages_are_known_once_however_small_the_pages_are(monkeypatch):
+    """What a topic knows of its producers is spread over many rows, and nothing is stored twice or held up."""
+    monkeypatch.setattr(sequences, "PAGE_INTERVALS_MAX", 2)
+    for seed in range(100, 130):
+        UpWorld(seed).run()
 
 
 def test_the_laws_notice_a_record_that_leads():

@@ -18,12 +18,13 @@ from fairlead_messaging.kv import Batch, MemoryKV
 from fairlead_messaging.producers import make
 from fairlead_messaging.service import Service
 
-NAMESPACE, NAME = "default", "telemetry"
+NAMESPACE = "default"
+NAMES = ("telemetry", "alarms", "meters", "logs", "rest")
 WEEK = 7 * 86_400
 
 
-class Topic:
-    """One topic; ``publish`` answers True once its batch is durable, False when the service went away."""
+class Topics:
+    """One service; ``publish`` answers True once its batch is durable, False when the service went away."""
 
     def __init__(self, random: Random, schedule: Callable[[float, Callable[[], None]], None], now: Callable[[], float]):
         self._random = random
@@ -36,8 +37,9 @@ class Topic:
         self._writing = False
         self._life = 0
         batch = Batch()
-        create = CreateTopic(namespace=NAMESPACE, name=NAME, ttl_seconds=WEEK, properties={})
-        self._service.propose(create, batch, self._now_ms())
+        for name in NAMES:
+            create = CreateTopic(namespace=NAMESPACE, name=name, ttl_seconds=WEEK, properties={})
+            self._service.propose(create, batch, self._now_ms())
         self._service.close_batch(batch)
         self._kv.apply(batch)
         self._service.settled()
@@ -59,13 +61,20 @@ class Topic:
             answer(False)
 
     def publish(
-        self, producer: str, epoch: int, sequences: list[int], payloads: list[bytes], answer: Callable[[bool], None]
+        self,
+        topic: str,
+        producer: str,
+        epoch: int,
+        sequences: list[int],
+        payloads: list[bytes],
+        answer: Callable[[bool], None],
     ) -> None:
         known = make(
             producer_id=producer, epoch=epoch, sequence=None, sequences=sequences, fence=False, messages=len(payloads)
         )
         messages = [Message(payload) for payload in payloads]
-        publish = Publish(namespace=NAMESPACE, name=NAME, messages=messages, producer=known)
+        namespace, _, name = topic.partition("/")
+        publish = Publish(namespace=namespace, name=name, messages=messages, producer=known)
         self._waiting.append((publish, answer))
         self._write()
 
@@ -102,9 +111,9 @@ class Topic:
         for _, answer in group:
             answer(stored)
 
-    def rows(self) -> list[tuple[bytes, dict[str, Any]]]:
-        """All there is to read: (message id, envelope), in delivery order."""
-        topic = topics.record(self._kv, NAMESPACE, NAME)
+    def rows(self, name: str) -> list[tuple[bytes, dict[str, Any]]]:
+        """All there is to read in one topic: (message id, envelope), in delivery order."""
+        topic = topics.record(self._kv, NAMESPACE, name)
         assert topic is not None
         with self._kv.snapshot() as snapshot:
             page = reader.read(snapshot, topic, after=b"", limit=1_000_000, bytes_max=1 << 40, now_ms=self._now_ms())

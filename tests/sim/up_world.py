@@ -1,7 +1,7 @@
 """A seeded world for the line up: applications, edges, a hub, messaging, and everything that goes wrong with them.
 
 The cores are the real ones (the pump, the outbox's twin, the hub's plan for a batch, messaging's writer and its
-producers' intervals over the store's twin).  Laws:
+producers' pages over the store's twin).  Messages of one priority go to many topics.  Laws:
 
 1. Every message an application was told is on disk is in the topic once things have calmed, unless its time to live
    ended at the edge or its disk was replaced by an older copy; and it is there once.
@@ -20,18 +20,19 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from tests.sim.edge import run
 from tests.sim.laws import LawBroken
 from tests.sim.link import Link
 from tests.sim.sender import Sender
-from tests.sim.topic import Topic
+from tests.sim.topic import NAMES, NAMESPACE, Topics
 
 from fairlead_hub import upstream
 from fairlead_wire import message
 
 CALM_SECONDS = 400.0
-GRANTED = frozenset({"default/telemetry"})
+GRANTED = frozenset(f"{NAMESPACE}/{name}" for name in NAMES)
 
 
 class Chain:
@@ -40,8 +41,8 @@ class Chain:
     Where the connection breaks, the hub may notice late: what has arrived is still worked on.
     """
 
-    def __init__(self, topic: Topic, sender: Sender, link: Link, takes_what_follows: bool) -> None:
-        self._topic, self._sender, self._link = topic, sender, link
+    def __init__(self, topics: Topics, sender: Sender, link: Link, takes_what_follows: bool) -> None:
+        self._topics, self._sender, self._link = topics, sender, link
         self._order = upstream.Order()
         self._takes_what_follows = takes_what_follows
         self._waiting: deque[tuple[message.Upstream, bytes]] = deque()
@@ -74,7 +75,9 @@ class Chain:
             if parcel is None:
                 self._answer(message.Ack(parent_id=header.id, refused=plan.refused))
                 return
-            self._topic.publish(parcel.producer, parcel.epoch, parcel.sequences, parcel.payloads, published)
+            self._topics.publish(
+                parcel.topic, parcel.producer, parcel.epoch, parcel.sequences, parcel.payloads, published
+            )
 
         published(True)
 
@@ -95,7 +98,7 @@ class UpWorld:
         self._takes_what_follows = takes_what_follows
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
-        self.topic = Topic(self.random, self.schedule, lambda: self.now)
+        self.topics = Topics(self.random, self.schedule, lambda: self.now)
         self.senders = [
             Sender(f"edge-{n}", self.random, self.schedule, lambda: self.now, settles_before_ack=settles_before_ack)
             for n in range(edges)
@@ -132,9 +135,9 @@ class UpWorld:
 
     def _misbehave(self) -> None:
         if self._happens(0.02):
-            self.topic.kill()
+            self.topics.kill()
         if self._happens(0.05):
-            self.topic.step_clock()
+            self.topics.step_clock()
         if self._happens(0.01):  # kill -9 of the hub: every link breaks
             for sender in self.senders:
                 self._break(sender)
@@ -163,7 +166,7 @@ class UpWorld:
 
         def arrived(header: message.Upstream, content: bytes) -> None:
             if header.stream not in chains:
-                chains[header.stream] = Chain(self.topic, sender, link, self._takes_what_follows)
+                chains[header.stream] = Chain(self.topics, sender, link, self._takes_what_follows)
             chains[header.stream].accept(header, content)
 
         def up(header: message.Upstream, content: bytes) -> None:
@@ -180,17 +183,11 @@ class UpWorld:
     # ---- laws ------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        rows = self.topic.rows()
-        ids = [id for id, _ in rows]
-        if any(first >= second for first, second in itertools.pairwise(ids)):
-            raise LawBroken("law 5: ids in the topic do not rise")
-        reached: dict[tuple[str, int, str], int] = {}
-        for _, row in rows:
-            line = (row["node"], row["epoch"], row["stream"])
-            if row["sequence"] <= reached.get(line, -1):
-                raise LawBroken(f"law 5: {line} has {row['sequence']} after {reached[line]}")
-            reached[line] = row["sequence"]
-        seen = Counter(row["id"] for _, row in rows)
+        seen: Counter[str] = Counter()
+        for name in NAMES:
+            rows = self.topics.rows(name)
+            self._check_order(name, rows)
+            seen.update(row["id"] for _, row in rows)
         for sender in self.senders:
             for id, expires in sender.accepted.items():
                 if seen[id] > 1:
@@ -203,3 +200,13 @@ class UpWorld:
                 ended = queue.sent + queue.expired + queue.evicted + queue.dead_lettered + queue.length
                 if queue.accepted != ended:
                     raise LawBroken(f"law 6: {sender.name} {queue.queue}: accepted {queue.accepted}, ended {ended}")
+
+    def _check_order(self, name: str, rows: list[tuple[bytes, dict[str, Any]]]) -> None:
+        if any(first >= second for first, second in itertools.pairwise(id for id, _ in rows)):
+            raise LawBroken(f"law 5: ids in {name} do not rise")
+        reached: dict[tuple[str, int, str], int] = {}
+        for _, row in rows:
+            line = (row["node"], row["epoch"], row["stream"])
+            if row["sequence"] <= reached.get(line, -1):
+                raise LawBroken(f"law 5: in {name} {line} has {row['sequence']} after {reached[line]}")
+            reached[line] = row["sequence"]

@@ -63,7 +63,7 @@ class Conversation:
         self._unanswered: dict[int, asyncio.Future[message.Ack | message.Nack]] = {}
         self._was_open = False
         self.upstream_window = 0
-        """Batches that may be unanswered at once; 0 unless the session is open."""
+        """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
 
     async def run(self) -> sync.Close:
         """Until the connection or the session ends; says why."""
@@ -89,7 +89,8 @@ class Conversation:
                 await asyncio.wait([self._working])
 
     def end(self, end: sync.Close) -> None:
-        """End it from this side."""
+        """End it from this side.  Nothing goes up any more: saying goodbye to a deaf hub takes its time."""
+        self.upstream_window = 0
         if not self._ended.done():
             self._ended.set_result(end)
 
@@ -108,6 +109,9 @@ class Conversation:
     async def send_upstream(
         self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
     ) -> message.Ack | message.Nack:
+        """Raises ``LinkDown`` when the session is not open, or ends before the answer."""
+        if not self.upstream_window or not self._core.is_open:
+            raise LinkDown("no session with the hub is open")
         loop = asyncio.get_running_loop()
         id, send = self._core.send_upstream(stream, encoding, content, loop.time(), follows=follows)
         answer: asyncio.Future[message.Ack | message.Nack] = loop.create_future()

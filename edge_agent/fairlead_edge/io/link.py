@@ -25,6 +25,7 @@ from websockets.uri import parse_uri
 
 from fairlead_edge import sync
 from fairlead_edge.account import LinkState, offline_seconds
+from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.conversation import CLOSE_SECONDS_MAX, Conversation, LinkDown
 from fairlead_edge.metastore import Metastore
 from fairlead_edge.settings import LOOPBACK
@@ -119,17 +120,27 @@ class Link:
 
         Raises ``LinkDown`` when no session is open or it ends first: whether the hub took it is then unknown.
         """
-        if not self._conversation or not self._conversation.upstream_window:
+        if not self._conversation:
             raise LinkDown("not connected to the hub")
         return await self._conversation.send_upstream(stream, encoding, content, follows=follows)
 
     async def run(self) -> None:
-        """Until cancelled, or until the hub says not to come back.  Raises what the store raises: it is broken then."""
+        """Until cancelled, or until the hub says not to come back.
+
+        Raises ``StoreFailed`` alone: whatever else goes wrong with a connection ends that connection, has a name and
+        a count, and the next attempt follows.
+        """
         try:
             self.state.since = self._clock()
             self.state.last_contact = self._touched = await self._store.contact_at()
             while not self._stopping:
-                end = await self._attempt()
+                try:
+                    end = await self._attempt()
+                except StoreFailed:
+                    raise
+                except Exception as error:  # noqa: BLE001 - named, counted, and tried again: the node must go on
+                    _log.error("link_error", **logs.told_of(error), remedy="report it; the agent dials again")
+                    end = sync.Close(code="error", reason=f"{type(error).__name__}: {error}")
                 self.counters[f"ended_{end.code}"] += 1
                 self._note_end(end)
                 if end.retry_after is None:
@@ -262,10 +273,11 @@ class Link:
             self.state.last_contact = heard
 
     async def _keep_contact(self, conversation: Conversation) -> None:
-        while True:
-            await asyncio.sleep(CONTACT_SECONDS)
-            self._heard(conversation)
-            await self._touch()
+        with contextlib.suppress(StoreFailed):  # it is told by whoever writes next
+            while True:
+                await asyncio.sleep(CONTACT_SECONDS)
+                self._heard(conversation)
+                await self._touch()
 
     async def _touch(self) -> None:
         if self.state.last_contact not in (None, self._touched):

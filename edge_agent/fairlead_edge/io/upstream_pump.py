@@ -139,6 +139,10 @@ class UpstreamPump:
             return
         except TimeoutError:
             answer = message.Nack(parent_id=0, code="timeout", reason=f"no answer within {ANSWER_SECONDS:g} s")
+        except Exception as error:  # noqa: BLE001 - no error of the link may end the agent: named, counted, tried again
+            self.counters["link_errors"] += 1
+            _log.error("link_error", **logs.told_of(error), remedy="report it; the batch is sent again")
+            answer = message.Nack(parent_id=0, code="link_error", reason=f"{type(error).__name__}: {error}")
         settle = self._pump.answered(send.batch, answer, self._clock())
         if isinstance(answer, message.Nack):
             self.counters[f"nack_{answer.code}"] += 1

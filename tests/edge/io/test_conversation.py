@@ -143,6 +143,35 @@ async def test_a_batch_without_an_answer_fails_when_the_link_goes_down() -> None
             assert link.upstream_window == 0
 
 
+@pytest.mark.parametrize("ends", ["garbage", "refused", "silent"])
+async def test_a_batch_offered_while_the_session_ends_fails_as_one_offered_later(ends: str) -> None:
+    """Saying goodbye to a hub that does not listen takes a second; whoever sends meanwhile is told what he can mend.
+
+    The hub stays connected and deaf, so that the goodbye is waited for.
+    """
+    async with HubServer() as hub:
+        link = make(hub.url, MemoryMetastore())
+        async with running(link) as task:
+            peer = await hub.open(keepalive_seconds=0.1)
+            await until(lambda: link.upstream_window > 0)
+            peer.connection.transport.pause_reading()
+            if ends == "garbage":
+                await peer.connection.send(b"\x07nonsense")
+            elif ends == "refused":
+                await peer.send(message.Refuse(code="draining", reason="goes", retry_after=0.1))
+            conversation = link._conversation
+            assert conversation is not None
+            await until(lambda: not conversation._core.is_open)
+            assert link._conversation is conversation, "the goodbye is under way"
+            with pytest.raises(LinkDown):
+                await link.send_upstream("iothub", "", b"[]")
+            link.report(message.EdgeStatus(held=1))
+            assert link.upstream_window == 0
+            peer.connection.transport.abort()
+            await hub.open()
+            assert not task.done()
+
+
 async def test_a_failed_disk_ends_the_agent_not_only_the_session() -> None:
     """What it says cannot be believed any more; a restart reads what is really there."""
     async with HubServer() as hub, running(make(hub.url, BrokenStore())) as task:

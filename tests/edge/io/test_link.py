@@ -37,6 +37,28 @@ async def test_it_comes_back_after_the_connection_broke() -> None:
             assert link.counters["sessions"] == 2
 
 
+async def test_an_error_nobody_expected_ends_a_connection_and_not_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a name and a count, and the next attempt follows."""
+    converse = link_module.Link._converse
+    errors = iter([RuntimeError("what a library never raised before"), KeyError("gone")])
+
+    async def broken(self: link_module.Link, connection: Any) -> Any:
+        for error in errors:
+            raise error
+        return await converse(self, connection)
+
+    monkeypatch.setattr(link_module.Link, "_converse", broken)
+    async with HubServer() as hub:
+        link = make(hub.url, MemoryMetastore())
+        async with running(link):
+            await until(lambda: link.state.state == "connected" or hub._arrived.qsize() > 2)
+            for _ in range(2):
+                hub._arrived.get_nowait()
+            await hub.open()
+            await until(lambda: link.state.state == "connected")
+            assert link.counters["ended_error"] == 2
+
+
 async def test_an_outage_is_dated_from_its_beginning_and_counted() -> None:
     """However many attempts fail meanwhile."""
     seconds = itertools.count(50)

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.upstream import FakeHub, body, open_upstream
@@ -190,3 +191,20 @@ async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(hu
     await settled(hub, upstream, 39)
     [letter] = await upstream.outbox.dead_letters()
     assert (letter.offset, letter.code) == (poison, "malformed")
+
+
+async def test_an_error_of_the_link_that_nobody_expected_costs_a_retry(hub: FakeHub, upstream: Upstream) -> None:
+    """Counted and named; the agent goes on and so does the batch."""
+    errors = [RuntimeError("never seen before"), ConnectionResetError("peer")]
+    send = hub.send_upstream
+
+    async def broken(*args: Any, **more: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return await send(*args, **more)
+
+    hub.send_upstream = broken  # type: ignore[method-assign]
+    hub.connect()
+    await publish(upstream, 3, 5)
+    await settled(hub, upstream, 3)
+    assert upstream.pump.counters["link_errors"] == 2

@@ -31,6 +31,21 @@ def test_an_event_and_its_fields(lines):
     assert line["ts"].endswith("Z")
 
 
+def test_an_unexpected_error_is_told_in_one_line(lines):
+    """What it is, what it says, where it came from; no traceback."""
+
+    def fails():
+        raise KeyError("gone")
+
+    try:
+        fails()
+    except KeyError as error:
+        logs.get("edge.link").error("link_error", **logs.told_of(error))
+    [line] = lines()
+    assert (line["error"], line["reason"]) == ("KeyError", "'gone'")
+    assert line["at"].startswith("test_logs.fails:") and "traceback" not in line
+
+
 def test_secrets_never_reach_the_log(lines):
     """Neither by their key nor inside a text."""
     logs.get("edge.api").warning("refused", token="abc123", reason="header was Bearer abc123.def")

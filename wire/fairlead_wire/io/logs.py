@@ -14,12 +14,16 @@ import datetime
 import logging
 import re
 import sys
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
 
 LINE_CHARS_MAX = 16 * 1024
+PLACES_MAX = 3
+"""Functions, from the innermost on, that an unexpected error is told with."""
 _SECRET = re.compile(r"(secret|token|password|authorization|credential|private|api_?key)", re.IGNORECASE)
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+")
 _USERINFO = re.compile(r"(?<=://)[^/\s@]{1,1024}@")
@@ -62,6 +66,13 @@ class Logger:
 def get(name: str) -> Logger:
     """The logger of one noun, named ``<room>.<noun>``."""
     return Logger(name)
+
+
+def told_of(error: BaseException) -> dict[str, str]:
+    """An unexpected error as fields of an event: what it is, what it says, and where it came from.  No traceback."""
+    frames = traceback.extract_tb(error.__traceback__)[-PLACES_MAX:]
+    at = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames))
+    return {"error": type(error).__name__, "reason": str(error), "at": at}
 
 
 def configure(room: str, level: str = "info", stream: TextIO | None = None) -> None:
