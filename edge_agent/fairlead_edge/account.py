@@ -81,6 +81,7 @@ def status(account: Account) -> dict[str, Any]:
                 "expired": queue.expired,
                 "evicted": queue.evicted,
                 "deadLettered": queue.dead_lettered,
+                "damaged": queue.damaged,
             }
             for queue in account.outbox.queues
         ],
@@ -140,6 +141,7 @@ def families(account: Account) -> list[Family]:
         ("expired", "counter", "messages whose time to live ended"),
         ("evicted", "counter", "messages evicted to make room"),
         ("dead_lettered", "gauge", "messages in the dead letters"),
+        ("damaged", "counter", "messages the disk lost or changed"),
     ):
         found.append(
             Family(

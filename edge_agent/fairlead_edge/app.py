@@ -172,6 +172,7 @@ class Agent:
     def _loops(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         loops: list[tuple[str, Coroutine[Any, Any, None]]] = [
             ("clock", self._outbox.keep_time()),
+            ("scrub", self._outbox.keep_sound()),
             ("link", self._link.run()),
             ("report", self._report()),
             ("upstream", self._upstream.run()),

@@ -11,7 +11,7 @@ nothing that is already stored.  Offsets are never reused.  Times are seconds of
 (``age.AgeClock``); a reference is *live* while its offset is above the queue's checkpoint and its time has not
 come.  Everything ends in exactly one place, per queue and at any moment:
 
-    accepted = sent + expired + evicted + dead-lettered + length
+    accepted = sent + expired + evicted + dead-lettered + damaged + length
 
 where what expired counts as expired from that second on, whether its room was given back yet or not.
 """
@@ -116,7 +116,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One priority of one endpoint; ``bytes`` are bodies, ``dead_lettered`` what lies in the dead letters now."""
+    """One priority of one endpoint; ``bytes`` are bodies, ``dead_lettered`` what lies in the dead letters now.
+
+    ``damaged`` is what the disk lost or changed; a record of each gap (``gaps``) is itself an accepted message.
+    """
 
     endpoint: str
     priority: int
@@ -130,6 +133,7 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
     evicted: int
     dead_lettered: int
     checkpoint: int
+    damaged: int = 0
 
 
 class OutboxStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,8 +190,9 @@ class Outbox(Protocol):
         ...
 
     async def fetch(self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int) -> list[Item]:
-        """The next live references above ``after`` (and the checkpoint), in order.
+        """The next live references above ``after`` (and the checkpoint), in order, each as it was accepted.
 
+        What the disk damaged is not among them: it is counted and a gap record stored in its place.
         It ends with the message that reaches ``messages_max`` or ``bytes_max``; short of both there are no more.
         """
         ...

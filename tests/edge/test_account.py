@@ -75,6 +75,7 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
         "expired": 2,
         "evicted": 1,
         "deadLettered": 2,
+        "damaged": 0,
     }
     assert status["routes"]["r"]["accepted"] == ["all"] and status["deadLetters"] == 4
     assert msgspec.json.encode(status)

@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from fairlead_edge import outbox
+from fairlead_edge import checksum, outbox
 from fairlead_edge.age import Stamp
 from fairlead_edge.errors import KeyReused, StoreFull
+from fairlead_edge.gaps import Damage
 from fairlead_edge.io import outbox_queries
 from fairlead_edge.io import segment as segment_io
-from fairlead_edge.io.outbox_queries import WITH_RUNS, rows
+from fairlead_edge.io.outbox_queries import FOR_CHECKING, WITH_RUNS, rows
 from fairlead_edge.queue_id import QueueId
 
 UNUSED_PAGES_MIN: Final = 4096
@@ -31,6 +32,7 @@ class _Placed(NamedTuple):
     start: int
     size: int
     reference: outbox.Reference
+    body: bytes
 
 
 def append(
@@ -45,20 +47,23 @@ def append(
 ) -> bytes | None:
     """See ``outbox.Outbox.append``."""
     if once is not None:
-        known = rows(connection, "SELECT digest, answer FROM receipts WHERE key = ?", (once.key,))
+        known = rows(connection, "SELECT digest, answer, at, checksum FROM receipts WHERE key = ?", (once.key,))
         if known:
-            digest, answer = known[0]
+            digest, answer, at, expected = known[0]
+            if checksum.of_row(once.key, digest, answer, at) != expected:
+                return once.answer  # damaged: the key did come before, and storing the request again would double it
             if digest != once.digest:
                 raise KeyReused(once.key)
             return bytes(answer)
-        connection.execute("INSERT INTO receipts VALUES(?, ?, ?, ?)", (once.key, once.digest, once.answer, now))
+        receipt = (once.key, once.digest, once.answer, float(now))
+        connection.execute("INSERT INTO receipts VALUES(?, ?, ?, ?, ?)", (*receipt, checksum.of_row(*receipt)))
     if not entries:
         return None
     _take_room(connection, entries, max_bytes, evict)
     logs: dict[QueueId, list[_Placed]] = defaultdict(list)
     for entry, (segment, start) in zip(entries, _store_bodies(connection, entries), strict=True):
         for reference in entry.references:
-            logs[reference.queue].append(_Placed(segment, start, len(entry.content), reference))
+            logs[reference.queue].append(_Placed(segment, start, len(entry.content), reference, entry.content))
     for queue, log in logs.items():
         _append_log(connection, queue, log, epoch, now)
     return None
@@ -103,7 +108,7 @@ def _evict(connection: apsw.Connection, spared: int, excess: int) -> int:
             if not oldest:
                 break
             before = rows(connection, "SELECT bytes FROM usage")[0][0]
-            evicted = _remove(connection, queue, [offset for (offset,) in oldest])
+            evicted = remove(connection, queue, [offset for (offset,) in oldest])
             connection.execute("UPDATE queues SET evicted = evicted + ? WHERE id = ?", (evicted, queue))
             freed += before - rows(connection, "SELECT bytes FROM usage")[0][0]
     return freed
@@ -118,25 +123,37 @@ def _append_log(connection: apsw.Connection, queue: QueueId, log: list[_Placed],
         " bytes = bytes + ?4, accepted = accepted + ?3 RETURNING id, next_offset - ?3",
         (queue.endpoint, queue.priority, len(log), sum(placed.size for placed in log)),
     )
-    connection.executemany(
-        "INSERT INTO references_ VALUES(?, ?, ?, ?, ?)",
-        [(number, offset, placed.segment, placed.start, placed.size) for offset, placed in enumerate(log, first)],
-    )
     runs: dict[int, list[tuple[int, _Placed]]] = defaultdict(list)
     for offset, placed in enumerate(log, first):
         runs[placed.segment].append((offset, placed))
-    connection.executemany(
-        "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [_run(number, segment, run, epoch, now) for segment, run in runs.items()],
-    )
+    for segment, run in runs.items():
+        row = _run(number, segment, run, epoch, now)
+        sealed = _checksum_of(queue, row)
+        connection.execute("INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, sealed))
+        connection.executemany(
+            "INSERT INTO references_ VALUES(?, ?, ?, ?, ?, ?)",
+            [
+                (number, offset, segment, each.start, each.size, checksum.of_reference(sealed, offset, each.body))
+                for offset, each in run
+            ],
+        )
 
 
-def _run(queue: int, segment: int, run: list[tuple[int, _Placed]], epoch: int, now: float) -> tuple[object, ...]:
+_Run = tuple[int, int, int, int, int, int, int, float, float | None, str]
+"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic."""
+
+
+def _run(queue: int, segment: int, run: list[tuple[int, _Placed]], epoch: int, now: float) -> _Run:
     first, placed = run[0]
     ttl = placed.reference.ttl_seconds
     expires = None if ttl is None else now + ttl
     size = sum(each.size for _, each in run)
     return (segment, queue, first, run[-1][0], len(run), size, epoch, now, expires, placed.reference.topic)
+
+
+def _checksum_of(queue: QueueId, run: _Run) -> int:
+    _, _, first, last, _, _, epoch, enqueued, expires, topic = run
+    return checksum.of_run(queue, first=first, last=last, epoch=epoch, enqueued=enqueued, expires=expires, topic=topic)
 
 
 # ---- settle and sweep ----------------------------------------------------------------------------------------------
@@ -150,50 +167,65 @@ def settle(
     refused: Sequence[outbox.Refusal],
     checkpoint: int,
     at: str,
-) -> None:
-    """See ``outbox.Outbox.settle``."""
+) -> list[Damage]:
+    """See ``outbox.Outbox.settle``; returns what was refused and is found damaged, which stays where it is."""
     found = rows(
         connection, "SELECT id FROM queues WHERE endpoint = ? AND priority = ?", (queue.endpoint, queue.priority)
     )
     if not found:
-        return
+        return []
     number: int = found[0][0]
-    _bury(connection, number, refused, at)
-    removed = _remove(connection, number, sent)
+    damaged = _bury(connection, number, queue, refused, at)
+    removed = remove(connection, number, sent)
     connection.execute(
         "UPDATE queues SET sent = sent + ?, checkpoint = max(checkpoint, ?) WHERE id = ?",
         (removed, checkpoint, number),
     )
+    return damaged
 
 
-def _bury(connection: apsw.Connection, queue: int, refused: Sequence[outbox.Refusal], at: str) -> None:
+def _bury(
+    connection: apsw.Connection, number: int, queue: QueueId, refused: Sequence[outbox.Refusal], at: str
+) -> list[Damage]:
     read = outbox_queries.Bodies(connection)
+    damaged: list[Damage] = []
     for refusal in refused:
         # Otherwise it is not there any more, and ended elsewhere.
-        for segment, start, size, epoch, ttl, topic in rows(
+        for row in rows(
             connection,
-            "SELECT r.segment, r.start, r.size, u.epoch, u.expires - u.enqueued, u.topic"
-            f" FROM {WITH_RUNS} WHERE r.queue = ? AND r.offset = ?",
-            (queue, refusal.offset),
+            f"SELECT {FOR_CHECKING} FROM {WITH_RUNS} WHERE r.queue = ? AND r.offset = ?",
+            (number, refusal.offset),
         ):
-            letter = (queue, refusal.offset, epoch, ttl, topic, at, refusal.code, refusal.reason)
-            connection.execute(
-                "INSERT INTO dead_letters(queue, offset, epoch, ttl, topic, at, code, reason, content)"
-                " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*letter, read.body(segment, start, size)),
-            )
-            connection.execute("UPDATE usage SET bytes = bytes + ?", (size + outbox.REFERENCE_BYTES,))
-    _remove(connection, queue, [refusal.offset for refusal in refused])
+            item = read.checked(queue, row)
+            if isinstance(item, Damage):
+                damaged.append(item)
+                continue
+            ttl = None if item.expires is None else item.expires - item.enqueued
+            letter = (number, refusal.offset, item.epoch, ttl, item.topic, at, refusal.code, refusal.reason)
+            put_letter(connection, letter, item.content)
+    left = {each.offset for each in damaged}
+    remove(connection, number, [refusal.offset for refusal in refused if refusal.offset not in left])
+    return damaged
 
 
-def _remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> int:
+def put_letter(connection: apsw.Connection, fields: tuple[Any, ...], content: bytes) -> None:
+    """``fields``: queue, offset, epoch, ttl, topic, at, code, reason."""
+    connection.execute(
+        "INSERT INTO dead_letters(queue, offset, epoch, ttl, topic, at, code, reason, content, checksum)"
+        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*fields, content, outbox_queries.sealed_letter(fields, content)),
+    )
+    connection.execute("UPDATE usage SET bytes = bytes + ?", (len(content) + outbox.REFERENCE_BYTES,))
+
+
+def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> int:
     """Take references out of one queue, with the runs and segments that end by it; returns how many were there."""
     if not offsets:
         return 0
     removed = rows(
         connection,
         "DELETE FROM references_ WHERE queue = ? AND offset IN (SELECT value FROM json_each(?))"
-        " RETURNING segment, size",
+        " RETURNING segment, CAST(size AS INTEGER)",
         (queue, json.dumps(list(offsets))),
     )
     if not removed:
@@ -216,7 +248,7 @@ def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int
     for segment, count in rows(
         connection,
         "SELECT segment, count FROM runs WHERE queue = ? AND segment IN (SELECT value FROM json_each(?))",
-        (queue, json.dumps(list(sizes))),
+        (queue, json.dumps([segment for segment in sizes if isinstance(segment, int)])),
     ):
         gone = sizes[segment]
         if count == len(gone):
@@ -234,7 +266,7 @@ def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int
     released = rows(
         connection,
         "DELETE FROM segments WHERE id IN (SELECT value FROM json_each(?))"
-        " AND NOT EXISTS (SELECT 1 FROM runs WHERE segment = id) RETURNING size",
+        " AND NOT EXISTS (SELECT 1 FROM runs WHERE segment = id) RETURNING CAST(size AS INTEGER)",
         (json.dumps(ended),),
     )
     return sum(size for (size,) in released)
@@ -250,27 +282,42 @@ def sweep(connection: apsw.Connection, *, now: float, entire: bool) -> int:
     expired = _expired_anywhere(connection, now) if entire else _expired_at_heads(connection, now)
     swept = 0
     for queue, offsets in expired.items():
-        removed = _remove(connection, queue, offsets)
+        removed = remove(connection, queue, offsets)
         connection.execute("UPDATE queues SET expired = expired + ? WHERE id = ?", (removed, queue))
         swept += removed
     return swept
+
+
+_ENVELOPE: Final = "u.first, u.last, u.epoch, u.enqueued, u.expires, CAST(u.topic AS BLOB), u.checksum"
+
+
+def _is_over(queue: QueueId, envelope: Sequence[Any], now: float) -> bool:
+    """Did its time to live end?  What a damaged envelope says of it is not believed; a scrub sets such aside."""
+    first, last, epoch, enqueued, expires, topic, expected = envelope
+    made = outbox_queries.sealed(queue, first, last, epoch, enqueued, expires, outbox_queries.text(topic))
+    sound = expected is not None and made == expected
+    return sound and expires is not None and expires <= now
 
 
 def _expired_anywhere(connection: apsw.Connection, now: float) -> dict[int, list[int]]:
     """By the expiry index, run by run."""
     found: dict[int, list[int]] = defaultdict(list)
     left = outbox.SWEEP_ROWS
-    for queue, segment, first, last in rows(
+    for number, endpoint, priority, segment, *envelope in rows(
         connection,
-        "SELECT queue, segment, first, last FROM runs INDEXED BY runs_by_expiry WHERE expires <= ? LIMIT ?",
+        f"SELECT q.id, q.endpoint, q.priority, x.segment, {_ENVELOPE} FROM runs x INDEXED BY runs_by_expiry"
+        " CROSS JOIN runs u NOT INDEXED ON u.segment = x.segment AND u.queue = x.queue"
+        " CROSS JOIN queues q ON q.id = x.queue WHERE x.expires <= ? LIMIT ?",
         (now, outbox.SWEEP_ROWS),
     ):
+        if not _is_over(QueueId(endpoint, priority), envelope, now):
+            continue
         offsets = rows(
             connection,
             "SELECT offset FROM references_ WHERE queue = ? AND offset BETWEEN ? AND ? AND segment = ? LIMIT ?",
-            (queue, first, last, segment, left),
+            (number, *envelope[:2], segment, left),
         )
-        found[queue] += [offset for (offset,) in offsets]
+        found[number] += [offset for (offset,) in offsets]
         left -= len(offsets)
         if not left:
             break
@@ -281,18 +328,20 @@ def _expired_at_heads(connection: apsw.Connection, now: float) -> dict[int, list
     """From the oldest on until the first live one; what the checkpoint has passed was expired when it passed."""
     found: dict[int, list[int]] = {}
     left = outbox.SWEEP_ROWS
-    for queue, checkpoint in rows(connection, "SELECT id, checkpoint FROM queues WHERE stored > 0"):
+    for number, endpoint, priority, checkpoint in rows(
+        connection, "SELECT id, endpoint, priority, checkpoint FROM queues WHERE stored > 0"
+    ):
         offsets: list[int] = []
         row: Any
         for row in connection.execute(  # lazily: mostly the first one is live
-            f"SELECT r.offset, u.expires FROM {WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset LIMIT ?",
-            (queue, left),
+            f"SELECT r.offset, {_ENVELOPE} FROM {WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset LIMIT ?",
+            (number, left),
         ):
-            offset, expires = row
-            if offset > checkpoint and (expires is None or expires > now):
+            offset, *envelope = row
+            if offset > checkpoint and not _is_over(QueueId(endpoint, priority), envelope, now):
                 break
             offsets.append(offset)
-        found[queue] = offsets
+        found[number] = offsets
         left -= len(offsets)
     return found
 
@@ -324,9 +373,9 @@ def replay(
 ) -> int:
     """See ``outbox.Outbox.replay``: what comes back was accepted once, so the counter of accepted stays."""
     if numbers is None:
-        letters = outbox_queries.dead_letters(connection, after=0, limit=limit)
+        letters, _ = outbox_queries.dead_letters(connection, after=0, limit=limit)
     else:
-        letters = outbox_queries.select_dead(
+        letters, _ = outbox_queries.select_dead(
             connection,
             "d.number IN (SELECT value FROM json_each(?)) ORDER BY d.number LIMIT ?",
             (json.dumps(list(numbers)), limit),

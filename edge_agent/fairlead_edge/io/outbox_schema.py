@@ -6,7 +6,9 @@
     segments     their bodies, end to end, compressed: flash wears by bytes written
     dead_letters what was refused for good, with its reason
     receipts     Idempotency-Keys and the answers they got
-    clock, usage one row each: the store's clock on disk; the bytes that count against the limit
+    clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
+
+Rows that are sent or shown carry a checksum (``checksum``); in a file from before there were any, they are made once.
 
 ``PRAGMA user_version`` says which migration came last.
 """
@@ -18,6 +20,7 @@ from typing import Final
 import apsw
 
 from fairlead_edge.errors import StoreTooNew
+from fairlead_edge.io import outbox_upgrade
 from fairlead_edge.io.outbox_queries import rows
 
 MIGRATIONS: Final = (
@@ -81,7 +84,18 @@ MIGRATIONS: Final = (
     CREATE TABLE usage(id INTEGER PRIMARY KEY CHECK (id = 1), bytes INTEGER NOT NULL);
     INSERT INTO usage VALUES(1, 0);
     """,
+    """
+    ALTER TABLE queues ADD COLUMN damaged INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN checksum INTEGER;
+    ALTER TABLE references_ ADD COLUMN checksum INTEGER;
+    ALTER TABLE dead_letters ADD COLUMN checksum INTEGER;
+    ALTER TABLE receipts ADD COLUMN checksum INTEGER;
+    ALTER TABLE usage ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
+    """,
 )
+
+_CHECKSUMS: Final = 2
+"""The version from which on rows have checksums."""
 
 
 def migrate(connection: apsw.Connection) -> None:
@@ -91,4 +105,6 @@ def migrate(connection: apsw.Connection) -> None:
         raise StoreTooNew(f"the outbox has version {found}, this program knows up to {len(MIGRATIONS)}")
     for migration in MIGRATIONS[found:]:
         rows(connection, migration)
+    if 0 < found < _CHECKSUMS:
+        outbox_upgrade.add_checksums(connection)
     rows(connection, f"PRAGMA user_version={len(MIGRATIONS)}")

@@ -22,11 +22,25 @@ def pack(content: bytes) -> tuple[str, bytes]:
     return (ZSTD, packed) if len(packed) < len(content) else (PLAIN, content)
 
 
-def unpack(encoding: str, content: bytes) -> bytes:
-    """Undo ``pack``."""
+def unpack(encoding: str, content: bytes, size: int) -> bytes:
+    """Undo ``pack``.  Raises ``ValueError`` unless ``size`` bytes come out."""
+    unpacked: bytes
+    if not isinstance(content, bytes):
+        raise ValueError("it is no row of bytes")
     if encoding == PLAIN:
-        return content
-    if not hasattr(_own, "decompressor"):
-        _own.decompressor = zstandard.ZstdDecompressor()
-    unpacked: bytes = _own.decompressor.decompress(content)
+        unpacked = content
+    elif encoding == ZSTD:
+        if not hasattr(_own, "decompressor"):
+            _own.decompressor = zstandard.ZstdDecompressor()
+        try:
+            # What is damaged may say it unpacks to anything: it is bounded before it is.
+            if zstandard.frame_content_size(content) != size:
+                raise ValueError(f"it does not unpack to {size} bytes")
+            unpacked = _own.decompressor.decompress(content)
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from None
+    else:
+        raise ValueError("it is packed in no known way")
+    if len(unpacked) != size:
+        raise ValueError(f"it does not have {size} bytes")
     return unpacked

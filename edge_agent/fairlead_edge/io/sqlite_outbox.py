@@ -8,18 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import apsw
 
 from fairlead_edge import age, outbox
 from fairlead_edge.checkpoint import NOTHING_DONE
-from fairlead_edge.io import outbox_jobs, outbox_queries, outbox_schema, store_clock
+from fairlead_edge.gaps import Damage
+from fairlead_edge.io import outbox_damage, outbox_jobs, outbox_queries, outbox_schema, store_clock
 from fairlead_edge.io.writer import Writer
 from fairlead_edge.queue_id import QueueId
 from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
+
+SCRUB_ROWS: Final = 256
+"""Messages one step of a scrub looks at."""
+SCRUB_SECONDS: Final = 6 * 3600.0
+"""Between two looks at everything that is held, when no damage was met."""
+SCRUB_PAUSE_SECONDS: Final = 10.0
+"""Between two looks in any case: a disk that goes on changing must not keep the agent busy with nothing else."""
+
+_log = logs.get("edge.outbox")
 
 
 class SqliteOutbox:
@@ -31,6 +44,8 @@ class SqliteOutbox:
     def __init__(self, path: Path, *, epoch: int, max_bytes: int) -> None:
         self.epoch = epoch
         self.max_bytes = max_bytes
+        self._damaged = asyncio.Event()
+        """Something was found damaged since the last scrub."""
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
@@ -77,11 +92,80 @@ class SqliteOutbox:
     async def fetch(
         self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int
     ) -> list[outbox.Item]:
-        return await self.writer.read(
+        items: list[outbox.Item] = []
+        while True:
+            asked = messages_max - len(items)
+            found = await self.writer.read(
+                partial(
+                    outbox_queries.fetch, queue=queue, after=after, now=now, messages_max=asked, bytes_max=bytes_max
+                )
+            )
+            if not found.damaged:
+                return items + found.items
+            try:
+                await self._set_aside(queue, found.damaged, now)
+            except Temporary:
+                # No room to note it now: what is sound goes all the same, and the next fetch tries again.
+                items += found.items
+                bytes_max -= sum(len(item.content) for item in found.items)
+                if bytes_max <= 0 or len(found.items) + len(found.damaged) < asked or len(items) >= messages_max:
+                    return items
+                after = max(*(item.offset for item in found.items), *(each.offset for each in found.damaged), after)
+
+    async def _set_aside(self, queue: QueueId, damaged: Sequence[Damage], now: float) -> None:
+        found = await self.writer.submit(
             partial(
-                outbox_queries.fetch, queue=queue, after=after, now=now, messages_max=messages_max, bytes_max=bytes_max
+                outbox_damage.set_aside,
+                queue=queue,
+                damaged=damaged,
+                epoch=self.epoch,
+                now=now,
+                at=store_clock.wall(),
+                mint=_mint,
             )
         )
+        self._damaged.set()
+        for gap in found:
+            _log.error(
+                "messages_damaged",
+                queue=str(queue),
+                topic=gap.topic,
+                from_sequence=gap.first,
+                to_sequence=gap.last,
+                count=gap.count,
+                reason=gap.reason,
+                remedy="the disk changed what was stored; look at its health. What is sound goes on",
+            )
+
+    async def scrub(self) -> int:
+        """Look at everything held, live or not, in small steps; returns how many were found damaged."""
+        damaged = 0
+        for queue in await self.queues():
+            after: int | None = NOTHING_DONE
+            while after is not None:
+                look = partial(outbox_damage.find, queue=queue, after=after, limit=SCRUB_ROWS)
+                after, found = await self.writer.read(look)
+                if found:
+                    await self._set_aside(queue, found, self.now())
+                    damaged += len(found)
+                await asyncio.sleep(0)
+        after = 0
+        while letters := await self.dead_letters(after=after, limit=SCRUB_ROWS):
+            after = letters[-1].number
+        if self._damaged.is_set():
+            self._damaged.clear()
+            await self.writer.submit(outbox_damage.recount)
+        return damaged
+
+    async def keep_sound(self) -> None:
+        """Run for as long as the store is open: scrubs soon after damage was met, and otherwise now and then."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SCRUB_SECONDS):
+                    await self._damaged.wait()
+            with contextlib.suppress(Temporary):  # a full disk: next time
+                await self.scrub()
+            await asyncio.sleep(SCRUB_PAUSE_SECONDS)
 
     async def settle(
         self,
@@ -92,9 +176,11 @@ class SqliteOutbox:
         checkpoint: int,
         at: str,
     ) -> None:
-        await self.writer.submit(
+        damaged = await self.writer.submit(
             partial(outbox_jobs.settle, queue=queue, sent=sent, refused=refused, checkpoint=checkpoint, at=at)
         )
+        if damaged:
+            await self._set_aside(queue, damaged, self.now())
 
     async def checkpoint(self, queue: QueueId) -> int:
         found = await self.writer.read(partial(outbox_queries.checkpoint, queue=queue))
@@ -110,7 +196,14 @@ class SqliteOutbox:
         return await self.writer.read(partial(outbox_queries.status, now=now, max_bytes=self.max_bytes))
 
     async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[outbox.DeadLetter]:
-        return await self.writer.read(partial(outbox_queries.dead_letters, after=after, limit=limit))
+        while True:
+            found = await self.writer.read(partial(outbox_queries.dead_letters, after=after, limit=limit))
+            if not found.damaged:
+                return found.letters
+            job = partial(outbox_damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
+            await self.writer.submit(partial(job, at=store_clock.wall(), mint=_mint))
+            self._damaged.set()
+            _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
 
     async def replay(
         self, numbers: Sequence[int] | None, *, now: float, limit: int = outbox.DEAD_LETTER_PAGE_MAX
@@ -126,3 +219,8 @@ class SqliteOutbox:
         if self.writer.failure is None:
             await self.stamp()
         await self.writer.close()
+
+
+def _mint() -> str:
+    """An id for a record of a gap, as long as those of messages."""
+    return secrets.token_hex(16)

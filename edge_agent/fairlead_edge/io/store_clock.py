@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from pathlib import Path
 
@@ -26,3 +27,8 @@ def open_clock(stamp: Stamp | None) -> AgeClock:
 
 def _boot_id() -> str:
     return _BOOT_ID.read_text().strip()
+
+
+def wall() -> str:
+    """The present as RFC 3339 text in UTC, to the millisecond."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -8,7 +8,6 @@ http_publish ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ lin
 from __future__ import annotations
 
 import asyncio
-import datetime
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
@@ -19,6 +18,7 @@ from fairlead_edge.io.broker import Broker
 from fairlead_edge.io.cleaner import Cleaner
 from fairlead_edge.io.publisher import Publisher
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.store_clock import wall
 from fairlead_edge.io.upstream_pump import UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import OutboxStatus
 from fairlead_edge.pump import UPSTREAM_POLICY
@@ -103,8 +103,3 @@ def _first(group: BaseExceptionGroup[StoreFailed]) -> BaseException:
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
     return found
-
-
-def wall() -> str:
-    """The present as RFC 3339 text in UTC, to the millisecond."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
