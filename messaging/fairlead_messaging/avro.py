@@ -67,9 +67,10 @@ _CONSUME_RESPONSE = fastavro.parse_schema(
 )
 
 
-def publish_body(raw: bytes, query: Mapping[str, str]) -> bodies.PublishBody:
-    """Raises: Refused with what is wrong."""
+def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> bodies.PublishBody:
+    """Raises: Refused with what is wrong, TooLarge as ``bodies.check_size``."""
     asked = _decode(raw, _PUBLISH_REQUEST)
+    bodies.check_size(len(asked["messages"]), bytes_max)
     messages: list[bytes | bodies.MessageBody] = list(asked["messages"])
     if "ttl" in query:
         messages = [bodies.MessageBody(payload=payload, ttl=query["ttl"]) for payload in asked["messages"]]

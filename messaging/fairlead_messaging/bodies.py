@@ -15,7 +15,9 @@ from fairlead_messaging.producers import Producer
 from fairlead_messaging.reader import Page
 from fairlead_messaging.topic import parse_ttl
 
-PUBLISH_MESSAGES_MAX = 65_536
+MESSAGE_OVERHEAD_BYTES = 64
+"""What a message of a request takes in memory beside its payload, about; the number of messages has no other bound."""
+
 WAIT_MS_MAX = 60_000
 LIMIT_MAX = 2**31 - 1
 SPLITS_MAX = 1024
@@ -113,22 +115,41 @@ def decode(raw: bytes, kind: type[Body]) -> Body:
         raise Refused(f"body: {error}", code="bad_body") from None
 
 
+def publish_body(raw: bytes, bytes_max: int) -> PublishBody:
+    """Raises: Refused with what is wrong and where, TooLarge as ``check_size``."""
+    asked = decode(raw, PublishBody)
+    check_size(len(asked.messages or ()), bytes_max)
+    return asked
+
+
 def decode_properties(raw: bytes) -> object:
     """Topic properties: nothing, or any JSON (what it must hold is judged by the topic)."""
     return decode(raw, object) if raw.strip() else None
 
 
 def messages(body: PublishBody) -> list[Message]:
-    """Raises: Refused for a bad ttl, TooLarge for too many messages."""
-    given = body.messages or []
-    if len(given) > PUBLISH_MESSAGES_MAX:
-        raise TooLarge(f"at most {PUBLISH_MESSAGES_MAX} messages in one request")
+    """Raises: Refused for a bad ttl."""
     return [
         Message(item)
         if isinstance(item, bytes)
         else Message(item.payload, parse_ttl(item.ttl, "message ttl") if item.ttl is not None else 0)
-        for item in given
+        for item in body.messages or ()
     ]
+
+
+def check_size(count: int, bytes_max: int) -> int:
+    """What ``count`` messages take beside their payloads, in bytes.
+
+    Raises: TooLarge when that is more than ``bytes_max``, what a service at rest has for one request.
+    """
+    size = count * MESSAGE_OVERHEAD_BYTES
+    if size > bytes_max:
+        raise TooLarge(
+            f"{count} messages take more than the {bytes_max} bytes there are for requests, at"
+            f" {MESSAGE_OVERHEAD_BYTES} for each beside its payload; send them in several requests",
+            code="too_many_messages",
+        )
+    return size
 
 
 def producer(body: PublishBody) -> Producer | None:

@@ -7,7 +7,7 @@ in_progress ─→ committed            every message decided at once
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 import msgspec
@@ -28,8 +28,9 @@ class State(Enum):
 class Touched(msgspec.Struct, kw_only=True):
     """What a transaction did in one topic.
 
-    ``first`` … ``last`` bound its message rows that may be undecided (None: none); ``stored`` and
-    ``published`` are positions in the payload table, ``pending_*`` what was stored since the last publish.
+    ``first`` … ``last`` bound its message rows that may be undecided (None: none), ``begin`` is the first of them
+    ever, rolled back or not; ``stored`` and ``published`` are positions in the payload table, ``pending_*`` what
+    was stored since the last publish.  ``shortest_ttl`` (seconds, 0: none): the least of its messages' own.
     """
 
     namespace: str
@@ -41,6 +42,8 @@ class Touched(msgspec.Struct, kw_only=True):
     published: Position = Position(0, 0)
     pending_rows: int = 0
     pending_bytes: int = 0
+    begin: Position | None = None
+    shortest_ttl: int = 0
 
     @property
     def topic(self) -> Topic:
@@ -50,9 +53,21 @@ class Touched(msgspec.Struct, kw_only=True):
     def is_of(self, topic: Topic) -> bool:
         return (self.namespace, self.name, self.generation) == (topic.namespace, topic.name, topic.generation)
 
-    def extend(self, first: Position, last: Position) -> None:
+    def extend(self, first: Position, last: Position, ttls: Iterable[int] = ()) -> None:
+        """Rows were added; ``ttls``: their own times to live in seconds, 0 for none."""
+        if self.last is None:
+            self.begin = first
         self.first = self.first or first
         self.last = last
+        self.shortest_ttl = min((each for each in (self.shortest_ttl, *ttls) if each), default=0)
+
+    def may_be_removed(self, position: Position, topic: Topic, now_ms: int) -> bool:
+        """Whether a row of this transaction could have stood here and be gone by now, past a time to live."""
+        begin = self.begin or self.first  # records of an older version know only the latter
+        if begin is None or self.last is None or not begin <= position <= self.last:
+            return False
+        ttl_seconds = min(topic.ttl_seconds, self.shortest_ttl or topic.ttl_seconds)
+        return position.timestamp + ttl_seconds * 1000 < now_ms
 
 
 class Transaction(msgspec.Struct, kw_only=True):

@@ -11,7 +11,7 @@ from fairlead_messaging.kv import Batch, OrderedKV
 from fairlead_messaging.message_id import POSITION_BYTES, SEQUENCE_MAX, Position, decode_position
 from fairlead_messaging.topic import Topic
 from fairlead_messaging.topic_state import TopicState
-from fairlead_messaging.transaction import State
+from fairlead_messaging.transaction import State, Touched
 from fairlead_messaging.transactions import Transactions
 
 LOOK_AHEAD_ROWS_MAX = 4096
@@ -41,7 +41,7 @@ def publish(state: TopicState, transactions: Transactions, command: Publish, bat
         state.count(place, touched.pending_rows, touched.pending_bytes, batch)
         touched.published, touched.pending_rows, touched.pending_bytes = touched.stored, 0, 0
     assert first is not None and last is not None
-    touched.extend(first, last)
+    touched.extend(first, last, (message.ttl_seconds for message in command.messages))
     transactions.write(writing, batch)
     return Published(first=first, last=last)
 
@@ -79,7 +79,7 @@ def roll_back(
         raise Conflict(
             f"transaction {command.pointer} is committed", code="transaction_not_in_progress", state="committed"
         )
-    marked = _own_rows(kv, topic, command, now_ms, touched.first)
+    marked = _own_rows(kv, topic, command, now_ms, touched)
     for key, value in marked:
         batch.put(key, rows.rolled_back(value))
     if touched.first is not None and command.first <= touched.first <= command.last:
@@ -88,12 +88,9 @@ def roll_back(
 
 
 def _own_rows(
-    kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int, oldest: Position | None
+    kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int, touched: Touched
 ) -> list[tuple[bytes, bytes]]:
-    """Raises: Refused unless the detail begins and ends at a living row of its pointer, or at an expired one.
-
-    ``oldest``: the transaction's first row here that is not rolled back; none of them can have expired before it.
-    """
+    """Raises: Refused unless the detail begins and ends at a row of its pointer, or where one may have expired."""
     prefix = keys.table(keys.MESSAGE, topic)
     own: list[tuple[bytes, bytes]] = []
     ends: set[Position] = set()
@@ -105,8 +102,7 @@ def _own_rows(
             if pointer == command.pointer:
                 own.append((key, value))
     for end in (command.first, command.last):
-        may_be_gone = oldest is not None and oldest <= end and end.timestamp + topic.ttl_seconds * 1000 < now_ms
-        if end not in ends and not may_be_gone:
+        if end not in ends and not touched.may_be_removed(end, topic, now_ms):
             raise _forged()
     return own
 

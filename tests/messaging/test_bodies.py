@@ -24,11 +24,11 @@ def test_refusals_name_the_place() -> None:
         bodies.decode(b'{"messages": ["YQ==", 5]}', bodies.PublishBody)
 
 
-def test_too_many_messages_are_refused() -> None:
-    """A named limit."""
-    body = bodies.PublishBody(messages=[b""] * (bodies.PUBLISH_MESSAGES_MAX + 1))
-    with pytest.raises(TooLarge):
-        bodies.messages(body)
+def test_messages_are_bounded_by_bytes_alone() -> None:
+    """Each counts for what it takes in memory; the refusal says the remedy."""
+    assert bodies.check_size(1_000_000, 256 * 2**20) == 64_000_000
+    with pytest.raises(TooLarge, match="several requests"):
+        bodies.check_size(101, 6400)
 
 
 def test_starts() -> None:

@@ -7,6 +7,7 @@ from tests.support.messaging_core import Core, publish
 from fairlead_messaging import transaction
 from fairlead_messaging.commands import Abort, Settle, Start
 from fairlead_messaging.message_id import Position
+from fairlead_messaging.topic import Topic
 from fairlead_messaging.transaction import State, Touched, Transaction, View
 
 
@@ -43,3 +44,19 @@ def test_a_view_is_of_one_snapshot() -> None:
         assert list(view.spans(core.topic("t"))) == [(pointer, published.first, published.last)]
     with core.kv.snapshot() as after:
         assert not View(after).in_progress and not View(after).hidden
+
+
+def test_where_a_row_may_be_gone() -> None:
+    """Between a transaction's first and last row, once the shortest time to live has passed; older records too."""
+    topic = Topic(namespace="n", name="t", generation=1, ttl_seconds=100)
+    touched = Touched(namespace="n", name="t", generation=1)
+    assert not touched.may_be_removed(Position(0, 0), topic, 10**9)
+    touched.extend(Position(1000, 0), Position(1000, 5), (0, 7))
+    touched.first = None  # rolled back
+    touched.extend(Position(3000, 0), Position(3000, 0), (9,))
+    assert (touched.begin, touched.first, touched.shortest_ttl) == (Position(1000, 0), Position(3000, 0), 7)
+    assert [touched.may_be_removed(Position(1000, 1), topic, now_ms) for now_ms in (8000, 8001)] == [False, True]
+    assert not touched.may_be_removed(Position(999, 0), topic, 10**9)
+    assert not touched.may_be_removed(Position(3000, 1), topic, 10**9)
+    older = Touched(namespace="n", name="t", generation=1, first=Position(5, 0), last=Position(6, 0))
+    assert [older.may_be_removed(Position(5, 0), topic, now_ms) for now_ms in (100_005, 100_006)] == [False, True]

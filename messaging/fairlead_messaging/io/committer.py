@@ -1,7 +1,8 @@
 """Group commit: whatever is waiting becomes one durable write.
 
-Commands are judged in order on the event loop; only the write itself waits in a thread.  While one batch
-is being written the next one gathers, so the batch grows with the load and nobody waits for a timer.
+Commands are judged in order, one at a time, on the event loop (large ones in the writer's thread); the write
+waits in a thread.  While one batch is being written the next one gathers, so the batch grows with the load
+and nobody waits for a timer.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from fairlead_wire.io import logs
 
 GROUP_BYTES_MAX = 8 * 1024 * 1024
 """A batch is closed once it holds this many bytes; the rest waits for the next."""
+
+LARGE_BYTES = 256 * 1024
+"""A command that came in so many bytes is decoded and judged in a thread, so that others are answered meanwhile."""
 
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 WAITING_COMMANDS_MAX = 10_000
@@ -88,12 +92,12 @@ class Committer:
 
     async def _run(self) -> None:
         while self._waiting:
-            batch, answers = self._gather()
+            batch, answers = await self._gather()
             if answers:
                 await self._write(batch, answers)
         self._task = None
 
-    def _gather(self) -> tuple[Batch, list[tuple[asyncio.Future[Any], Any]]]:
+    async def _gather(self) -> tuple[Batch, list[tuple[asyncio.Future[Any], Any]]]:
         batch = Batch()
         answers: list[tuple[asyncio.Future[Any], Any]] = []
         now_ms = self._now_ms()
@@ -101,7 +105,7 @@ class Committer:
             command, size, future = self._waiting.popleft()
             self._waiting_bytes -= size
             try:
-                answers.append((future, self._service.propose(command, batch, now_ms)))
+                answers.append((future, await self._judge(command, size, batch, now_ms)))
             except MessagingError as error:
                 # A refusal may rest on an earlier command of this batch, so it too waits until that is durable.
                 answers.append((future, error))
@@ -112,6 +116,12 @@ class Committer:
                 return Batch(), []
         self._service.close_batch(batch)
         return batch, answers
+
+    async def _judge(self, command: Command, size: int, batch: Batch, now_ms: int) -> Any:
+        if size < LARGE_BYTES:
+            return self._service.propose(command, batch, now_ms)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writer, self._service.propose, command, batch, now_ms)
 
     async def _write(self, batch: Batch, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
         if len(batch):

@@ -81,6 +81,15 @@ async def body(request: web.Request) -> bytes:
         raise Refused("body cannot be unpacked: it is not what its Content-Encoding says", code="bad_body") from None
 
 
+def count_decoded(request: web.Request, size: int) -> None:
+    """Count what a body takes once it is decoded, until it is answered.
+
+    Raises: Unavailable when all requests together are too much.
+    """
+    request.app[BROKER].bodies.take(size)
+    _body_bytes.set(_body_bytes.get() + size)
+
+
 def _too_large(size_max: int) -> TooLarge:
     return TooLarge(f"a request body may have {size_max} bytes", code="body_too_large")
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
 from fairlead_messaging import arrow, avro, bodies, cache, keys, reader, topics, visibility
 from fairlead_messaging.cache import Kept, Question
-from fairlead_messaging.commands import Publish, Published, Rollback, Store
+from fairlead_messaging.commands import Message, Publish, Published, Rollback, Store
 from fairlead_messaging.errors import Refused
 from fairlead_messaging.io import rest_bulk
 from fairlead_messaging.io.broker import Broker
+from fairlead_messaging.io.committer import LARGE_BYTES
 from fairlead_messaging.io.http import (
     BROKER,
     JSON,
@@ -20,6 +24,7 @@ from fairlead_messaging.io.http import (
     NEXT_POSITION,
     body,
     check_content_type,
+    count_decoded,
     json_response,
     send,
 )
@@ -34,13 +39,12 @@ async def publish(request: web.Request) -> web.Response:
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
     content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
-    raw = await body(request)
-    asked = _publish_body(request, content_type, raw)
-    messages, producer, pointer = bodies.messages(asked), bodies.producer(asked), asked.transactionWritePointer
+    asked, messages, size = await _publish_body(request, content_type)
+    producer, pointer = bodies.producer(asked), asked.transactionWritePointer
     if pointer is None and not messages:
         raise Refused("without a transaction there must be messages", code="no_messages")
     command = Publish(namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer)
-    answer: Published = await broker.change(command, len(raw))
+    answer: Published = await broker.change(command, size)
     metrics.note_published(f"{namespace}/{name}", messages, len(answer.known))
     metrics.publish_seconds.observe(time.perf_counter() - started)
     if pointer is not None:
@@ -53,10 +57,22 @@ async def publish(request: web.Request) -> web.Response:
     return web.Response()
 
 
-def _publish_body(request: web.Request, content_type: str, raw: bytes) -> bodies.PublishBody:
+async def _publish_body(request: web.Request, content_type: str) -> tuple[bodies.PublishBody, list[Message], int]:
+    """The body, its messages, and how many bytes it came in; a large one is decoded beside the event loop."""
+    raw = await body(request)
+    bytes_max = request.app[BROKER].settings.bodies_bytes_max - len(raw)
     if content_type == avro.CONTENT_TYPE:
-        return avro.publish_body(raw, request.query)
-    return bodies.decode(raw, bodies.PublishBody)
+        parse = partial(avro.publish_body, raw, request.query, bytes_max)
+    else:
+        parse = partial(bodies.publish_body, raw, bytes_max)
+    asked, messages = _decoded(parse) if len(raw) < LARGE_BYTES else await asyncio.to_thread(_decoded, parse)
+    count_decoded(request, bodies.check_size(len(messages), bytes_max))
+    return asked, messages, len(raw)
+
+
+def _decoded(parse: Callable[[], bodies.PublishBody]) -> tuple[bodies.PublishBody, list[Message]]:
+    asked = parse()
+    return asked, bodies.messages(asked)
 
 
 async def store(request: web.Request) -> web.Response:
@@ -65,13 +81,11 @@ async def store(request: web.Request) -> web.Response:
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
     content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
-    raw = await body(request)
-    asked = _publish_body(request, content_type, raw)
-    messages = bodies.messages(asked)
+    asked, messages, size = await _publish_body(request, content_type)
     if asked.transactionWritePointer is None or not messages or asked.producer is not None:
         raise Refused("store needs transactionWritePointer and messages, and no producer", code="bad_store")
     command = Store(namespace=namespace, name=name, messages=messages, pointer=asked.transactionWritePointer)
-    await broker.change(command, len(raw))
+    await broker.change(command, size)
     return web.Response()
 
 

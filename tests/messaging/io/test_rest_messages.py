@@ -26,6 +26,38 @@ async def test_start_from_a_message_id(topics: Topics) -> None:
     assert await topics.payloads("t", inclusive=False) == ["m0", "m1", "m2"]
 
 
+@pytest.mark.parametrize("form", ["json", "avro/binary"])
+async def test_as_many_messages_as_fit_the_body(topics: Topics, form: str) -> None:
+    """Only bytes count, and others are answered meanwhile."""
+    await topics.create("t")
+    await topics.create("other")
+    count = 200_000
+    if form == "json":
+        raw, headers = b'{"messages": [' + b",".join([b'"eA=="'] * count) + b"]}", {"Content-Type": "application/json"}
+    else:
+        # Null pointer; one block: the count (zigzag, as a varint), then each message's length and byte.
+        raw, headers = b"\x02\x80\xb5\x18" + b"\x02x" * count + b"\x00", {"Content-Type": form}
+    publish = asyncio.create_task(topics.ask("POST", "topics/t/publish", raw, headers=headers))
+    answered = 0
+    while not publish.done():
+        await topics.poll("other")
+        answered += 1
+    assert (await publish).status == 200
+    assert answered > 1
+    assert len((await topics.poll("t", limit=10**6)).ids) == 100_000  # the most a page has
+
+
+async def test_more_than_there_is_memory_for_is_refused_with_the_remedy() -> None:
+    """413 at once, not 503 for ever; what was counted is given back."""
+    async with serving(body_bytes_max=100_000, bodies_bytes_max=100_000) as topics:
+        await topics.create("t")
+        refused = await topics.ask("POST", "topics/t/publish", {"messages": [""] * 2000})
+        assert (refused.status, refused.code) == (413, "too_many_messages")
+        assert "several requests" in refused.body["error"]["message"]
+        await topics.publish("t", *[""] * 1000)
+        assert topics.broker.bodies.held == 0
+
+
 async def test_start_from_a_time(topics: Topics) -> None:
     """Messages of that millisecond are in, unless the start is exclusive."""
     await topics.create("t")

@@ -205,6 +205,27 @@ async def test_a_rollback_whose_first_rows_have_expired(topics: Topics) -> None:
     assert (await topics.payloads("t"), await topics.committed("t")) == (["new"], [])
 
 
+@pytest.mark.parametrize("cleaned", [False, True])
+async def test_a_rollback_of_what_expired_by_its_own_time_to_live(topics: Topics, cleaned: bool) -> None:
+    """The detail is true whether its rows are still there or not, also when it is sent again; a forged one never."""
+    await topics.create("t", ttl=1000)
+    pointer, _ = await topics.start(timeout=600)
+    detail = await topics.publish("t", {"payload": b64("a"), "ttl": 1}, {"payload": b64("b"), "ttl": 5}, tx=pointer)
+    await topics.publish("t", "other")
+    topics.clock.forward(5001)
+    if cleaned:
+        await topics.broker.clean()
+    for _ in range(2):
+        await topics.ok("POST", "topics/t/rollback", detail)
+    later = {**detail, "endTimestamp": detail["endTimestamp"] + 1}
+    assert (await topics.ask("POST", "topics/t/rollback", later)).status == 400
+    before = {**detail, "startTimestamp": detail["startTimestamp"] - 1}
+    assert (await topics.ask("POST", "topics/t/rollback", before)).status == 400
+    assert await topics.committed("t") == ["other"]
+    assert (await topics.finish(pointer, "commit")).status == 200
+    assert await topics.committed("t") == ["other"]
+
+
 async def test_a_committed_transaction_is_not_rolled_back(topics: Topics) -> None:
     """409: readers may have seen it."""
     await topics.create("t")
