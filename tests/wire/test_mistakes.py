@@ -123,6 +123,7 @@ def test_secrets_in_addresses_are_not_quoted() -> None:
         ("Expected `int`, got `str` - at `$.a.b`", ("a.b", "Expected `int`, got `str`")),
         ("Object contains unknown field `x` - at `$.a`", ("a.x", "unknown key")),
         ("Object missing required field `x`", ("x", "required, but not set")),
+        ("Object contains unknown field ``` - at `$.a`", ("a.`", "unknown key")),
         ("key: is bad - at `$.a`", ("a.key", "is bad")),
         ("no key at all", ("", "no key at all")),
     ],

@@ -129,7 +129,8 @@ def _key_first(message: str) -> str:
         choices = _choices(key) if reason.startswith("Invalid enum value") else ""
         return f"{key}: {reason[0].lower()}{reason[1:]}{choices}"
     if reason.startswith("Object contains unknown field"):
-        return f"{reason.split('`')[1]}: unknown key; known are {', '.join(DeliveryPolicy.__struct_fields__)}"
+        # The key is between the first backtick and the last: it may hold some itself.
+        return f"{reason.partition('`')[2].rpartition('`')[0]}: unknown key; known are {', '.join(DeliveryPolicy.__struct_fields__)}"
     if reason.startswith("Expected"):
         return f"policy: {reason[0].lower()}{reason[1:]}"
     return reason

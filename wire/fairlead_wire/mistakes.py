@@ -24,9 +24,9 @@ DEPTH_MAX: Final = 50
 MISTAKES_MAX: Final = 100
 """More than anybody reads; the rest is found when these are mended."""
 
-_AT = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>[^`]+)`")
-_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
+_AT = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<field>.*)`", re.DOTALL)
 _KEY = re.compile(r"[a-z_][a-z0-9_.\[\]]*", re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=://)[^/\s@]{1,1024}@")
 _LEAVES_ALONE = (inspect.LiteralType, inspect.EnumType, inspect.BoolType)
