@@ -134,6 +134,7 @@ class Agent:
             random=Random(),
             attempt_seconds_max=told.link.attempt_seconds_max,
             context=self._client_tls,
+            unfit=self._unfit,
         )
         self._upstream = Upstream(
             outbox=outbox,
@@ -169,6 +170,9 @@ class Agent:
                 _log.info("stopping")
                 await self._drain([*tasks, stop])
 
+    def _unfit(self) -> str:
+        return _files(self._told).unfit(self._told.node) if self._client_tls is not None else ""
+
     def _loops(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         loops: list[tuple[str, Coroutine[Any, Any, None]]] = [
             ("clock", self._outbox.keep_time()),
@@ -178,7 +182,7 @@ class Agent:
             ("upstream", self._upstream.run()),
         ]
         contexts = filter(None, (self._client_tls, self._server_tls))
-        loops.extend(("tls", tls.keep_loaded(context, _files(self._told))) for context in contexts)
+        loops.extend(("tls", tls.keep_loaded(context, _files(self._told), self._told.node)) for context in contexts)
         return loops
 
     async def _drain(self, tasks: list[asyncio.Task[Any]]) -> None:

@@ -50,7 +50,7 @@ def run(config: Path | None) -> int:
         wire_settings.tell_strange(os.environ)
         access = kube.access(settings.kubeconfig)
         files = _files(settings)
-        context = tls.server_context(files) if files is not None else None
+        context = tls.server_context(files, told=False) if files is not None else None
         if context is not None:
             context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept
     except wire_settings.SettingsError as error:

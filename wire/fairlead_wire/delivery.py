@@ -130,7 +130,8 @@ def _key_first(message: str) -> str:
         return f"{key}: {reason[0].lower()}{reason[1:]}{choices}"
     if reason.startswith("Object contains unknown field"):
         # The key is between the first backtick and the last: it may hold some itself.
-        return f"{reason.partition('`')[2].rpartition('`')[0]}: unknown key; known are {', '.join(DeliveryPolicy.__struct_fields__)}"
+        key = reason.partition("`")[2].rpartition("`")[0]
+        return f"{key}: unknown key; known are {', '.join(DeliveryPolicy.__struct_fields__)}"
     if reason.startswith("Expected"):
         return f"policy: {reason[0].lower()}{reason[1:]}"
     return reason

@@ -15,11 +15,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from random import Random
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.exceptions import InvalidMessage, InvalidStatus, WebSocketException
 from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
@@ -31,7 +31,7 @@ from fairlead_edge.metastore import Metastore
 from fairlead_edge.settings import LOOPBACK
 from fairlead_wire import codec, message
 from fairlead_wire.errors import Temporary
-from fairlead_wire.io import logs
+from fairlead_wire.io import handshake, logs
 
 DIAL_SECONDS_MAX: Final = 2.0
 """For TCP alone.  Where packets are dropped the kernel repeats itself after 1, 3, 7 s …; a new attempt finds a link
@@ -57,8 +57,8 @@ class Link:
     """Keeps one session with the hub.
 
     ``clock`` is the store's clock (seconds; survives restarts), ``random`` draws the jitter, ``context`` is the
-    TLS context (None: plain).  ``attempt_seconds_max`` is the longest pause between two attempts unless the hub
-    asked for a longer one.
+    TLS context (None: plain), ``unfit`` says what is wrong with our own certificate.  ``attempt_seconds_max`` is the
+    longest pause between two attempts unless the hub asked for a longer one.
     """
 
     def __init__(
@@ -73,7 +73,9 @@ class Link:
         random: Random,
         attempt_seconds_max: float,
         context: ssl.SSLContext | None = None,
+        unfit: Callable[[], str] = lambda: "",
     ) -> None:
+        self._unfit = unfit
         self._hub_url = hub_url
         url = urlsplit(hub_url)
         self._host = url.hostname or ""
@@ -175,11 +177,21 @@ class Link:
         return min(asked, RETRY_AFTER_SECONDS_MAX) + jittered
 
     async def _attempt(self) -> sync.Close:
+        dialled: list[_Dialled] = []
+
+        def remembered(*args: Any, **options: Any) -> _Dialled:
+            dialled.append(_Dialled(*args, **options))
+            return dialled[-1]
+
+        last_word: socket.socket | None = None
         try:
             proxy = get_proxy(parse_uri(self._hub_url)) if self._host not in LOOPBACK else None
+            dialled_socket = None if proxy else await self._dial()
+            if dialled_socket is not None and self._context is not None:
+                last_word = handshake.spare(dialled_socket)
             connection = await connect(
                 self._hub_url,
-                sock=None if proxy else await self._dial(),
+                sock=dialled_socket,
                 ssl=self._context,
                 compression=None,  # contents are packed once for all nodes by the codec
                 proxy=proxy,
@@ -187,18 +199,39 @@ class Link:
                 close_timeout=CLOSE_SECONDS_MAX,
                 ping_interval=None,  # the session's own keepalive tells a half-open link
                 max_size=codec.FRAME_BYTES_MAX,
+                create_connection=remembered,  # type: ignore[arg-type]  # any factory will do
                 user_agent_header=f"fairlead-edge/{self._agent}",
             )
         except InvalidStatus as error:
             return _turned_away(error)
         except (OSError, WebSocketException, TimeoutError) as error:
-            return sync.Close(code="unreachable", reason=f"{type(error).__name__}: {error}")
+            handshake.last_word(last_word, handshake.refusal(error))
+            return self._unreachable(error, *(each.lost for each in dialled))
+        finally:
+            if last_word is not None:
+                last_word.close()
         try:
             return await self._converse(connection)
         except Temporary as error:  # the fence could not be written down, so this hub may not be obeyed yet
             return sync.Close(code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0)
         finally:
             connection.transport.abort()
+
+    def _unreachable(self, error: BaseException, *lost: BaseException | None) -> sync.Close:
+        """Why, in words somebody at the node can act on; a certificate's fault before all others."""
+        refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
+        unfit = self._unfit() if self._context is not None else ""
+        if refused is not None and not refused.ours:
+            return sync.Close(code="certificate", reason=f"{self._host}:{self._port}: {refused}")
+        if refused is not None or (unfit and isinstance(error, InvalidMessage)):
+            said = str(refused) if refused is not None else "the hub hung up without a word"
+            return sync.Close(code="certificate", reason=f"{said}; {unfit}" if unfit else said)
+        if self._context is not None and isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
+            # Older hubs, and proxies in between, close without saying that they refuse a certificate.
+            own = getattr(self._context, "own", None)
+            said = f"the hub hung up after TLS; most likely it refuses our certificate, which is {own or 'unreadable'}"
+            return sync.Close(code="unreachable", reason=said)
+        return sync.Close(code="unreachable", reason=f"{type(error).__name__}: {error}")
 
     async def _dial(self) -> socket.socket:
         """A TCP connection to the hub.  Raises ``OSError`` or ``TimeoutError`` of the last address tried."""
@@ -285,6 +318,16 @@ class Link:
             assert self._touched is not None
             with contextlib.suppress(Temporary):  # a full disk: the age is understated after a restart, no more
                 await self._store.touch(self._touched)
+
+
+class _Dialled(ClientConnection):
+    """Remembers what ended it: during the upgrade the library tells that it ended, not why."""
+
+    lost: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
+        super().connection_lost(exc)
 
 
 def _turned_away(error: InvalidStatus) -> sync.Close:

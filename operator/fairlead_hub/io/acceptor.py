@@ -27,13 +27,16 @@ from websockets.server import ServerProtocol
 from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_hub.openings import SLOT_SECONDS, Openings
 from fairlead_wire import codec
-from fairlead_wire.io import logs
+from fairlead_wire.io import handshake, logs
+from fairlead_wire.rarely import Rarely
 
 BACKLOG: Final = 4096
 """Connections the kernel keeps for us (if its own ``somaxconn`` allows as many)."""
 CLOSE_SECONDS: Final = 2.0
 EXHAUSTED_SECONDS: Final = 1.0
 """Pause when the process has no file descriptors left."""
+TOLD_SECONDS: Final = 60.0
+"""Between two lines about openings that failed at one address for one reason."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _log = logs.get("hub.acceptor")
 
@@ -66,6 +69,7 @@ class Acceptor:
         self._on_socket, self._context, self._seconds_max = on_socket, context, seconds_max
         self._failed = failed
         self._openings = Openings(slots_max=slots_max, slot_seconds=slot_seconds)
+        self._told = Rarely(TOLD_SECONDS)
         self._by_socket: dict[ServerConnection, _Opening] = {}
         self._keys = itertools.count()
         self._listeners: list[socket.socket] = []
@@ -175,7 +179,10 @@ class Acceptor:
         if opening.over:
             return
         self._failed[reason] += 1
-        _log.info("opening_failed", peer=opening.peer, reason=reason, text=text)
+        # Who comes back every second is told of once in a while.
+        times = self._told.tell((opening.peer.rpartition(":")[0], reason, text), self._loop.time())
+        if times is not None:
+            _log.info("opening_failed", peer=opening.peer, reason=reason, text=text, times=times)
         self._end(opening)
 
     # ---- one connection --------------------------------------------------------------------------
@@ -195,15 +202,33 @@ class Acceptor:
         if self._context is not None:
             patience = {"ssl_handshake_timeout": self._seconds_max + 1, "ssl_shutdown_timeout": CLOSE_SECONDS}
         accepted.setblocking(False)
+        # Of our own: the loop closes its socket before we know that there is something left to say.
+        last_word = handshake.spare(accepted) if self._context is not None else None
         try:
             await self._loop.connect_accepted_socket(protocol, accepted, ssl=self._context, **patience)
         except ssl.SSLError as error:
-            self._fail(opening, "tls", error.reason or str(error))
+            refused = handshake.refusal(error)
+            if refused is None:
+                self._fail(opening, "tls", error.reason or str(error))
+            else:
+                self._refuse(opening, refused, last_word)
         except OSError as error:
             self._fail(opening, "left", str(error))
         except asyncio.CancelledError:
             self._end(opening)
             raise
+        finally:
+            if last_word is not None:
+                last_word.close()
+
+    def _refuse(self, opening: _Opening, refused: handshake.Refusal, connection: socket.socket | None) -> None:
+        """Say whose certificate it was: in the log once in a while, to the node at once."""
+        if opening.over:
+            return
+        handshake.last_word(connection, refused)
+        self._failed["certificate"] += 1
+        refused.tell(peer=opening.peer)
+        self._end(opening)
 
     def is_serving(self) -> bool:
         """websockets asks before it answers an upgrade; a hub that drains says so in its own words."""

@@ -165,3 +165,23 @@ def test_no_name_is_no_identity():
     assert tls.peer_name(None) is None
     assert tls.peer_name({"subject": ()}) is None
     assert tls.peer_name({"subjectAltName": (("DNS", "edge-9"),)}) == "edge-9"
+
+
+async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority, monkeypatch):
+    """Dates and name; and that it ends soon, while there is time."""
+    for name, valid, words in (
+        ("edge-1", -datetime.timedelta(minutes=1), "expired on"),
+        ("edge-2", datetime.timedelta(days=30), "is the one of edge-2, not of edge-1"),
+        ("edge-1", datetime.timedelta(seconds=25), "replace it"),
+    ):
+        monkeypatch.setattr(tls, "_reminded", tls.Rarely(tls.REMINDED_SECONDS))
+        pair = authority.issue(name, valid=valid)
+        files = tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
+        assert bool(files.unfit("edge-1")) == (words != "replace it")
+        stream = io.StringIO()
+        logs.configure("edge", stream=stream)
+        for _ in range(2):
+            task = asyncio.create_task(tls.keep_loaded(tls.client_context(files), files, "edge-1"))
+            await asyncio.sleep(0)
+            task.cancel()
+        assert len(stream.getvalue().splitlines()) == 1 and words in stream.getvalue()

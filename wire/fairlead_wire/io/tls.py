@@ -11,17 +11,25 @@ what it was told to trust it trusts until it is started again, and says so.
 from __future__ import annotations
 
 import asyncio
+import datetime
 import ssl
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fairlead_wire import certificate
+from fairlead_wire.certificate import Certificate
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
+from fairlead_wire.io.handshake import ClientContext, Context, ServerContext
+from fairlead_wire.rarely import Rarely
 
 RELOAD_SECONDS = 5.0
+REMINDED_SECONDS = 86_400.0
 READABLE_BY_ALL = 0o004
 _log = logs.get("wire.tls")
+_reminded = Rarely(REMINDED_SECONDS)
 
 
 class TlsFilesError(FairleadError):
@@ -55,6 +63,21 @@ class Files:
                 _log.warning("tls_key_readable", file=str(self.key), reason="every user of this machine may read it")
         except (OSError, ssl.SSLError) as error:
             raise TlsFilesError(f"tls_cert {self.cert} with tls_key {self.key}: {error}") from None
+        if isinstance(context, Context):
+            context.own = self.certificate()
+
+    def certificate(self) -> Certificate | None:
+        """What our own says of itself; None when it cannot be read."""
+        try:
+            return certificate.read(self.cert.read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def unfit(self, name: str | None = None, now: datetime.datetime | None = None) -> str:
+        """Why the other side will not take our certificate, as far as we can tell, or ""."""
+        own = self.certificate()
+        wrong = certificate.unfit(own, now or datetime.datetime.now(datetime.UTC), name) if own else ""
+        return f"tls_cert {self.cert} {wrong}" if wrong else ""
 
     def _stamps(self) -> tuple[tuple[int, int] | None, ...]:
         stamps: list[tuple[int, int] | None] = []
@@ -68,15 +91,16 @@ class Files:
         return tuple(stamps)
 
 
-class _ServerContext(ssl.SSLContext):
+class _ServerContext(ServerContext):
     """Hands each handshake over to ``newest``, which is itself at first."""
 
     newest: ssl.SSLContext
 
 
-def server_context(files: Files) -> ssl.SSLContext:
-    """For listeners: asks every client for a certificate of our authority."""
+def server_context(files: Files, *, told: bool = True) -> ssl.SSLContext:
+    """For listeners: asks every client for a certificate of our authority.  ``told``: who is refused is logged."""
     context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
+    context.told = told
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
     # A resumed session is not checked against the authorities again: every connection shows its certificate.
@@ -96,15 +120,20 @@ def _hand_over(handshake: ssl.SSLSocket | ssl.SSLObject, _name: str | None, aske
 
 def client_context(files: Files) -> ssl.SSLContext:
     """For connections: shows our certificate, checks the server's name against our authority only."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     files.load_into(context)
     return context
 
 
-async def keep_loaded(context: ssl.SSLContext, files: Files) -> None:
-    """Run beside a server or client: new handshakes use replaced files.  A bad replacement is logged, the old stays."""
+async def keep_loaded(context: ssl.SSLContext, files: Files, name: str | None = None) -> None:
+    """Run beside a server or client: new handshakes use replaced files.  A bad replacement is logged, the old stays.
+
+    What is wrong with our own certificate (its dates, or a name that is not ``name``), and that it ends soon, is said
+    at once and then once a day.
+    """
     while True:
+        _remind(files, name)
         await asyncio.sleep(RELOAD_SECONDS)
         if files.changed():
             try:
@@ -115,10 +144,24 @@ async def keep_loaded(context: ssl.SSLContext, files: Files) -> None:
                 _log.info("tls_reloaded", cert=str(files.cert))
 
 
+def _remind(files: Files, name: str | None) -> None:
+    own = files.certificate()
+    now = datetime.datetime.now(datetime.UTC)
+    if own is None or not (certificate.unfit(own, now, name) or certificate.ends_soon(own, now)):
+        return
+    if _reminded.tell((own, bool(files.unfit(name, now))), time.monotonic()) is None:
+        return
+    if wrong := files.unfit(name, now):
+        _log.error("certificate_unfit", reason=wrong, cert=str(files.cert))
+    else:
+        until = certificate.day(own.not_after)
+        _log.warning("certificate_ends_soon", name=own.name, until=until, cert=str(files.cert), reason="replace it")
+
+
 def renew(context: ssl.SSLContext, files: Files) -> None:
     """New handshakes use the files as they are now.  Raises ``TlsFilesError``, and nothing has changed."""
     if isinstance(context, _ServerContext):
-        context.newest = server_context(files)
+        context.newest = server_context(files, told=context.told)
         return
     trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     files.load_into(trusted)

@@ -1,0 +1,158 @@
+"""A handshake that fails says whose certificate it was, on both sides, with and without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import io
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.pki import Authority
+
+from fairlead_wire.certificate import Certificate
+from fairlead_wire.io import handshake, logs, tls
+from fairlead_wire.rarely import Rarely
+
+LATE = -datetime.timedelta(minutes=1)
+NOW = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
+WHOSE = Certificate(common_name="edge-1", names=(), issuer="a", not_before=NOW, not_after=NOW)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    logs.configure("hub", stream=stream)
+    monkeypatch.setattr(handshake, "_told", Rarely(handshake.TOLD_SECONDS))
+    yield stream
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "ours", "ours")
+
+
+def files(authority: Authority, name: str, *hosts: str, valid: datetime.timedelta | None = None) -> tls.Files:
+    pair = authority.issue(name, hosts=hosts) if valid is None else authority.issue(name, hosts=hosts, valid=valid)
+    return tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
+
+
+async def meet(server: ssl.SSLContext, client: ssl.SSLContext) -> BaseException:
+    """What the client gets from one connection."""
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0, ssl=server) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        with pytest.raises((OSError, asyncio.IncompleteReadError)) as caught:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
+            try:
+                await reader.readexactly(1)
+            finally:
+                writer.close()
+    return caught.value
+
+
+async def test_a_server_logs_whom_it_refuses_once_in_a_while(authority: Authority, told: io.StringIO) -> None:
+    """Name, check and date; twice refused is one line."""
+    server = tls.server_context(files(authority, "hub", "127.0.0.1"))
+    client = tls.client_context(files(authority, "edge-1", valid=LATE))
+    for _ in range(2):
+        await meet(server, client)
+    [line] = map(json.loads, told.getvalue().splitlines())
+    assert (line["event"], line["name"], line["check"]) == ("certificate_refused", "edge-1", "certificate has expired")
+    assert "issued by ours" in line["reason"] and "valid until" in line["reason"]
+
+
+async def test_a_server_logs_that_none_was_shown(authority: Authority, told: io.StringIO) -> None:
+    """A client that knows our authority and has no certificate."""
+    bare = ssl.create_default_context(cafile=str(authority.certificate))
+    await meet(tls.server_context(files(authority, "hub", "127.0.0.1")), bare)
+    [line] = map(json.loads, told.getvalue().splitlines())
+    assert (line["name"], line["check"]) == ("", "none was shown")
+
+
+async def test_a_replaced_context_still_knows_its_own_certificate(authority: Authority, told: io.StringIO) -> None:
+    """Handshakes are handed over to the newest one."""
+    mine = files(authority, "hub", "127.0.0.1")
+    server = tls.server_context(mine, told=False)
+    tls.renew(server, mine)
+    await meet(server, tls.client_context(files(authority, "edge-1", valid=LATE)))
+    assert told.getvalue() == "", "who asked for silence keeps it"
+
+
+async def test_a_client_names_the_servers(authority: Authority) -> None:
+    """Whose, which check, and what it would be good for."""
+    error = await meet(
+        tls.server_context(files(authority, "hub", "hub.example")), tls.client_context(files(authority, "edge-1"))
+    )
+    refused = handshake.refusal(error)
+    assert refused is not None and refused.whose is not None and not refused.ours
+    assert refused.whose.names == ("hub.example",) and "127.0.0.1" in refused.check and str(refused) in str(error)
+
+
+def test_without_an_event_loop(authority: Authority) -> None:
+    """Programs with plain sockets read the same words, of either side's certificate."""
+    server = tls.server_context(files(authority, "hub", "localhost"), told=False)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(2):
+                accepted, _ = listener.accept()
+                with accepted:
+                    try:
+                        server.wrap_socket(accepted, server_side=True).close()
+                    except OSError:
+                        pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        for name, host, words in (("a", "elsewhere", "the certificate of hub"), ("b", "localhost", "it has expired")):
+            client = tls.client_context(files(authority, name, valid=LATE if name == "b" else None))
+            with (
+                socket.create_connection(listener.getsockname()) as plain,
+                pytest.raises(ssl.SSLError, match=words),
+                client.wrap_socket(plain, server_hostname=host) as wrapped,
+            ):
+                wrapped.recv(1)
+        thread.join()
+
+
+def test_what_has_nothing_to_do_with_certificates_is_left_alone() -> None:
+    """Only refusals carry one."""
+    assert handshake.refusal(None) is None
+    assert handshake.refusal(ssl.SSLError(1, "other")) is None
+
+
+def test_the_words() -> None:
+    """Both ways, also where a certificate cannot be read."""
+    known = handshake.Refusal(ours=True, whose=WHOSE, check="it has expired")
+    assert str(known).startswith("the other side refused our certificate: it has expired; ours is the")
+    unknown = handshake.Refusal(ours=False, whose=None, check="x")
+    assert str(unknown) == "the certificate of the other side was refused here: x"
+    assert (unknown.event, handshake.Refusal(ours=True, whose=None, check="x").event) == (
+        "certificate_refused",
+        "our_certificate_refused",
+    )
+
+
+def test_the_last_word_never_fails() -> None:
+    """Said when there is one, and a socket for it."""
+    ours, theirs = socket.socketpair()
+    refused = handshake.Refusal(ours=False, whose=None, check="x", alert=b"why")
+    with theirs:
+        spare = handshake.spare(ours)
+        ours.close()
+        assert spare is not None
+        with spare:
+            handshake.last_word(spare, refused)
+        assert theirs.recv(10) == b"why"
+    handshake.last_word(None, refused)
+    handshake.last_word(ours, refused)
+    assert handshake.spare(ours) is None

@@ -1,0 +1,175 @@
+"""What a certificate says of itself: names, issuer, from when until when.  For messages to people, never for trust.
+
+    PEM or DER ─read→ Certificate ─unfit(now, name)→ "" or what is wrong with it
+
+OpenSSL alone decides whom to believe; it tells that a check failed, but not whose certificate it was, nor its dates.
+Only the fields above are read (RFC 5280, section 4.1; DER as in X.690), and what is no certificate is a ``ValueError``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import ipaddress
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+DER_BYTES_MAX: Final = 256 * 1024
+NAMES_MAX: Final = 20
+NAME_CHARS_MAX: Final = 253
+SOON: Final = datetime.timedelta(days=14)
+"""A certificate with less left than this, and less than a tenth of its whole time, is told of."""
+TENTH: Final = 10
+
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
+_SEQUENCE, _OID, _EXTENSIONS, _OCTETS = 0x30, 0x06, 0xA3, 0x04
+_VERSION, _UTC_TIME, _TIME = 0xA0, 0x17, 0x18
+_DNS_NAME, _ADDRESS = 0x82, 0x87
+_COMMON_NAME, _ALTERNATIVES = bytes.fromhex("550403"), bytes.fromhex("551d11")
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """``names``: what it may serve as (DNS names, addresses).  Times are UTC."""
+
+    common_name: str
+    names: tuple[str, ...]
+    issuer: str
+    not_before: datetime.datetime
+    not_after: datetime.datetime
+
+    @property
+    def name(self) -> str:
+        """Whose it is: the common name, or, when it carries none, the first DNS name; as ``io.tls.peer_name``."""
+        return self.common_name or next(iter(self.names), "")
+
+    def __str__(self) -> str:
+        names = f", for {', '.join(self.names)}" if self.names and self.names != (self.name,) else ""
+        facts = f"issued by {self.issuer or '?'}{names}, valid until {day(self.not_after)}"
+        return f"the certificate of {self.name or 'nobody'} ({facts})"
+
+
+def read(content: bytes) -> Certificate:
+    """The first certificate of a PEM file, or DER.  Raises ``ValueError``."""
+    if len(content) > DER_BYTES_MAX:
+        raise ValueError(f"larger than {DER_BYTES_MAX} bytes")
+    if found := _PEM.search(content):
+        try:
+            content = base64.b64decode(b"".join(found[1].split()), validate=True)
+        except binascii.Error:
+            raise ValueError("not a certificate: its PEM text is damaged") from None
+    try:
+        return _certificate(content)
+    except (IndexError, StopIteration, OverflowError):
+        raise ValueError("not a certificate") from None
+
+
+def unfit(certificate: Certificate, now: datetime.datetime, name: str | None = None) -> str:
+    """Why nobody will take it as ``name``'s now; "" when nothing speaks against it.  The other side decides."""
+    if now < certificate.not_before:
+        return f"is not valid before {day(certificate.not_before)}, and it is {day(now)} here: is the clock right?"
+    if now > certificate.not_after:
+        return f"expired on {day(certificate.not_after)}, and it is {day(now)} here: replace it, or set the clock"
+    if name is not None and certificate.name != name:
+        return f"is the one of {certificate.name or 'nobody'}, not of {name}"
+    return ""
+
+
+def ends_soon(certificate: Certificate, now: datetime.datetime) -> bool:
+    """It is time to renew it."""
+    left = certificate.not_after - now
+    return left < min(SOON, (certificate.not_after - certificate.not_before) / TENTH)
+
+
+def day(moment: datetime.datetime) -> str:
+    """To the minute, in UTC."""
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+# ── DER ──
+
+
+def _certificate(content: bytes) -> Certificate:
+    whole = _fields(_one(content, _SEQUENCE))
+    parts = _fields(_of(next(whole), _SEQUENCE))
+    first = next(parts)
+    if first[0] == _VERSION:
+        next(parts)  # the serial number
+    next(parts)  # how it is signed
+    issuer = next(parts)[1]
+    before, after = (_moment(*each) for each in _fields(next(parts)[1]))
+    subject = next(parts)[1]
+    names: tuple[str, ...] = ()
+    for tag, value in parts:
+        if tag == _EXTENSIONS:
+            names = _alternatives(value)
+    return Certificate(
+        common_name=_common_name(subject), names=names, issuer=_common_name(issuer), not_before=before, not_after=after
+    )
+
+
+def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """(tag, content) of each element, one after the other."""
+    offset = 0
+    while offset < len(content):
+        tag, length, offset = content[offset], content[offset + 1], offset + 2
+        if length & 0x80:
+            size = length & 0x7F
+            if not 1 <= size <= 4:
+                raise ValueError("not a certificate")
+            length, offset = int.from_bytes(content[offset : offset + size]), offset + size
+        if offset + length > len(content):
+            raise ValueError("not a certificate: cut off")
+        yield tag, content[offset : offset + length]
+        offset += length
+
+
+def _one(content: bytes, tag: int) -> bytes:
+    return _of(next(_fields(content)), tag)
+
+
+def _of(field: tuple[int, bytes], tag: int) -> bytes:
+    if field[0] != tag:
+        raise ValueError("not a certificate")
+    return field[1]
+
+
+def _moment(tag: int, text: bytes) -> datetime.datetime:
+    form = {_UTC_TIME: "%y%m%d%H%M%SZ", _TIME: "%Y%m%d%H%M%SZ"}.get(tag)
+    if form is None:
+        raise ValueError("not a certificate")
+    return datetime.datetime.strptime(text.decode("ascii"), form).replace(tzinfo=datetime.UTC)
+
+
+def _common_name(name: bytes) -> str:
+    for _, relative in _fields(name):
+        for _, pair in _fields(relative):
+            kind, value = _fields(pair)
+            if kind == (_OID, _COMMON_NAME):
+                return _text(value[1])
+    return ""
+
+
+def _alternatives(extensions: bytes) -> tuple[str, ...]:
+    for _, extension in _fields(_one(extensions, _SEQUENCE)):
+        kind, *_, value = _fields(extension)
+        if kind == (_OID, _ALTERNATIVES) and value[0] == _OCTETS:
+            return tuple(_names(_one(value[1], _SEQUENCE)))[:NAMES_MAX]
+    return ()
+
+
+def _names(content: bytes) -> Iterator[str]:
+    for tag, value in _fields(content):
+        if tag == _DNS_NAME:
+            yield _text(value)
+        elif tag == _ADDRESS and len(value) in (4, 16):
+            yield str(ipaddress.ip_address(value))
+
+
+def _text(value: bytes) -> str:
+    """As much of it as a log line should hold."""
+    text = value.decode("utf-8", "replace")[:NAME_CHARS_MAX]
+    return "".join(each if each.isprintable() else "?" for each in text)
