@@ -20,7 +20,7 @@ def subscriptions() -> None:
 @messaging_account.output
 @click.pass_context
 def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
-    """Subscriptions of a topic: delivered, dead-lettered and dropped messages, and what is being retried."""
+    """Subscriptions of a topic: messages by outcome, what is being retried, and what holds it up."""
     with messaging_account.service(context) as client:
         found = client.subscriptions(*topic)
     if output == "json":
@@ -29,8 +29,10 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
     for each in found:
         click.echo(
             f"{each.name}  {each.url}  delivered {each.delivered}, dead-lettered {each.dead_lettered}, "
-            f"dropped {each.dropped}"
+            f"dropped {each.dropped}, expired {each.expired}"
         )
+        if each.state not in ("delivering", "retrying"):
+            click.echo(f"  {each.state}: {each.reason}")
         if each.attempts:
             wait = max(0.0, each.next_attempt_ms / 1000 - time.time())
             click.echo(f"  attempt {each.attempts + 1} in {wait:.0f} s: {each.last_error}")

@@ -105,7 +105,11 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
-    """A push subscription and how it goes; ``position`` is the last message dealt with."""
+    """A push subscription and how it goes; ``position`` is the last message dealt with.
+
+    ``state`` is delivering, retrying, dead_letters_waiting or paused, ``reason`` why; ``waiting_dead_letters`` were
+    given up and cannot be written to their topic yet.
+    """
 
     name: str
     url: str
@@ -118,6 +122,10 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     delivered: int = 0
     dead_lettered: int = 0
     dropped: int = 0
+    expired: int = 0
+    waiting_dead_letters: int = 0
+    state: str = "delivering"
+    reason: str = ""
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):

@@ -95,10 +95,14 @@ class PutSubscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteSubscription:
-    """How its deliveries went; answers None.  NotFound when it was deleted meanwhile."""
+    """How its deliveries went; answers None.
+
+    NotFound when it was deleted meanwhile, or its topic is of another generation; Conflict when it was changed.
+    """
 
     namespace: str
     name: str
+    generation: int
     subscription: str
     record: Subscription
 

@@ -7,15 +7,18 @@
     producers              pages that did not grow for the topic's ttl and at least 30 days
 
 Readers never wait for any of this: expiry is judged when reading, removal only gives space back.
+
+Subscriptions count what expires before them, so removal stays behind them: by the topic's ttl it waits for the
+slowest, ``SUBSCRIPTION_GRACE_SECONDS`` at most; of a message with a ttl of its own it leaves an empty row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairlead_messaging import keys, reader, sequences, tally
+from fairlead_messaging import keys, push_page, reader, rows, sequences, subscription, tally
 from fairlead_messaging.kv import Batch, Snapshot
-from fairlead_messaging.message_id import LAST, POSITION_BYTES
+from fairlead_messaging.message_id import LAST, POSITION_BYTES, timestamp_of
 from fairlead_messaging.producers import RETENTION_SECONDS_MIN
 from fairlead_messaging.topic import Topic
 
@@ -24,6 +27,9 @@ ROWS_MAX = 20_000
 
 COMPACT_ROWS_MIN = 10_000
 """Fewer removed rows are left to the store's own housekeeping."""
+
+SUBSCRIPTION_GRACE_SECONDS = 3600
+"""How long expired rows wait for subscriptions; they need moments, unless the service or its store is in trouble."""
 
 OF_GENERATION = (
     keys.MESSAGE, keys.PAYLOAD, keys.PRODUCER, keys.FENCE, keys.MARK, keys.REMOVED, keys.READER, keys.EXPIRY,
@@ -49,8 +55,9 @@ def sweep(snapshot: Snapshot, topic: Topic, now_ms: int) -> Sweep:
         if _remove_range(snapshot, found, *dead):
             found.emptied.append(dead)
     if topic.exists:
-        _remove_expired(snapshot, found, topic, now_ms)
-        _remove_expired_messages(snapshot, found, topic, now_ms)
+        needed = min((each.oldest_needed for each in subscription.of_topic(snapshot, topic).values()), default=None)
+        _remove_expired(snapshot, found, topic, now_ms, needed)
+        _remove_expired_messages(snapshot, found, topic, now_ms, needed)
         _remove_silent_producers(snapshot, found, topic, now_ms)
     return found
 
@@ -64,9 +71,12 @@ def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> 
     return True
 
 
-def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:
+def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: bytes | None) -> None:
     prefix = keys.table(keys.MESSAGE, topic)
     end = reader.oldest_live(topic, now_ms)[:POSITION_BYTES] + b"\x00"
+    if needed is not None:
+        graced = reader.oldest_live(topic, now_ms - SUBSCRIPTION_GRACE_SECONDS * 1000)[:POSITION_BYTES] + b"\x00"
+        end = min(end, max(needed[:POSITION_BYTES], graced))
     last = snapshot.last_below(prefix, prefix + end)
     if last is None:
         return
@@ -74,6 +84,10 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int)
     key = keys.table(keys.REMOVED, topic)
     # Looking from the beginning would walk over all that earlier passes removed.
     begin = snapshot.get(key) or b""
+    if removed <= begin:
+        # Rows that were removed before and written again, as an earlier version did: all of them in one range.
+        _remove_range(snapshot, found, prefix, prefix + begin + b"\x00")
+        return
     found.batch.put(key, removed)
     _remove_range(snapshot, found, prefix + begin, prefix + end)
     # The total of what is removed stays as a mark of its own: counting goes on from it.
@@ -99,7 +113,9 @@ def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: Topic, marks: byt
         _remove_range(snapshot, found, marks, last_old[0])
 
 
-def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:
+def _remove_expired_messages(
+    snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: bytes | None
+) -> None:
     index, messages = keys.table(keys.EXPIRY, topic), keys.table(keys.MESSAGE, topic)
     count, lowest, highest, last = 0, LAST, b"", b""
     for key, _ in snapshot.scan(index, index + now_ms.to_bytes(8, "big")):
@@ -107,13 +123,29 @@ def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now
             found.more = True
             break
         position, last = key[-POSITION_BYTES:], key
-        found.batch.delete(messages + position)
+        if needed is not None and position > needed[:POSITION_BYTES]:
+            expires_ms = int.from_bytes(key[len(index) : len(index) + 8], "big")
+            _leave_tombstone(snapshot, found, messages + position, expires_ms)
+        else:
+            found.batch.delete(messages + position)
         count, lowest, highest = count + 1, min(lowest, position), max(highest, position)
     if count:
         # One range of the index instead of single keys: the next pass begins there and would walk over each of them.
         _remove_range(snapshot, found, index, last + b"\x00")
     if count >= COMPACT_ROWS_MIN:
         found.emptied += [(messages + lowest, messages + highest + b"\x00"), (index, last + b"\x00")]
+
+
+def _leave_tombstone(snapshot: Snapshot, found: Sweep, key: bytes, expires_ms: int) -> None:
+    """What subscriptions still have to count keeps an empty row; one nobody will see again just goes."""
+    raw = snapshot.get(key)
+    if raw is None:
+        return
+    if rows.decode(raw).pointer < 0:
+        found.batch.delete(key)
+    else:
+        ttl_seconds = (expires_ms - timestamp_of(key[-POSITION_BYTES:])) // 1000
+        found.batch.put(key, push_page.tombstone(ttl_seconds))
 
 
 def _remove_silent_producers(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:

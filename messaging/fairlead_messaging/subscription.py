@@ -6,6 +6,10 @@
 
 The record is durable: position, attempts and the time of the next one survive a restart, so a message may
 come twice but is never passed over.  The endpoint tells repeats apart by the message id.
+
+Law: every committed message of the topic's generation after the subscription began is counted once, as delivered,
+dead-lettered, dropped (given up without a dead letter topic) or expired; the position and its count are one write.
+A dead letter that cannot be written waits in ``undeliverable`` while what is behind it goes on.
 """
 
 from __future__ import annotations
@@ -13,14 +17,16 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from fairlead_messaging import keys, topic
-from fairlead_messaging.errors import Refused
+from fairlead_messaging import keys, topic, topics
+from fairlead_messaging.errors import NotFound, Refused
 from fairlead_messaging.kv import Snapshot
+from fairlead_messaging.message_id import FIRST, before
 from fairlead_messaging.producers import PRODUCER_ID_BYTES_MAX
 from fairlead_messaging.topic import Topic
 from fairlead_wire import delivery
@@ -34,11 +40,27 @@ RETRY_AFTER_SECONDS_MAX = 3600
 """An endpoint that asks for more is asked again after this."""
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
+UNDELIVERABLE_MAX = 100
+"""Messages given up whose dead letters cannot be written yet; at so many the subscription waits for its topic."""
+REASON_CHARS_MAX = 200
+LETTER_RETRY_MS = 5_000
+"""How often dead letters that could not be written are tried again."""
+
 RETRIED_STATUSES = frozenset({408, 425, 429})
 
 
+class Undeliverable(msgspec.Struct, frozen=True):
+    """A message given up whose dead letter is not written yet, and why it was given up."""
+
+    id: str
+    reason: str
+
+
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
-    """The durable record.  ``position`` (hex, exclusive) is the last message dealt with; times in milliseconds."""
+    """The durable record.  ``position`` (hex, exclusive) is the last message dealt with; times in milliseconds.
+
+    ``revision`` changes whenever somebody puts the subscription; what an earlier one's delivery notes is refused.
+    """
 
     url: str
     delivery: DeliveryPolicy = DeliveryPolicy()
@@ -52,6 +74,34 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     delivered: int = 0
     dead_lettered: int = 0
     dropped: int = 0
+    expired: int = 0
+    undeliverable: tuple[Undeliverable, ...] = ()
+    dead_letter_error: str = ""
+    """Why the last dead letter could not be written; "" when it could."""
+    revision: str = ""
+
+    @property
+    def state(self) -> str:
+        """``delivering``, ``retrying`` (a message failed) or ``dead_letters_waiting`` (their topic takes none)."""
+        if self.undeliverable:
+            return "dead_letters_waiting"
+        return "retrying" if self.attempts else "delivering"
+
+    @property
+    def reason(self) -> str:
+        """Why the state is what it is; "" while all is well."""
+        if self.undeliverable:
+            return (
+                f"{len(self.undeliverable)} dead letters cannot be written to {self.dead_letter_topic}: "
+                f"{self.dead_letter_error}"
+            )
+        return self.last_error if self.attempts else ""
+
+    @property
+    def oldest_needed(self) -> bytes:
+        """Exclusive: messages after this id are not all counted yet."""
+        position = bytes.fromhex(self.position) if self.position else FIRST
+        return min([position, *(before(bytes.fromhex(each.id)) for each in self.undeliverable)])
 
 
 def parse(raw: object) -> Subscription:
@@ -142,7 +192,14 @@ def failed(
 
 
 def moved(
-    record: Subscription, position: str, *, delivered: int = 0, dead: int = 0, dropped: int = 0, reason: str = ""
+    record: Subscription,
+    position: str,
+    *,
+    delivered: int = 0,
+    dead: int = 0,
+    dropped: int = 0,
+    expired: int = 0,
+    reason: str = "",
 ) -> Subscription:
     """The record after a message was dealt with; attempts begin anew.  ``reason``: why it was given up."""
     return msgspec.structs.replace(
@@ -156,6 +213,40 @@ def moved(
         delivered=record.delivered + delivered,
         dead_lettered=record.dead_lettered + dead,
         dropped=record.dropped + dropped,
+        expired=record.expired + expired,
+    )
+
+
+def set_aside(
+    record: Subscription, position: str, *, expired: int, reason: str, letter_error: str
+) -> Subscription | None:
+    """The record with a message given up whose dead letter cannot be written now; None when too many wait already."""
+    if len(record.undeliverable) >= UNDELIVERABLE_MAX:
+        return None
+    after = moved(record, position, expired=expired, reason=reason)
+    waiting = (*record.undeliverable, Undeliverable(position, reason[:REASON_CHARS_MAX]))
+    return msgspec.structs.replace(after, undeliverable=waiting, dead_letter_error=letter_error[:REASON_CHARS_MAX])
+
+
+def resolved(
+    record: Subscription, letter: Undeliverable, *, dead: int = 0, dropped: int = 0, expired: int = 0
+) -> Subscription:
+    """The record after one of those set aside was dealt with."""
+    left = tuple(each for each in record.undeliverable if each.id != letter.id)
+    return msgspec.structs.replace(
+        record,
+        undeliverable=left,
+        dead_letter_error=record.dead_letter_error if left else "",
+        dead_lettered=record.dead_lettered + dead,
+        dropped=record.dropped + dropped,
+        expired=record.expired + expired,
+    )
+
+
+def waits_for_letters(record: Subscription, reason: str, now_ms: int) -> Subscription:
+    """The record when a message can neither be delivered nor set aside: it stays, and is tried again later."""
+    return msgspec.structs.replace(
+        record, next_attempt_ms=now_ms + LETTER_RETRY_MS, dead_letter_error=reason[:REASON_CHARS_MAX]
     )
 
 
@@ -163,6 +254,23 @@ def of_topic(snapshot: Snapshot, living: Topic) -> dict[str, Subscription]:
     """Subscriptions of this generation by name."""
     prefix = keys.table(keys.SUBSCRIPTION, living)
     return {key[len(prefix) :].decode(): decode(raw) for key, raw in snapshot.scan(prefix, keys.above(prefix))}
+
+
+def every(snapshot: Snapshot) -> Iterator[tuple[str, str, str, Subscription]]:
+    """(namespace, topic, name, record) of every subscription of a living topic."""
+    living: dict[bytes, bool] = {}
+    for key, raw in snapshot.scan(keys.SUBSCRIPTION, keys.above(keys.SUBSCRIPTION)):
+        namespace, name, rest = key[1:].split(b":", 2)
+        generation, subscription = rest[:4], rest[4:]
+        place = key[: len(key) - len(subscription)]
+        if place not in living:
+            try:
+                found = topics.lookup(snapshot, namespace.decode(), name.decode())
+                living[place] = found.generation == int.from_bytes(generation, "big")
+            except NotFound:
+                living[place] = False
+        if living[place]:
+            yield namespace.decode(), name.decode(), subscription.decode(), decode(raw)
 
 
 def encode(record: Subscription) -> bytes:

@@ -6,29 +6,33 @@ import msgspec
 
 from fairlead_messaging import keys, subscription, topic
 from fairlead_messaging.commands import DeleteSubscription, NoteSubscription, PutSubscription, SubscriptionCommand
-from fairlead_messaging.errors import NotFound, Refused
+from fairlead_messaging.errors import Conflict, NotFound, Refused
 from fairlead_messaging.kv import Batch, OrderedKV
 from fairlead_messaging.subscription import SUBSCRIPTIONS_MAX, Subscription
 from fairlead_messaging.topic import Topic
 
 
 def change(kv: OrderedKV, living: Topic, command: SubscriptionCommand, batch: Batch) -> None:
-    """Raises: NotFound for one that is not there, Refused for a bad name or too many."""
+    """Raises: NotFound for one that is not there, Refused for a bad name, a bad dead letter topic or too many.
+
+    A note of another generation or revision is NotFound or Conflict: it tells of what is no longer.
+    """
     topic.check_name("subscription", command.subscription)
     key = keys.subscription(living, command.subscription)
     raw = batch.latest(key, kv)
     match command:
         case PutSubscription(record=record):
+            if record.dead_letter_topic == f"{living.namespace}/{living.name}":
+                raise Refused("dead_letter_topic must be another topic", code="bad_subscription")
             if raw is None:
                 _check_room(kv, living)
             batch.put(key, subscription.encode(_in_place(record, raw)))
         case NoteSubscription(record=record):
-            found = subscription.decode(_there(raw, command.subscription))
-            # Where to and how were perhaps changed meanwhile; only how it goes is noted.
-            noted = msgspec.structs.replace(
-                record, url=found.url, delivery=found.delivery, dead_letter_topic=found.dead_letter_topic
-            )
-            batch.put(key, subscription.encode(noted))
+            if command.generation != living.generation:
+                raise _missing(command.subscription)
+            if subscription.decode(_there(raw, command.subscription)).revision != record.revision:
+                raise Conflict(f"subscription {command.subscription} was changed", code="subscription_changed")
+            batch.put(key, subscription.encode(record))
         case DeleteSubscription():
             _there(raw, command.subscription)
             batch.delete(key)
@@ -36,8 +40,12 @@ def change(kv: OrderedKV, living: Topic, command: SubscriptionCommand, batch: Ba
 
 def _there(raw: bytes | None, name: str) -> bytes:
     if raw is None:
-        raise NotFound(f"subscription {name} does not exist", code="subscription_not_found")
+        raise _missing(name)
     return raw
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(f"subscription {name} does not exist", code="subscription_not_found")
 
 
 def _in_place(record: Subscription, raw: bytes | None) -> Subscription:
@@ -51,6 +59,9 @@ def _in_place(record: Subscription, raw: bytes | None) -> Subscription:
         delivered=found.delivered,
         dead_lettered=found.dead_lettered,
         dropped=found.dropped,
+        expired=found.expired,
+        undeliverable=found.undeliverable,
+        dead_letter_error=found.dead_letter_error,
     )
 
 

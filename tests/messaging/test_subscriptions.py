@@ -6,8 +6,8 @@ import pytest
 from tests.support.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging import subscription, subscriptions
-from fairlead_messaging.commands import DeleteSubscription, NoteSubscription, PutSubscription
-from fairlead_messaging.errors import NotFound, Refused
+from fairlead_messaging.commands import DeleteSubscription, DeleteTopic, NoteSubscription, PutSubscription
+from fairlead_messaging.errors import Conflict, NotFound, Refused
 from fairlead_messaging.subscription import Subscription
 
 
@@ -27,17 +27,46 @@ def held(core: Core) -> dict[str, Subscription]:
         return subscription.of_topic(snapshot, core.topic("t"))
 
 
-def test_a_change_keeps_the_place_and_a_note_keeps_the_change() -> None:
-    """Whoever changes it and whoever delivers may write at the same time."""
+def note(core: Core, record: Subscription, generation: int = 1) -> None:
+    core.do(
+        NoteSubscription(namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record)
+    )
+
+
+def test_a_change_keeps_the_place_and_the_counts() -> None:
+    """Where to and how are new; where it stands is not."""
     core = Core()
     core.create("t")
     put(core, "s", position="01")
-    stale = held(core)["s"]
+    note(core, subscription.moved(held(core)["s"], "02", delivered=1, expired=2))
     put(core, "s", position="99", dead_letter_topic="n/d")
-    assert (held(core)["s"].position, held(core)["s"].dead_letter_topic) == ("01", "n/d")
-    noted = subscription.moved(stale, "02", delivered=1)
-    core.do(NoteSubscription(namespace=NAMESPACE, name="t", subscription="s", record=noted))
-    assert (held(core)["s"].position, held(core)["s"].dead_letter_topic) == ("02", "n/d")
+    found = held(core)["s"]
+    assert (found.position, found.delivered, found.expired, found.dead_letter_topic) == ("02", 1, 2, "n/d")
+
+
+def test_a_note_tells_of_the_subscription_it_was_made_for() -> None:
+    """Not of one put anew meanwhile, and not of one of the topic's next generation."""
+    core = Core()
+    core.create("t")
+    put(core, "s", position="01", revision="a")
+    stale = subscription.moved(held(core)["s"], "02", delivered=1)
+    put(core, "s", position="01", revision="b")
+    with pytest.raises(Conflict):
+        note(core, stale)
+    core.do(DeleteTopic(namespace=NAMESPACE, name="t"))
+    core.create("t")
+    put(core, "s", position="05", revision="a")
+    with pytest.raises(NotFound):
+        note(core, stale)
+    assert (held(core)["s"].position, held(core)["s"].delivered) == ("05", 0)
+
+
+def test_a_topic_is_not_its_own_dead_letter_topic() -> None:
+    """A message nobody takes would come back for ever."""
+    core = Core()
+    core.create("t")
+    with pytest.raises(Refused, match="another topic"):
+        put(core, "s", dead_letter_topic=f"{NAMESPACE}/t")
 
 
 def test_a_note_in_the_batch_of_the_deletion_does_not_revive() -> None:
@@ -46,7 +75,8 @@ def test_a_note_in_the_batch_of_the_deletion_does_not_revive() -> None:
     core.create("t")
     put(core, "s")
     names = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
-    gone, refused = core.batch(DeleteSubscription(**names), NoteSubscription(**names, record=held(core)["s"]))
+    noted = NoteSubscription(**names, generation=1, record=held(core)["s"])
+    gone, refused = core.batch(DeleteSubscription(**names), noted)
     assert gone is None and isinstance(refused, NotFound)
     assert held(core) == {}
 
@@ -56,7 +86,7 @@ def test_what_is_not_there_cannot_be_noted_or_deleted() -> None:
     core = Core()
     core.create("t")
     with pytest.raises(NotFound):
-        core.do(NoteSubscription(namespace=NAMESPACE, name="t", subscription="s", record=Subscription(url="http://x")))
+        note(core, Subscription(url="http://x"))
     with pytest.raises(NotFound):
         core.do(DeleteSubscription(namespace=NAMESPACE, name="t", subscription="s"))
     assert held(core) == {}

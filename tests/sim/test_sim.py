@@ -2,6 +2,7 @@
 
 import pytest
 from tests.sim.laws import LawBroken
+from tests.sim.push_world import PushWorld
 from tests.sim.record_world import RecordWorld
 from tests.sim.restraint_world import RestraintWorld
 from tests.sim.up_world import UpWorld
@@ -9,7 +10,7 @@ from tests.sim.world import World
 from tests.sim.worlds import WORLDS
 
 from fairlead_hub import placement
-from fairlead_messaging import sequences
+from fairlead_messaging import push, sequences, subscription
 
 DOSE = 60
 
@@ -75,6 +76,36 @@ def test_the_laws_notice_a_record_that_leads():
         except LawBroken:
             broken += 1
     assert broken == 5
+
+
+@pytest.mark.parametrize("planted", ["moves_first", "ignores_generation", "cleans_ahead", "forgets_letters"])
+def test_the_laws_notice_a_subscription_that_passes_messages_over(planted, monkeypatch):
+    """Positions before outcomes, another generation's page, rows removed uncounted, a dead letter taken as written."""
+    if planted == "cleans_ahead":
+        monkeypatch.setattr(subscription.Subscription, "oldest_needed", b"\xff" * 20)
+    if planted == "forgets_letters":
+        monkeypatch.setattr(push.Push, "_write_letter", _forgets)
+    how = {planted: True} if planted in ("moves_first", "ignores_generation") else {}
+    broken = 0
+    for seed in range(20):
+        try:
+            PushWorld(seed, **how).run()
+        except LawBroken:
+            broken += 1
+    assert broken > 3
+
+
+def _forgets(self, item, topic):
+    """Asks nobody, and says that it is written."""
+    yield push.Pause(0)
+    return ""
+
+
+def test_few_dead_letters_may_wait(monkeypatch):
+    """At the limit the subscription waits for its dead letter topic, and goes on when it is back."""
+    monkeypatch.setattr(subscription, "UNDELIVERABLE_MAX", 1)
+    for seed in range(20):
+        PushWorld(seed).run()
 
 
 def test_a_seed_replays_exactly():

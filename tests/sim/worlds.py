@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.sim.messaging_world import MessagingWorld
+from tests.sim.push_world import PushWorld
 from tests.sim.record_world import RecordWorld
 from tests.sim.restraint_world import RestraintWorld
 from tests.sim.up_world import UpWorld
@@ -13,6 +14,7 @@ from tests.sim.world import World
 WORLDS: dict[str, Callable[[int], None]] = {
     "down": lambda seed: World(seed).run(),
     "messaging": lambda seed: MessagingWorld(seed).run(),
+    "push": lambda seed: PushWorld(seed).run(),
     "records": lambda seed: RecordWorld(seed).run(),
     "restraints": lambda seed: RestraintWorld(seed).run(),
     "up": lambda seed: UpWorld(seed).run(),

@@ -24,6 +24,10 @@ class Metrics:
         self.known = self._counter("known_messages", "Messages of a producer that were stored before", "topic")
         self.polled = self._counter("polled_messages", "Messages given to readers", "topic")
         self.refused = self._counter("refused_requests", "Requests refused, by reason", "code")
+        self.pushed = self._counter(
+            "pushed_messages", "Messages of subscriptions dealt with, by outcome", "topic", "subscription", "outcome"
+        )
+        self.push_failures = self._counter("push_failures", "Pauses of subscriptions for other reasons than endpoints")
         self.publish_seconds = self._histogram("publish_seconds", "Time until a publish was durable")
         self.poll_seconds = self._histogram("poll_seconds", "Time of a poll, waiting included")
         self.batches = self._gauge("batches", "Durable writes since start")

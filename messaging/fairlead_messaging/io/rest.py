@@ -21,7 +21,7 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app = web.Application(middlewares=[errors_as_json, doorman.admit], client_max_size=broker.settings.body_bytes_max)
     app[BROKER] = broker
     app[METRICS] = metrics
-    app[PUSHER] = Pusher(broker)
+    app[PUSHER] = Pusher(broker, metrics)
     app.on_startup.append(_start_pushing)
     app.on_cleanup.append(_stop_pushing)
     app.router.add_post(TOPIC + "/publish", rest_messages.publish)

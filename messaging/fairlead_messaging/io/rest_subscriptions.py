@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ async def put(request: web.Request) -> web.Response:
         held = undecided.first(snapshot, View(snapshot), living, now_ms=broker.now_ms())
         return bulk.shown(bulk.stable(snapshot, living, held))
 
-    start = msgspec.structs.replace(record, position=await broker.read(latest))
+    start = msgspec.structs.replace(record, position=await broker.read(latest), revision=secrets.token_hex(8))
     await broker.change(PutSubscription(namespace=namespace, name=topic, subscription=name, record=start))
     request.app[PUSHER].renew((namespace, topic, name))
     return web.Response()
@@ -44,12 +45,12 @@ async def get(request: web.Request) -> web.Response:
     found = (await _all(request, namespace, topic)).get(name)
     if found is None:
         raise NotFound(f"subscription {name} does not exist", code="subscription_not_found")
-    return json_response(_shown(name, found))
+    return json_response(_shown(request, name, found))
 
 
 async def list_all(request: web.Request) -> web.Response:
     found = await _all(request, request.match_info["namespace"], request.match_info["topic"])
-    return json_response([_shown(name, record) for name, record in found.items()])
+    return json_response([_shown(request, name, record) for name, record in found.items()])
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -65,5 +66,14 @@ async def _all(request: web.Request, namespace: str, topic: str) -> dict[str, Su
     )
 
 
-def _shown(name: str, record: Subscription) -> dict[str, Any]:
-    return {"name": name, **msgspec.to_builtins(record)}
+def _shown(request: web.Request, name: str, record: Subscription) -> dict[str, Any]:
+    trouble = request.app[PUSHER].trouble((request.match_info["namespace"], request.match_info["topic"], name))
+    shown = msgspec.to_builtins(record)
+    waiting = shown.pop("undeliverable")
+    return {
+        "name": name,
+        **shown,
+        "waiting_dead_letters": len(waiting),
+        "state": "paused" if trouble else record.state,
+        "reason": trouble or record.reason,
+    }

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from aiohttp import web
 from tests.support.endpoint import listening
-from tests.support.messaging import Topics, serving, until
+from tests.support.messaging import Topics, b64, serving, until
 
-from fairlead_messaging.io import pusher
-from fairlead_messaging.kv import MemoryKV
+from fairlead_messaging import subscription
+from fairlead_messaging.commands import PutSubscription
+from fairlead_messaging.errors import StorageError
+from fairlead_messaging.io import committer, pusher
+from fairlead_messaging.kv import Batch, MemoryKV
+from fairlead_messaging.subscription import Subscription
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
 
 
 async def subscribe(topics: Topics, url: str, **more: Any) -> None:
-    await topics.ok("PUT", "topics/t/subscriptions/s", {"url": url, "delivery": AT_ONCE, **more})
+    await topics.ok("PUT", "topics/t/subscriptions/s", {"url": url, "delivery": AT_ONCE} | more)
 
 
 async def shown(topics: Topics) -> dict[str, Any]:
@@ -135,3 +142,138 @@ async def test_a_deleted_subscription_ends(topics: Topics) -> None:
         await topics.publish("t", "b")
         await until(lambda: len(endpoint.bodies) == 1)
         assert endpoint.bodies == ["b"]
+
+
+async def counted(topics: Topics, number: int) -> dict[str, Any]:
+    """Its state once so many messages are counted."""
+    while True:
+        state = await shown(topics)
+        if sum(state[each] for each in ("delivered", "dead_lettered", "dropped", "expired")) >= number:
+            return state
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+async def test_a_dead_letter_topic_that_takes_nothing_stops_nobody(
+    topics: Topics, missing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not there, or for transactions alone: the page goes on, the state says why, and the letter is written later."""
+    monkeypatch.setattr(subscription, "LETTER_RETRY_MS", 50)
+    async with listening() as endpoint:
+        await topics.create("t")
+        if not missing:
+            await topics.create("dead", transactional="required")
+        await subscribe(topics, endpoint.url, dead_letter_topic="default/dead")
+        endpoint.answers = [400]
+        await topics.publish("t", *(f"m{number}" for number in range(100)))
+        state = await counted(topics, 99)
+        assert (state["delivered"], state["waiting_dead_letters"]) == (99, 1)
+        assert state["state"] == "dead_letters_waiting" and "default/dead" in state["reason"]
+        if missing:
+            await topics.create("dead")
+        else:
+            await topics.ok("PUT", "topics/dead/properties", {})
+        topics.clock.forward(100)
+        state = await counted(topics, 100)
+        assert (state["dead_lettered"], state["state"], state["reason"]) == (1, "delivering", "")
+        assert await topics.payloads("dead") == ["m0"]
+
+
+async def test_a_failed_write_passes_nothing_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever write of a page it is."""
+    monkeypatch.setattr(committer, "RETRY_AFTER_SECONDS", 0.01)
+    kv = _Failing()
+    async with listening() as endpoint, serving(kv) as topics:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        kv.every = 7
+        for number in range(100):
+            while (await topics.ask("POST", "topics/t/publish", {"messages": [b64(f"m{number}")]})).status != 200:
+                continue
+        await until(lambda: {f"m{number}" for number in range(100)} <= set(endpoint.bodies))
+        kv.every = 0
+        state = await shown(topics)
+        while state["delivered"] < 100:
+            state = await shown(topics)
+        assert (state["state"], state["reason"]) == ("delivering", "")
+
+
+class _Failing(MemoryKV):
+    """Every so-many-th write fails before it is done."""
+
+    every = 0
+    count = 0
+
+    def apply(self, batch: Batch) -> None:
+        self.count += 1
+        if self.every and self.count % self.every == 0:
+            raise StorageError("no room")
+        super().apply(batch)
+
+
+async def test_a_message_whose_time_is_over_is_not_pushed(topics: Topics) -> None:
+    """Neither by its own ttl nor by the topic's; each is counted, also when cleaning was first."""
+    async with listening() as endpoint:
+        await topics.create("t", ttl=10)
+        await subscribe(topics, endpoint.url, delivery={"minimum_delay": 5, "retries_with_no_delay": 0})
+        endpoint.answers = [503]
+        await topics.publish("t", "a", {"payload": b64("b"), "ttl": 2})
+        await until(lambda: len(endpoint.bodies) == 1)
+        topics.clock.forward(2001)
+        await topics.broker.clean()
+        topics.clock.forward(9000)
+        await topics.broker.clean()
+        await topics.publish("t", "c")
+        state = await counted(topics, 3)
+        assert (endpoint.bodies, state["expired"], state["delivered"]) == (["a", "c"], 2, 1)
+
+
+async def test_a_recreated_topic_owes_its_predecessors_subscription_nothing(topics: Topics) -> None:
+    """Its messages are for the subscriptions of its own generation."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        await topics.ok("DELETE", "topics/t")
+        await topics.create("t")
+        await topics.publish("t", "of the next generation")
+        await subscribe(topics, endpoint.url)
+        await topics.publish("t", "mine")
+        assert (await counted(topics, 1))["delivered"] == 1
+        assert endpoint.bodies == ["mine"]
+
+
+async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request cut short between the write and the start leaves it on disk alone."""
+    monkeypatch.setattr(pusher, "LOOK_SECONDS", 0.05)
+    async with serving() as topics, listening() as endpoint:
+        await topics.create("t")
+        record = Subscription(url=endpoint.url, revision="1")
+        await topics.broker.change(PutSubscription(namespace="default", name="t", subscription="s", record=record))
+        await topics.publish("t", "a")
+        await until(lambda: endpoint.bodies == ["a"])
+
+
+async def test_endpoints_that_never_answer_keep_nobody_out(topics: Topics) -> None:
+    """More of them than any pool of connections has by default."""
+    async with silent() as url, listening() as endpoint:
+        await topics.create("t")
+        for number in range(150):
+            await topics.ok("PUT", f"topics/t/subscriptions/s{number}", {"url": url})
+        await topics.publish("t", "a")
+        await subscribe(topics, endpoint.url)
+        await topics.publish("t", "b")
+        async with asyncio.timeout(5):  # less than a silent endpoint may take
+            await until(lambda: endpoint.bodies == ["b"])
+
+
+@contextlib.asynccontextmanager
+async def silent() -> AsyncIterator[str]:
+    """An endpoint that takes connections and says nothing."""
+    writers: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(lambda _, writer: writers.append(writer), "127.0.0.1", 0, backlog=1024)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    finally:
+        server.close()
+        for writer in writers:
+            writer.transport.abort()
