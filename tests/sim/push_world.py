@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tests.sim.laws import LawBroken
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging import bulk, keys, push_page, retention, subscription, topics
+from fairlead_messaging import bulk, keys, push_page, retention, subscription, topics, undecided
 from fairlead_messaging.commands import (
     Abort,
     Command,
@@ -36,7 +36,7 @@ from fairlead_messaging.commands import (
     UpdateTopic,
 )
 from fairlead_messaging.errors import MessagingError, NotFound, Unavailable
-from fairlead_messaging.message_id import FIRST, Position, timestamp_of
+from fairlead_messaging.message_id import FIRST, timestamp_of
 from fairlead_messaging.producers import Producer
 from fairlead_messaging.push import Find, Load, Note, Pause, Push, Read, Rest, Script, Send, Sent, Step, WriteLetter
 from fairlead_messaging.subscription import Subscription
@@ -342,9 +342,8 @@ class PushWorld:
         if living is None:
             return
         with self.core.kv.snapshot() as snapshot:
-            held = View(snapshot).first_undecided(living)
-            start: Position | None = held[0] if held else None
-            position = bulk.shown(bulk.stable(snapshot, living, start))
+            held = undecided.first(snapshot, View(snapshot), living, now_ms=self.core.now_ms)
+            position = bulk.shown(bulk.stable(snapshot, living, held))
         before = self._record()
         self.revision += 1
         record = Subscription(
