@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import references
-from fairlead_wire import codec, digest, message
-from fairlead_wire.errors import Permanent
+from fairlead_hub import api_json, references
+from fairlead_wire import codec, digest, message, resource
+from fairlead_wire.errors import Malformed, Permanent
 from fairlead_wire.resource import Resource
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -65,6 +65,13 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     version: str
 
 
+class Undeliverable(msgspec.Struct, frozen=True, gc=False):
+    """Why no edge can be given this object: ``code`` for programs, ``reason`` for people."""
+
+    code: str
+    reason: str
+
+
 class LiveObject(msgspec.Struct, kw_only=True, gc=False):
     """One object as the cluster has it, ready to be sent to any number of nodes.
 
@@ -85,6 +92,8 @@ class LiveObject(msgspec.Struct, kw_only=True, gc=False):
     node_name: str = ""
     references: frozenset[str] = frozenset()
     held: Held
+    problem: Undeliverable | None = None
+    """Set: it is wanted where rules say so, and parked there instead of sent; what an edge holds of it stays."""
 
     @property
     def group_kind(self) -> GroupKind:
@@ -92,43 +101,76 @@ class LiveObject(msgspec.Struct, kw_only=True, gc=False):
 
 
 class Unusable(Permanent):
-    """The API server's object cannot be delivered (too large, no identity); it is counted and left out."""
+    """The object has no identity: no record can be kept of it.  ``key`` names it if its name could be read."""
+
+    def __init__(self, message: str, *, key: str = "") -> None:
+        super().__init__(message, code="no_identity")
+        self.key = key
 
 
 def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
-    """Raises ``Unusable`` when it has no uid or name, or its content is over the codec's limit."""
+    """What no edge would take comes with its ``problem``.  Raises ``Unusable`` when it has no name, UID or version."""
     try:
-        body: dict[str, Any] = msgspec.json.decode(raw)
-        metadata: dict[str, Any] = body["metadata"]
-        uid, name, version = str(metadata["uid"]), str(metadata["name"]), str(metadata["resourceVersion"])
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise Unusable(f"{kind.kind} without identity: {error}", code="no_identity") from None
-    namespace = str(metadata.get("namespace", "")) if kind.namespaced else ""
-    canonical = canonical_bytes(body, kind)
-    if len(canonical) > codec.CONTENT_BYTES_MAX:
-        raise Unusable(
-            f"{kind.kind} {namespace}/{name}: content of {len(canonical)} bytes is too large", code="too_large"
-        )
+        body, deep = api_json.quick_document(raw)
+        header = api_json.header_of(body)
+    except Malformed as error:
+        raise Unusable(f"{kind.kind}: {error}") from None
+    namespace = header.namespace if kind.namespaced else ""
+    name = Resource(group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=header.name)
+    if not message.is_uid(header.uid) or not header.version:
+        raise Unusable(f"{kind.kind} {namespace}/{header.name} has no UID or no version", key=name.key)
+    problem, canonical = Undeliverable("too_deep", deep) if deep else None, b""
+    if problem is None:
+        problem, canonical = _delivered(body, kind, name, header)
     encoding, packed = codec.pack(canonical)
-    fingerprint = digest.content_digest(canonical)
-    resource = Resource(group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=name)
+    # Nobody holds an object under the digest of what was never sent: it stays wanted, and parked.
+    fingerprint = digest.content_digest(canonical if problem is None else bytes(raw))
     is_pod = kind.group_kind == POD
+    spec = body.get("spec")
     return LiveObject(
         kind=kind,
-        resource=resource,
-        key=resource.key,
-        path=resource.path,
-        uid=uid,
-        version=version,
-        seen_version=version,
+        resource=name,
+        key=name.key,
+        path=name.path,
+        uid=header.uid,
+        version=header.version,
+        seen_version=header.version,
         digest=fingerprint,
         encoding=encoding,
         content=packed,
-        labels={key: str(value) for key, value in (metadata.get("labels") or {}).items()},
-        node_name=str((body.get("spec") or {}).get("nodeName", "")) if is_pod else "",
+        labels=header.labels or {},
+        node_name=str(spec.get("nodeName", "")) if is_pod and isinstance(spec, dict) else "",
         references=references.of_pod(body) if is_pod else frozenset(),
-        held=Held(resource.path, uid, fingerprint, version),
+        held=Held(name.path, header.uid, fingerprint, header.version),
+        problem=problem,
     )
+
+
+def _delivered(
+    body: dict[str, Any], kind: Kind, name: Resource, header: api_json.Header
+) -> tuple[Undeliverable | None, bytes]:
+    """The delivered content, or why the edge would refuse it (its ``metastore.verify`` and the frames' limits)."""
+    try:
+        resource.parse(name.path)
+        if header.problem:
+            raise Malformed(header.problem)
+        if not isinstance(body["metadata"].get("creationTimestamp"), str | None):
+            raise Malformed("metadata.creationTimestamp: no text")
+        if header.namespace != name.namespace:
+            raise Malformed(f"it names the namespace {header.namespace!r:.100}, and {kind.kind} has none")
+        if len(header.version) > message.NAME_CHARS_MAX or len(kind.kind) > message.NAME_CHARS_MAX:
+            raise Malformed(f"its version or kind is longer than {message.NAME_CHARS_MAX} characters")
+        canonical = canonical_bytes(body, kind)
+    except Malformed as error:
+        return Undeliverable("malformed_content", str(error)), b""
+    except RecursionError:
+        return Undeliverable("too_deep", api_json.TOO_DEEP), b""
+    if len(canonical) > codec.CONTENT_BYTES_MAX:
+        reason = f"content of {len(canonical)} bytes is over the limit of {codec.CONTENT_BYTES_MAX}"
+        return Undeliverable("too_large", reason), b""
+    if codec.nesting(canonical) > codec.NESTING_MAX:
+        return Undeliverable("too_deep", api_json.TOO_DEEP), b""
+    return None, canonical
 
 
 def canonical_bytes(body: dict[str, Any], kind: Kind) -> bytes:

@@ -189,6 +189,8 @@ class Hub:
     def _read_routes(self, live: LiveObject, now: float) -> None:
         name = live.resource.name
         try:
+            if live.problem is not None:
+                raise ValueError(live.problem.reason)
             self.placement.routes[name] = rules.routes(content.unpacked(live))
         except ValueError as error:
             self.placement.broken[f"edgeroutes/{name}"] = str(error)

@@ -221,6 +221,9 @@ class NodeSession:
         live = wish.live
         self.frozen.pop(key, None)
         flight = Flight(key=key, uid=live.uid, path=live.path, held=live.held, policy=wish.delivery)
+        if live.problem is not None:
+            self._failed(flight, live.problem.code, live.problem.reason, now, permanent=True)
+            return
         id = self._launch(flight, len(live.content), now, in_parts=letters.parts(live, self._limits.chunk_bytes) > 0)
         yield from letters.update(id, live, self._limits.chunk_bytes)
 

@@ -176,11 +176,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-_parse = functools.lru_cache(maxsize=16_384)(wire_resource.parse)
+_split = functools.lru_cache(maxsize=16_384)(wire_resource.split)
 
 
 def identity(path: str, kinds: dict[str, Kind]) -> tuple[str, str, str, str]:
     """(apiVersion, kind, namespace, name) of a resource path; the plural stands for a kind no rule names any more."""
-    found = _parse(path)
+    found = _split(path)
     known = kinds.get(found.type)
     return found.api_version, known.kind if known else found.plural, found.namespace, found.name

@@ -60,7 +60,48 @@ def test_an_object_without_identity_is_left_out(raw):
         content.build(raw, CONFIG_MAP)
 
 
-def test_an_object_over_the_limit_is_left_out():
-    """The codec's limit is known before anything is sent."""
-    with pytest.raises(content.Unusable, match="too large"):
-        content.build(msgspec.json.encode(body("a", data={"k": "x" * (codec.CONTENT_BYTES_MAX + 1)})), CONFIG_MAP)
+def test_one_whose_name_alone_can_be_read_is_named():
+    """So that what was known of it goes on counting."""
+    with pytest.raises(content.Unusable) as caught:
+        content.build(msgspec.json.encode(body("a", uid="../x")), CONFIG_MAP)
+    assert (caught.value.code, caught.value.key) == ("no_identity", "configmaps/shop/a")
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"data": {"k": "x" * (codec.CONTENT_BYTES_MAX + 1)}}, "too_large"),
+        ({"metadata": {"labels": {"a": 1, "b": "2"}}}, "malformed_content"),
+        ({"metadata": {"labels": ["a"]}}, "malformed_content"),
+        ({"metadata": {"annotations": "none"}}, "malformed_content"),
+        ({"metadata": {"creationTimestamp": 7}}, "malformed_content"),
+        ({"version": "1" * 300}, "malformed_content"),
+    ],
+)
+def test_what_no_edge_would_take_says_why(fields, code):
+    """It is an object like any other, with its labels as far as they can be read; only it is never sent."""
+    one = live(CONFIG_MAP, "a", **fields)
+    assert one.problem is not None and one.problem.code == code
+    assert one.content == b"" and one.digest
+    assert set(one.labels) <= {"b"}
+
+
+@pytest.mark.parametrize("levels", [201, 500, 1100, 20_000])
+def test_nested_deeper_than_others_can_read(levels):
+    """The API server takes any depth."""
+    raw = msgspec.json.encode(body("a"))[:-1] + b',"spec":' + b'{"a":' * levels + b"1" + b"}" * levels + b"}"
+    one = content.build(raw, CONFIG_MAP)
+    assert one.problem is not None and one.problem.code == "too_deep"
+
+
+@pytest.mark.parametrize("name", ["a?b", "a#b", "a\\b", "a\nb"])
+def test_names_that_are_no_path_are_not_sent(name):
+    """The API server allows them for some kinds; an edge would end its session over one."""
+    one = live(CONFIG_MAP, name, uid="u")
+    assert (one.problem is not None) == (name != "a\nb")
+
+
+def test_another_content_of_it_is_another_thing():
+    """What was mended is tried at once, what is as it was stays parked."""
+    versions = [live(CONFIG_MAP, "a", version=v, metadata={"annotations": "x"}).digest for v in ("1", "1", "2")]
+    assert versions[0] == versions[1] != versions[2]

@@ -407,3 +407,23 @@ def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(clus
         assert made.tick(now) and (made.next_tick() > now or made.has_frames)
         tries += len(sent(made, now))
     assert tries == 2 and now == pytest.approx(5 + 1 + 5 + 2 + 5)
+
+
+def test_what_no_edge_would_take_is_parked_and_not_sent(cluster):
+    """With its reason, and what the edge holds of an older version stays; mended, it goes at once."""
+    older = live(CONFIG_MAP, "a", data={"n": "1"})
+    cluster.put("a", version="2", metadata={"labels": {"x": 1}})
+    cluster.put("b")
+    made = opened(cluster, [older])
+    [update] = sent(made)
+    assert update.resource.endswith("/b")
+    [parked] = outcomes(made)
+    assert isinstance(parked, Parked) and (parked.code, parked.retries) == ("malformed_content", 0)
+    assert KEY in made.held and "labels" in parked.reason
+    ack(made, update)
+    made.offer(KEY, 1.0)
+    assert sent(made, 1.0) == []
+    cluster.put("a", version="3", metadata={"labels": {"x": "1"}})
+    made.offer(KEY, 2.0)
+    [mended] = sent(made, 2.0)
+    assert mended.resource_version == "3"

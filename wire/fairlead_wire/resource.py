@@ -58,10 +58,14 @@ def parse(path: str) -> Resource:
     """Parse a REST path.  Raises ``Malformed`` when it is none or over ``PATH_CHARS_MAX``."""
     if len(path) > PATH_CHARS_MAX:
         raise Malformed(f"resource path of {len(path)} characters is over the limit of {PATH_CHARS_MAX}")
-    parts = path.split("/")
-    if any(not part or part in (".", "..") or _FORBIDDEN & set(part) for part in parts):
+    if any(not part or part in (".", "..") or _FORBIDDEN & set(part) for part in path.split("/")):
         raise Malformed(f"not a resource path: {path!r}")
-    match parts:
+    return split(path)
+
+
+def split(path: str) -> Resource:
+    """The same for a path of our own making: the API server allows names that ``parse`` does not (``a?b``)."""
+    match path.split("/"):
         case ["api", version, "namespaces", namespace, plural, name]:
             return Resource(group="", version=version, plural=plural, namespace=namespace, name=name)
         case ["api", version, plural, name]:

@@ -16,7 +16,9 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from fairlead_wire.errors import FairleadError, Permanent, Temporary
+from fairlead_hub import api_json
+from fairlead_wire.codec import Decoded
+from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
 from fairlead_wire.io import logs
 
 REQUEST_SECONDS = 30.0
@@ -52,6 +54,10 @@ class Refused(Permanent):
 
 class Unavailable(Temporary):
     """The API server is away or busy, or does not accept our credentials (any more): tokens are renewed on disk."""
+
+
+class Unreadable(Unavailable):
+    """A good answer whose body is not what was asked for: a load balancer's page, nothing, half a document."""
 
 
 class _Status(msgspec.Struct):
@@ -262,6 +268,14 @@ class Kube:
                 await asyncio.to_thread(self.access.renew)
             self._headers_until = now
         return error
+
+
+def decoded(decoder: msgspec.json.Decoder[Decoded], content: bytes, path: str) -> Decoded:
+    """One answer's body.  Raises ``Unreadable``: whoever answered in the API server's place may be gone soon."""
+    try:
+        return api_json.decode(decoder, content)
+    except Malformed as error:
+        raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
 
 
 def _proxy(server: str) -> str | None:

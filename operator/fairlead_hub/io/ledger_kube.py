@@ -9,35 +9,17 @@ from __future__ import annotations
 import asyncio
 import urllib.parse
 from collections.abc import Callable
-from typing import Any
 
-import msgspec
-
-from fairlead_hub import ledger
+from fairlead_hub import api_json, ledger
 from fairlead_hub.counts import Counts
-from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
+from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable, Unreadable
 from fairlead_hub.ledger import Answer, Document, Name, Observed, Removal
+from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
 GROUP_ROOT = "apis/fairlead.dev/v1alpha1"
 AWAY_SECONDS = 1.0
 _log = logs.get("hub.ledger")
-
-
-class _Metadata(msgspec.Struct):
-    name: str
-    namespace: str = ""
-    generation: int = 1
-    resource_version: str = msgspec.field(name="resourceVersion", default="")
-
-
-class _Answer(msgspec.Struct):
-    metadata: _Metadata
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
-
-
-_answer = msgspec.json.Decoder(_Answer)
 
 
 class KubeLedger:
@@ -54,10 +36,11 @@ class KubeLedger:
                 head = document.head()
                 if head is None:
                     return Answer.GONE, None
-                observed = _observed(await self._kube.request("POST", _collection(document.name), head))
+                answer = await self._kube.request("POST", _collection(document.name), head)
+                observed = _observed(answer, document.name)
             body = {"metadata": {"resourceVersion": observed.version}, "status": document.status(observed)}
             answer = await self._kube.request("PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH)
-            written = _observed(answer)
+            written = _observed(answer, document.name)
             written.echoes = (observed.version,)
             return Answer.WRITTEN, written
         except Refused as error:
@@ -74,9 +57,11 @@ class KubeLedger:
     async def _conflict(self, name: Name, fence: int) -> tuple[Answer, Observed | None]:
         """Somebody wrote since, or it exists although our watch has not told yet: look, and decide anew."""
         try:
-            there = _observed(await self._kube.get(_path(name)))
+            there = _observed(await self._kube.get(_path(name)), name)
         except Refused:
             return Answer.GONE, None
+        except Unavailable:
+            return Answer.RETRY, None
         return (Answer.FENCED if there.fence > fence else Answer.CONFLICT), there
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
@@ -181,11 +166,17 @@ def _path(name: Name) -> str:
     return f"{_collection(name)}/{urllib.parse.quote(name[2], safe='')}"
 
 
-def _observed(raw: bytes) -> Observed:
-    found = _answer.decode(raw)
+def _observed(raw: bytes, name: Name) -> Observed:
+    """Raises ``Unreadable``."""
+    try:
+        found = api_json.own(raw)
+        if (found.header.namespace, found.header.name) != name[1:] or not found.header.version:
+            raise Malformed("it is another document")
+    except Malformed as error:
+        raise Unreadable(f"the answer for {_path(name)} cannot be read: {error}") from None
     return Observed(
-        version=found.metadata.resource_version,
-        generation=found.metadata.generation,
+        version=found.header.version,
+        generation=found.header.generation,
         status=found.status,
         head={"spec": found.spec},
     )

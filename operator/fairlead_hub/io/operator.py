@@ -72,7 +72,9 @@ async def run(access: Access, desk: VerdictDesk) -> None:
 
     In a thread and loop of its own: when kopf ends, it takes the signals and every task of its loop along.
     """
-    logging.getLogger("kopf").setLevel(logging.ERROR)
+    # One object it cannot decode ends kopf, with two stack traces: ``operator_restarted`` says the same in a line, and
+    # verdicts are also given by the hub's own watches meanwhile.
+    logging.getLogger("kopf").setLevel(logging.CRITICAL)
     loop = asyncio.get_running_loop()
 
     def ask(collection: str, name: str) -> None:

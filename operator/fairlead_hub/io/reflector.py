@@ -18,7 +18,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from fairlead_hub import api_json
 from fairlead_hub.io.kube import Kube, Refused, Unavailable
+from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
 CHUNK = 500
@@ -49,33 +51,11 @@ class Sink(Protocol):
     def on_unlistable(self, reason: str) -> None: ...
 
 
-class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "next": "continue"}):
-    resource_version: str = ""
-    next: str = ""
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw] | None = None
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-class _Versioned(msgspec.Struct):
-    metadata: _ListMeta
-
-
 class _Problem(msgspec.Struct):
     code: int = 0
     message: str = ""
 
 
-_page = msgspec.json.Decoder(_Page)
-_event = msgspec.json.Decoder(_Event)
-_versioned = msgspec.json.Decoder(_Versioned)
 _problem = msgspec.json.Decoder(_Problem)
 
 
@@ -99,6 +79,7 @@ class Reflector:
         params: dict[str, str] | None = None,
         retry_seconds: float = RETRY_SECONDS,
         restarted: Callable[[str], Any] = lambda reason: None,
+        unreadable: Callable[[], None] = lambda: None,
     ) -> None:
         self.root = root
         self._kube = kube
@@ -107,6 +88,7 @@ class Reflector:
         self._retry_seconds = retry_seconds
         self._clock = asyncio.get_running_loop().time
         self._restarted = restarted
+        self._unreadable = unreadable
         self._version = ""
 
     async def run(self) -> None:
@@ -142,11 +124,14 @@ class Reflector:
                 _log.warning("watch_unavailable", collection=self.root, reason=str(error), retry_seconds=wait)
                 await asyncio.sleep(wait if error.retry_after_seconds is None else error.retry_after_seconds)
                 wait = min(wait * 2, RETRY_SECONDS_MAX)
-            except msgspec.DecodeError as error:
+            except Malformed as error:
                 self._restarted("malformed")
-                _log.warning("watch_malformed", collection=self.root, reason=str(error))
-                self._lose()
+                listing, self._version = not self._version, ""
+                _log.warning("watch_malformed", collection=self.root, reason=str(error), retry_seconds=wait)
+                if listing:
+                    self._sink.on_unlistable(str(error))
                 await asyncio.sleep(wait)
+                wait = min(wait * 2, RETRY_SECONDS_MAX)
 
     def _lose(self) -> None:
         self._version = ""
@@ -158,19 +143,19 @@ class Reflector:
         params = {**self._params, "limit": str(CHUNK)}
         while True:
             try:
-                page = _page.decode(await self._kube.get(self.root, **params))
+                page = api_json.page(await self._kube.get(self.root, **params))
             except Refused as error:
                 if error.status == 410:
                     raise _Gone from None
                 raise
-            for raw in page.items or ():
-                identities.add(self._sink.on_object(raw))
+            for raw in page.items:
+                identities.add(self._tell(raw))
             # A breath between chunks: fifty thousand objects must not hold up the nodes' acks.
             await asyncio.sleep(0)
-            if not page.metadata.next:
+            if not page.next:
                 break
-            params["continue"] = page.metadata.next
-        self._version = page.metadata.resource_version
+            params["continue"] = page.next
+        self._version = page.version
         self._sink.on_listed(identities)
 
     async def _watch(self) -> None:
@@ -184,17 +169,15 @@ class Reflector:
         started = self._clock()
         try:
             async for line in self._kube.lines(self.root, params, SILENCE_SECONDS):
-                event = _event.decode(line)
+                event = api_json.event(line)
                 match event.type:
-                    case "ADDED" | "MODIFIED":
-                        self._sink.on_object(event.object)
-                    case "DELETED":
-                        self._sink.on_gone(event.object)
+                    case "ADDED" | "MODIFIED" | "DELETED":
+                        self._tell(event.object, gone=event.type == "DELETED")
                     case "BOOKMARK":
                         pass
                     case _:
                         self._trouble(event.object)
-                self._version = _versioned.decode(event.object).metadata.resource_version
+                self._version = api_json.version(event.object) or self._version
         except Refused as error:
             if error.status == 410:
                 raise _Gone from None
@@ -202,8 +185,19 @@ class Reflector:
         if self._clock() - started < WATCH_SECONDS - 1:
             raise _Broken("the API server ended it early")
 
+    def _tell(self, raw: msgspec.Raw, *, gone: bool = False) -> str:
+        """An object that cannot even be named is counted and left out: the others are told all the same."""
+        try:
+            if not gone:
+                return self._sink.on_object(raw)
+            self._sink.on_gone(raw)
+        except Malformed as error:
+            self._unreadable()
+            _log.warning("object_unreadable", collection=self.root, name="", reason=str(error))
+        return ""
+
     def _trouble(self, raw: msgspec.Raw) -> None:
-        problem = _problem.decode(raw)
+        problem = api_json.decode(_problem, raw)
         if problem.code == 410:
             raise _Gone
         raise Unavailable(f"watch of {self.root}: {problem.code} {problem.message}")

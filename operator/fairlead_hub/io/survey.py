@@ -5,17 +5,19 @@ What is in flight at this moment only the hub knows; rules, records and EdgeNode
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
 
-from fairlead_hub import content, objectsync, restraints, rules
+from fairlead_hub import api_json, content, objectsync, restraints, rules
 from fairlead_hub.catalog import Catalog
 from fairlead_hub.content import LiveObject
-from fairlead_hub.io.kube import Kube, Refused
+from fairlead_hub.io.kube import Kube, Refused, Unreadable
 from fairlead_hub.io.watches import EDGE_LABEL, OURS, discover
 from fairlead_hub.placement import Placement
 from fairlead_hub.settings import Delivery
+from fairlead_wire.errors import Malformed
 
 WAITING = ("no_record", "pending", "deleting")
 """Codes of verdicts after which something would be sent."""
@@ -84,7 +86,7 @@ def _hold(account: dict[str, Any]) -> str:
 async def _restrained(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
     """Something is to be done: unless people said not to, or the brake did."""
     try:
-        account = msgspec.json.decode(await kube.get(f"{OURS}/edgenodes/{node}"))
+        account = await _one(kube, f"{OURS}/edgenodes/{node}")
     except Refused:
         return code, answer
     if hold := _hold(account):
@@ -103,6 +105,8 @@ def _verdict(
         return "no_object", "there is no such object in the cluster, and no record of the node holding one"
     if live is not None and placement.wish(node, live) is None and record is None:
         return "not_selected", "no SyncRule selects this object for this node"
+    if record is None and live is not None and live.problem is not None:
+        return "undeliverable", f"no edge can be given it: {live.problem.code}: {live.problem.reason}"
     if record is None:
         return "no_record", "it is wanted, but the node never acknowledged it: is it connected, does the hub run?"
     if record.state == "Parked":
@@ -121,7 +125,7 @@ async def _placement(
     catalog = Catalog()
     placement = Placement(catalog, Delivery())
     try:
-        found = msgspec.json.decode(await kube.get(f"api/v1/nodes/{node}"))
+        found = await _one(kube, f"api/v1/nodes/{node}")
     except Refused as error:
         if error.status != 404:
             raise
@@ -135,8 +139,9 @@ async def _placement(
             placement.set_rule(rules.rule(item))
         except ValueError as error:
             return placement, None, ("rule_broken", f"SyncRule {item['metadata']['name']}: {error}")
-    for pod in await _items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
-        catalog.put(content.build(msgspec.json.encode(pod), POD_KIND))
+    for raw in await _raw_items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
+        with contextlib.suppress(content.Unusable):
+            catalog.put(content.build(raw, POD_KIND))
     return placement, await _object(kube, placement, catalog, asked, namespace, name), None
 
 
@@ -158,8 +163,11 @@ async def _object(
             if error.status != 404:
                 raise
             return None
-        live = content.build(raw, kind)
-        if kind.kind == "EdgeRoutes":
+        try:
+            live = content.build(raw, kind)
+        except content.Unusable as error:
+            raise Unreadable(f"{place}/{name}: {error}") from None
+        if kind.kind == "EdgeRoutes" and live.problem is None:
             placement.routes[name] = rules.routes(content.unpacked(live))
         catalog.put(live)
         return catalog.get(live.key)
@@ -188,13 +196,33 @@ async def _is_called(kube: Kube, record: objectsync.Record, asked: str) -> bool:
         return asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
 
 
-async def _items(kube: Kube, path: str, **params: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+async def _one(kube: Kube, path: str) -> dict[str, Any]:
+    try:
+        return api_json.document(await kube.get(path))[0]
+    except Malformed as error:
+        raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
+
+
+async def _raw_items(kube: Kube, path: str, **params: str) -> list[msgspec.Raw]:
+    found: list[msgspec.Raw] = []
     query = {**params, "limit": "500"}
     while True:
-        page = msgspec.json.decode(await kube.get(path, **query))
-        found.extend(page.get("items") or [])
-        more = page["metadata"].get("continue")
-        if not more:
+        try:
+            page = api_json.page(await kube.get(path, **query))
+        except Malformed as error:
+            raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
+        found.extend(page.items)
+        if not page.next:
             return found
-        query["continue"] = more
+        query["continue"] = page.next
+
+
+async def _items(kube: Kube, path: str, **params: str) -> list[dict[str, Any]]:
+    """Without those that cannot be read."""
+    found = []
+    for raw in await _raw_items(kube, path, **params):
+        try:
+            found.append(api_json.document(raw)[0])
+        except Malformed:
+            continue
+    return found

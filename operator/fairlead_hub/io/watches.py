@@ -12,18 +12,20 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import content, ledger, rules
+from fairlead_hub import api_json, content, ledger, rules
 from fairlead_hub.accounts import EDGE_NODES
 from fairlead_hub.content import EDGE_ROUTES, GroupKind, Kind
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.kube import Kube, Refused, Unavailable
+from fairlead_hub.io.kube import Kube, Refused, Unavailable, decoded
 from fairlead_hub.io.reflector import Reflector
 from fairlead_wire import resource
+from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
 EDGE_LABEL = "node-role.kubernetes.io/edge"
 OURS = "apis/fairlead.dev/v1alpha1"
 DISCOVERY_RETRY_SECONDS = 5.0
+NOT_SERVED = "answered 404"
 _log = logs.get("hub.watches")
 
 EDGE_ROUTES_KIND = Kind(
@@ -31,35 +33,6 @@ EDGE_ROUTES_KIND = Kind(
 )
 
 Clock = Callable[[], float]
-
-
-class Metadata(msgspec.Struct):
-    name: str
-    uid: str = ""
-    namespace: str = ""
-    labels: dict[str, str] | None = None
-    generation: int = 1
-    resource_version: str = msgspec.field(name="resourceVersion", default="")
-
-
-class _Header(msgspec.Struct):
-    metadata: Metadata
-
-
-class _OwnMetadata(Metadata):
-    annotations: dict[str, str] | None = None
-
-
-class _Own(msgspec.Struct):
-    """A document of ours, as far as the book needs it."""
-
-    metadata: _OwnMetadata
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
-
-
-_header = msgspec.json.Decoder(_Header)
-_own = msgspec.json.Decoder(_Own)
 
 
 class _KindSink:
@@ -73,8 +46,14 @@ class _KindSink:
             live = content.build(raw, self._kind)
         except content.Unusable as error:
             self._hub.counts.unusable[error.code] += 1
-            _log.warning("object_unusable", kind=self._kind.kind, reason=str(error))
-            return ""
+            _log.warning("object_unusable", kind=self._kind.kind, code=error.code, reason=str(error))
+            # What was known of it before still counts: that it cannot be read is no sign that it is gone.
+            known = self._hub.catalog.get(error.key)
+            return "" if known is None else f"{known.key}\n{known.uid}"
+        if live.problem is not None:
+            self._hub.counts.unusable[live.problem.code] += 1
+            code, reason = live.problem.code, live.problem.reason
+            _log.warning("object_unusable", kind=self._kind.kind, object=live.path, code=code, reason=reason)
         if self._kind == EDGE_ROUTES_KIND:
             _observe(self._hub, "edgeroutes", raw)
         self._hub.put_object(live, self._clock())
@@ -82,7 +61,7 @@ class _KindSink:
         return f"{live.key}\n{live.uid}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
-        found = _header.decode(raw).metadata
+        found = api_json.header(raw)
         if self._kind == EDGE_ROUTES_KIND:
             self._hub.book.vanished(("edgeroutes", "", found.name), "")
         key = _key(self._kind, found)
@@ -90,7 +69,7 @@ class _KindSink:
         self._poke()
 
     def on_listed(self, identities: set[str]) -> None:
-        named = dict(identity.split("\n", 1) for identity in identities if identity)
+        named = dict(identity.rsplit("\n", 1) for identity in identities if identity)
         self._hub.relist(self._kind.group_kind, named, self._clock())
         self._hub.kind_synced(self._kind.group_kind)
         _log.info("kind_listed", kind=self._kind.kind, objects=len(named))
@@ -111,9 +90,11 @@ class _NodeSink:
         self._hub, self._clock, self._poke = hub, clock, poke
 
     def on_object(self, raw: msgspec.Raw) -> str:
-        found = _header.decode(raw).metadata
+        found = api_json.header(raw)
         labels = found.labels or {}
-        if EDGE_LABEL in labels:
+        if found.problem:
+            _unreadable(self._hub, "nodes", found.name, found.problem)
+        elif EDGE_LABEL in labels:
             self._hub.set_node(found.name, found.uid, labels, self._clock())
         elif found.name in self._hub.accounts.node_uids:
             self._hub.drop_node(found.name, self._clock())
@@ -121,7 +102,7 @@ class _NodeSink:
         return found.name
 
     def on_gone(self, raw: msgspec.Raw) -> None:
-        self._hub.drop_node(_header.decode(raw).metadata.name, self._clock())
+        self._hub.drop_node(api_json.header(raw).name, self._clock())
         self._poke()
 
     def on_listed(self, identities: set[str]) -> None:
@@ -135,7 +116,7 @@ class _NodeSink:
         """The next list tells; meanwhile what we know stays."""
 
     def on_unlistable(self, reason: str) -> None:
-        _log.error("input_unlistable", collection="nodes", reason=reason)
+        _unlistable("nodes", reason)
 
 
 class _RuleSink:
@@ -145,10 +126,11 @@ class _RuleSink:
         self._hub, self._changed, self._poke = hub, changed, poke
 
     def on_object(self, raw: msgspec.Raw) -> str:
-        body: dict[str, Any] = msgspec.json.decode(raw)
-        name = str(body["metadata"]["name"])
-        _observe(self._hub, "syncrules", raw)
+        body, problem = api_json.document(raw)
+        name = _observe(self._hub, "syncrules", raw)
         try:
+            if problem:
+                raise ValueError(problem)
             rule = rules.rule(body)
         except ValueError as error:
             self._hub.break_rule(name, str(error))
@@ -161,7 +143,7 @@ class _RuleSink:
         return name
 
     def on_gone(self, raw: msgspec.Raw) -> None:
-        name = _header.decode(raw).metadata.name
+        name = api_json.header(raw).name
         self._hub.book.vanished(("syncrules", "", name), "")
         self._hub.drop_rule(name)
         self._changed()
@@ -178,7 +160,7 @@ class _RuleSink:
         """The next list tells; meanwhile the rules we know stay."""
 
     def on_unlistable(self, reason: str) -> None:
-        _log.error("crds_missing", collection="syncrules", reason=reason, remedy="kubectl apply -f crds")
+        _unlistable("syncrules", reason)
 
 
 class _OwnSink:
@@ -188,28 +170,26 @@ class _OwnSink:
         self._hub, self._collection, self._clock, self._poke = hub, collection, clock, poke
 
     def on_object(self, raw: msgspec.Raw) -> str:
-        metadata = _header.decode(raw).metadata
-        name: ledger.Name = (self._collection, metadata.namespace, metadata.name)
-        if self._collection != EDGE_NODES and self._hub.book.is_echo(name, metadata.resource_version):
+        header = api_json.header(raw)
+        name: ledger.Name = (self._collection, header.namespace, header.name)
+        if self._collection != EDGE_NODES and self._hub.book.is_echo(name, header.version):
             return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
-        found = _own.decode(raw)
+        found = api_json.own(raw)
+        if found.header.problem:
+            _unreadable(self._hub, self._collection, header.name, found.header.problem)
         observed = ledger.Observed(
-            version=found.metadata.resource_version,
-            generation=found.metadata.generation,
-            status=found.status,
-            head={"spec": found.spec},
+            version=header.version, generation=header.generation, status=found.status, head={"spec": found.spec}
         )
         if self._collection == EDGE_NODES:
-            annotations = found.metadata.annotations or {}
-            self._hub.edge_node_observed(found.metadata.name, observed, annotations, self._clock())
+            self._hub.edge_node_observed(header.name, observed, found.header.annotations or {}, self._clock())
             self._poke()
         else:
             self._hub.bookkeeper.observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
         return f"{name[1]}/{name[2]}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
-        found = _own.decode(raw)
-        name: ledger.Name = (self._collection, found.metadata.namespace, found.metadata.name)
+        found = api_json.own(raw)
+        name: ledger.Name = (self._collection, found.header.namespace, found.header.name)
         self._vanished(name, found.spec)
         self._poke()
 
@@ -232,7 +212,7 @@ class _OwnSink:
         """The next list tells."""
 
     def on_unlistable(self, reason: str) -> None:
-        _log.error("crds_missing", collection=self._collection, reason=reason, remedy="kubectl apply -f crds")
+        _unlistable(self._collection, reason)
 
 
 class Watches:
@@ -297,38 +277,75 @@ class Watches:
         def restarted(reason: str) -> None:
             self._hub.counts.watch_restarts[reason] += 1
 
-        return Reflector(self._kube, root, sink, restarted=restarted)
+        def unreadable() -> None:
+            self._hub.counts.unusable["no_identity"] += 1
+
+        return Reflector(self._kube, root, sink, restarted=restarted, unreadable=unreadable)
 
 
-def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> None:
-    """Remember version and status of a document whose status we write."""
-    found = _own.decode(raw)
-    observed = ledger.Observed(
-        version=found.metadata.resource_version, generation=found.metadata.generation, status=found.status, head={}
-    )
-    hub.book.observe((collection, "", found.metadata.name), "", observed)
+def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
+    """Remember version and status of a document whose status we write; returns its name."""
+    found = api_json.own(raw)
+    header = found.header
+    observed = ledger.Observed(version=header.version, generation=header.generation, status=found.status, head={})
+    hub.book.observe((collection, "", header.name), "", observed)
+    return header.name
+
+
+def _unlistable(collection: str, reason: str) -> None:
+    if NOT_SERVED in reason and collection != "nodes":
+        _log.error("crds_missing", collection=collection, reason=reason, remedy="kubectl apply -f crds")
+    else:
+        _log.error("input_unlistable", collection=collection, reason=reason)
+
+
+def _unreadable(hub: Hub, collection: str, name: str, problem: str) -> None:
+    hub.counts.unusable["malformed_metadata"] += 1
+    _log.warning("object_unreadable", collection=collection, name=name, reason=problem)
+
+
+class _Served(msgspec.Struct):
+    """One row of a discovery document."""
+
+    name: str
+    kind: str
+    namespaced: bool
+    verbs: list[str]
+    singular: str = msgspec.field(name="singularName", default="")
+    short: list[str] | None = msgspec.field(name="shortNames", default=None)
+
+
+class _Discovered(msgspec.Struct):
+    resources: list[msgspec.Raw] | None
+
+
+_served = msgspec.json.Decoder(_Served)
+_discovered = msgspec.json.Decoder(_Discovered)
 
 
 async def discover(kube: Kube, api_version: str, kind: str) -> Kind:
-    """What the API server serves under this name.  Raises ``Refused`` (404) when it serves none."""
+    """What the API server serves under this name.  Raises ``Refused`` (404) when it serves none, ``Unavailable``."""
     group, slash, version = api_version.rpartition("/")
     root = f"apis/{api_version}" if slash else f"api/{api_version}"
-    listed: dict[str, Any] = msgspec.json.decode(await kube.get(root))
-    for item in listed.get("resources", ()):
-        if item.get("kind") == kind and "/" not in item["name"] and "list" in item.get("verbs", ()):
-            short = frozenset((item.get("singularName") or kind.lower(), *(item.get("shortNames") or ())))
+    listed = decoded(_discovered, await kube.get(root), root)
+    for row in listed.resources or ():
+        try:
+            item = api_json.decode(_served, row)
+        except Malformed:
+            continue  # a row of another kind must not hide this one
+        if item.kind == kind and "/" not in item.name and "list" in item.verbs:
             return Kind(
-                short_names=short,
+                short_names=frozenset((item.singular or kind.lower(), *(item.short or ()))),
                 group=group,
                 version=version,
                 kind=kind,
-                plural=item["name"],
-                namespaced=bool(item["namespaced"]),
+                plural=item.name,
+                namespaced=item.namespaced,
             )
     raise Refused(404, f"the API server serves no {kind} in {api_version} that can be listed", "NotFound")
 
 
-def _key(kind: Kind, found: Metadata) -> str:
+def _key(kind: Kind, found: api_json.Header) -> str:
     namespace = found.namespace if kind.namespaced else ""
     return resource.Resource(
         group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=found.name

@@ -18,6 +18,7 @@ from fairlead_hub import objectsync
 from fairlead_hub.io import reflector
 from fairlead_hub.io.kube import Access, Kube
 from fairlead_hub.io.reflector import Reflector
+from fairlead_wire import codec
 
 
 class _Map(msgspec.Struct):
@@ -33,14 +34,16 @@ class Heard:
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
+        self.told: list[str] = []
         self.lists: list[set[str]] = []
         self.lost = 0
         self.unlistable: list[str] = []
         self.restarts: list[str] = []
 
     def on_object(self, raw: msgspec.Raw) -> str:
-        body = _map.decode(raw)
+        body = codec.decode_json(_map, bytes(raw))
         self.objects[body.metadata["name"]] = body.data
+        self.told.append(body.metadata["name"])
         return str(body.metadata["name"])
 
     def on_gone(self, raw: msgspec.Raw) -> None:
@@ -277,7 +280,32 @@ async def test_a_list_that_is_none_is_tried_again(front: ApiFront, namespace: st
     front.answer("GET", "limit=", body=b"<html>")
     async with running(front.client(), maps(namespace)) as heard:
         await until(lambda: heard.lists)
-        assert heard.restarts == ["malformed"]
+        assert heard.restarts == ["malformed"] and "web page" in heard.unlistable[0]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"metadata":{}}', b'{"kind":"Status","metadata":{}}', b"\xff"])
+async def test_what_is_no_list_takes_nothing_away(front: ApiFront, client: Kube, namespace: str, body: bytes) -> None:
+    """An answer without a version or without items is no empty list."""
+    await put(client, namespace, "a")
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: heard.lists and front.watches)
+        front.answer("GET", "limit=", body=body, times=2)
+        front.cut()
+        await until(lambda: len(heard.lists) == 2)
+        assert heard.restarts.count("malformed") == 2
+        assert "a" in heard.lists[1] and own(heard) == {"a"}
+
+
+async def test_one_deep_object_among_others(front: ApiFront, namespace: str) -> None:
+    """A decoder gives up on the whole list for its sake; the others are told, and it is left to the sink."""
+    deep = b'{"metadata":{"name":"deep"},"spec":%b1%b}' % (b'{"a":' * 1100, b"}" * 1100)
+    good = b'{"metadata":{"name":"good"},"data":{}}'
+    page = b'{"metadata":{"resourceVersion":"1"},"items":[%b,%b]}' % (deep, good)
+    front.answer("GET", "limit=", body=page)
+    front.answer("GET", "watch=1", body=b'{"type":"ADDED","object":%b}\n{"type":"ADDED","object":%b}\n' % (deep, good))
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: len(heard.lists) == 2)
+        assert "good" in heard.lists[0] and heard.told.count("good") == 2
 
 
 async def test_an_api_server_that_is_killed_and_comes_back(cluster: Cluster, client: Kube, namespace: str) -> None:

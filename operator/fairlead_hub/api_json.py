@@ -1,0 +1,288 @@
+"""The API server's JSON, read so that one unreadable part costs nothing but itself.
+
+    list       ─▶ Page: version, continue, the bytes of each object
+    watch line ─▶ Event: type, the bytes of its object
+    object     ─▶ Header, Own, document: what can be known of it even where the rest cannot be read
+
+A decoder gives up on the whole of a list when one object in it is nested too deep (the API server takes any depth).
+Such text is taken apart at its brackets first.  What is no list, no event or no object at all raises ``Malformed``:
+a load balancer's page, an empty or cut answer, another document.  No text of the answer is quoted: it may be a Secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from fairlead_wire import codec
+from fairlead_wire.codec import Decoded
+from fairlead_wire.errors import Malformed
+
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+_COLON = re.compile(rb"\s*:")
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """One chunk of a list."""
+
+    version: str
+    next: str
+    """Token of the next chunk; empty: this is the last one."""
+    items: list[msgspec.Raw]
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class Header(msgspec.Struct, kw_only=True, rename={"version": "resourceVersion"}):
+    """The metadata of one object; what has the wrong type is as if it were not there, and ``problem`` says so."""
+
+    name: str
+    uid: str = ""
+    namespace: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    generation: int = 1
+    version: str = ""
+    problem: str = ""
+
+
+class Own(msgspec.Struct, frozen=True, kw_only=True):
+    """A document of ours: a spec or status that cannot be read counts as empty."""
+
+    header: Header
+    spec: dict[str, Any]
+    status: dict[str, Any]
+
+
+class _ListMeta(msgspec.Struct, rename={"version": "resourceVersion", "next": "continue"}):
+    version: str
+    next: str = ""
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None
+
+
+class _Envelope(msgspec.Struct):
+    type: str
+
+
+class _Headed(msgspec.Struct):
+    metadata: Header
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _ListMeta
+
+
+class _Parts(msgspec.Struct):
+    metadata: Header
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_page = msgspec.json.Decoder(_Page)
+_event = msgspec.json.Decoder(Event)
+_envelope = msgspec.json.Decoder(_Envelope)
+_headed = msgspec.json.Decoder(_Headed)
+_versioned = msgspec.json.Decoder(_Versioned)
+_parts = msgspec.json.Decoder(_Parts)
+_any = msgspec.json.Decoder(Any)
+TOO_DEEP = f"nested deeper than {codec.NESTING_MAX} levels"
+_TEXTS = ("uid", "namespace", "resourceVersion")
+
+
+def decode(decoder: msgspec.json.Decoder[Decoded], content: bytes | msgspec.Raw) -> Decoded:
+    """Raises ``Malformed``, which says what kind of thing came instead."""
+    try:
+        return codec.decode_json(decoder, bytes(content))
+    except Malformed as error:
+        raise Malformed(f"{_looks_like(bytes(content))}{error}") from None
+
+
+def _looks_like(content: bytes) -> str:
+    begins = content[:64].lstrip()
+    if not begins:
+        return "the answer is empty: "
+    return "the answer is a web page: " if begins.startswith(b"<") else ""
+
+
+def page(content: bytes) -> Page:
+    """Raises ``Malformed`` for what is no list: without a version or items it must not count as an empty one."""
+    try:
+        found = decode(_page, content)
+        items = found.items or []
+    except Malformed:
+        start, end = _container(content, b"items")
+        if content[start : start + 1] != b"[":
+            raise
+        found = decode(_page, b"%bnull%b" % (content[:start], content[end:]))
+        items = [msgspec.Raw(content[start + a : start + b]) for a, b in _elements(content[start:end])]
+    if not found.metadata.version:
+        raise Malformed("the answer is no list: it names no resourceVersion")
+    return Page(version=found.metadata.version, next=found.metadata.next, items=items)
+
+
+def event(line: bytes) -> Event:
+    """Raises ``Malformed``."""
+    try:
+        return decode(_event, line)
+    except Malformed:
+        start, end = _container(line, b"object")
+        if not end:
+            raise
+        envelope = decode(_envelope, b"%bnull%b" % (line[:start], line[end:]))
+        return Event(envelope.type, msgspec.Raw(line[start:end]))
+
+
+def header(raw: bytes | msgspec.Raw) -> Header:
+    """Raises ``Malformed`` when not even a name can be read."""
+    try:
+        return decode(_headed, raw).metadata
+    except Malformed:
+        return header_of(document(raw)[0])
+
+
+def header_of(body: dict[str, Any]) -> Header:
+    """The same of an object that is data already."""
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        raise Malformed("an object without a name")
+    try:
+        return msgspec.convert(metadata, Header)
+    except msgspec.ValidationError as error:
+        return _salvaged(metadata, f"metadata: {error}")
+
+
+def version(raw: bytes | msgspec.Raw) -> str:
+    """The resourceVersion of an object or a bookmark; empty when it cannot be read."""
+    try:
+        return decode(_versioned, raw).metadata.version
+    except Malformed:
+        try:
+            return header(raw).version
+        except Malformed:
+            return ""
+
+
+def own(raw: bytes | msgspec.Raw) -> Own:
+    """Raises ``Malformed`` when not even a name can be read."""
+    try:
+        found = decode(_parts, raw)
+        return Own(header=found.metadata, spec=_table(found.spec), status=_table(found.status))
+    except Malformed:
+        body = document(raw)[0]
+        spec, status = (each if isinstance(each, dict) else {} for each in (body.get("spec"), body.get("status")))
+        return Own(header=header_of(body), spec=spec, status=status)
+
+
+def document(raw: bytes | msgspec.Raw) -> tuple[dict[str, Any], str]:
+    """The object as data, and why it is not the whole of it (what is nested too deep is null); empty: it is.
+
+    Raises ``Malformed`` when it is no JSON object.
+    """
+    content = bytes(raw)
+    if codec.nesting(content) <= codec.NESTING_MAX:
+        return _object(content), ""
+    return _object(_shallow(content)), TOO_DEEP
+
+
+def quick_document(raw: bytes | msgspec.Raw) -> tuple[dict[str, Any], str]:
+    """The same, measured only where decoding fails: the whole of it may be nested as deep as a decoder gets."""
+    try:
+        return _object(bytes(raw)), ""
+    except Malformed:
+        return document(raw)
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    body = decode(_any, content)
+    if not isinstance(body, dict):
+        raise Malformed("not a JSON object")
+    return body
+
+
+def _table(raw: msgspec.Raw) -> dict[str, Any]:
+    try:
+        return document(raw)[0]
+    except Malformed:
+        return {}
+
+
+def _salvaged(metadata: dict[str, Any], problem: str) -> Header:
+    uid, namespace, version = (metadata[k] if isinstance(metadata.get(k), str) else "" for k in _TEXTS)
+    generation = metadata.get("generation")
+    return Header(
+        name=metadata["name"],
+        uid=uid,
+        namespace=namespace,
+        labels=_texts(metadata.get("labels")),
+        annotations=_texts(metadata.get("annotations")),
+        generation=generation if isinstance(generation, int) else 1,
+        version=version,
+        problem=problem,
+    )
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
+
+
+# ---- brackets ------------------------------------------------------------------------------------
+
+
+def _container(text: bytes, key: bytes) -> tuple[int, int]:
+    """Where the object or array under this key of the outermost object begins and ends; (0, 0): there is none."""
+    depth = start = 0
+    named = b""
+    for found in _TOKENS.finditer(text):
+        if found[1]:
+            depth += 1
+            if depth == 2 and named == key:
+                start = found.start()
+        elif found[2]:
+            depth -= 1
+            if depth == 1 and start:
+                return start, found.end()
+        elif depth == 1 and _COLON.match(text, found.end()):
+            named = found[0][1:-1]
+    return 0, 0
+
+
+def _elements(text: bytes) -> Iterator[tuple[int, int]]:
+    """Where the objects in an array begin and end."""
+    depth = start = 0
+    for found in _TOKENS.finditer(text):
+        if found[1]:
+            depth += 1
+            if depth == 2:
+                start = found.start()
+        elif found[2]:
+            depth -= 1
+            if depth == 1:
+                yield start, found.end()
+
+
+def _shallow(text: bytes) -> bytes:
+    """The same with null for whatever is nested deeper than ``codec.NESTING_MAX``."""
+    kept: list[bytes] = []
+    depth = start = 0
+    for found in _TOKENS.finditer(text):
+        if found[1]:
+            depth += 1
+            if depth == codec.NESTING_MAX + 1:
+                kept += text[start : found.start()], b"null"
+        elif found[2]:
+            depth -= 1
+            if depth == codec.NESTING_MAX:
+                start = found.end()
+    return b"".join((*kept, text[start:]))
