@@ -61,16 +61,23 @@ def decode_high(raw: bytes) -> High:
     )
 
 
-def weigh(snapshot: Snapshot, topic: Topic, value: bytes) -> Tally:
-    """What one message row adds: itself, or the payload rows it refers to."""
+def weigh(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"", upto: bytes = b"") -> Tally:
+    """What one message row adds: itself, or the payload rows it refers to.
+
+    ``after`` (exclusive) and ``upto`` (inclusive) are positions of payload rows, for a stretch that begins or ends
+    inside of a reference.
+    """
     row = rows.decode(value)
     if not row.is_reference:
         return Tally(1, len(row.payload))
-    first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
-    prefix = keys.payloads(topic, abs(row.pointer))
+    first, last = max(row.payload[:POSITION_BYTES], after), row.payload[POSITION_BYTES:]
+    if upto:
+        last = min(last, upto)
     total = Tally()
-    for _, stored in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
-        total = total.plus(1, len(rows.decode(stored).payload))
+    if first < last:
+        prefix = keys.payloads(topic, abs(row.pointer))
+        for _, stored in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
+            total = total.plus(1, len(rows.decode(stored).payload))
     return total
 
 
@@ -136,12 +143,21 @@ def furthest(
         """Row by row; False once the next row would be too much."""
         nonlocal reached, taken
         for key, value in snapshot.scan(low, high):
-            if key[-POSITION_BYTES:] == after[:POSITION_BYTES] and not rows.decode(value).is_reference:
+            position = key[-POSITION_BYTES:]
+            begins_here = position == after[:POSITION_BYTES]
+            if begins_here and not rows.decode(value).is_reference:
                 continue
-            grown = taken.plus(*weigh(snapshot, topic, value))
+            ends_here = position == upto_id[:POSITION_BYTES]
+            weight = weigh(
+                snapshot, topic, value,
+                after[POSITION_BYTES:] if begins_here else b"", upto_id[POSITION_BYTES:] if ends_here else b"",
+            )  # fmt: skip
+            if begins_here and not weight.rows:
+                continue  # all of it lies before the stretch
+            grown = taken.plus(*weight)
             if taken.rows and (grown.rows > count or grown.size > size):
                 return False
-            reached, taken = key[-POSITION_BYTES:] + LAST[POSITION_BYTES:], grown
+            reached, taken = position + LAST[POSITION_BYTES:], grown
         return True
 
     at, at_total = None, Tally()

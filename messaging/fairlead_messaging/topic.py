@@ -134,7 +134,7 @@ def expand_system_topics(names: list[str]) -> list[str]:
     topics: list[str] = []
     for entry in (name.strip() for name in names):
         prefix, colon, count = entry.partition(":")
-        if colon and not (prefix and count.isdecimal() and 1 <= int(count) <= SYSTEM_TOPICS_MAX):
+        if colon and not (prefix and count.isascii() and count.isdecimal() and 1 <= int(count) <= SYSTEM_TOPICS_MAX):
             raise ValueError(f"{entry!r}: must be a prefix, a colon and a count of 1 to {SYSTEM_TOPICS_MAX}")
         for name in [f"{prefix}{i}" for i in range(int(count))] if colon else [entry]:
             if _NAME.fullmatch(name) is None or len(name) > NAME_CHARS_MAX:

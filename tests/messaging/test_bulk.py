@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.messaging_core import Core, publish
+from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging import bulk, undecided
+from fairlead_messaging.commands import Commit, Message, Start, Store
 from fairlead_messaging.errors import Conflict
 from fairlead_messaging.message_id import FIRST, LAST
 from fairlead_messaging.transaction import View
@@ -103,3 +104,20 @@ def test_a_changed_generation_is_a_conflict() -> None:
 def test_positions_in_hex() -> None:
     """The beginning is the empty text."""
     assert (bulk.shown(FIRST), bulk.shown(LAST)) == ("", "ff" * 20)
+
+
+def test_a_reference_larger_than_a_plan_is_read_and_passed() -> None:
+    """Behind its last payload a plan goes on with what follows; inside of it, with the rest of it."""
+    core = Core()
+    core.create("t")
+    pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
+    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"x")] * 5, pointer=pointer))
+    core.do(publish("t", pointer=pointer))
+    core.do(publish("t", "z"))
+    core.do(Commit(pointer=pointer, changes=[]))
+    ids = core.page("t").ids
+    first = plan(core, "t", rows=2)
+    assert (first.rows, first.upto) == (5, ids[0][:10] + LAST[10:])
+    assert plan(core, "t", after=first.upto, rows=2).rows == 1
+    assert plan(core, "t", after=ids[2], rows=2).rows == 2
+    assert plan(core, "t", after=ids[4], rows=2).rows == 1
