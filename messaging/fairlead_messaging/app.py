@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import os
 import signal
 import ssl
@@ -16,8 +17,11 @@ from fairlead_messaging.errors import StorageError
 from fairlead_messaging.io import rest
 from fairlead_messaging.io.broker import Broker
 from fairlead_messaging.io.committer import wall_clock_ms
+from fairlead_messaging.io.data_dir import DataDir
 from fairlead_messaging.io.metrics import Metrics
+from fairlead_messaging.io.reopening import ReopeningKV
 from fairlead_messaging.io.rocksdb_kv import RocksKV
+from fairlead_messaging.io.sqlite_kv import FILE_NAME as SQLITE_FILE
 from fairlead_messaging.io.sqlite_kv import SqliteKV
 from fairlead_messaging.kv import MemoryKV, OrderedKV
 from fairlead_messaging.settings import MessagingSettings, parse_listen
@@ -50,17 +54,27 @@ def run(config: Path | None) -> int:
 
 
 def open_store(settings: MessagingSettings) -> OrderedKV:
-    """Raises: StorageError when the store cannot be opened."""
+    """The store of ``data_dir``, which no other process has until it is closed.
+
+    Raises: StorageError when it cannot be opened, or naming the process that has it.
+    """
     directory = Path(settings.data_dir)
-    match settings.store:
-        case "rocksdb":
-            return RocksKV(directory / "rocksdb")
-        case "sqlite":
-            return SqliteKV(directory)
-        case "memory":
-            return MemoryKV()
-        case other:
-            raise StorageError(f"no store {other}")  # settings refuse it before
+    if settings.store == "memory":
+        return MemoryKV()
+    folder = DataDir(directory, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
+    try:
+        match settings.store:
+            case "rocksdb":
+                home = directory / "rocksdb"
+                return ReopeningKV(folder, lambda create: RocksKV(home, create=create), home / "LOCK")
+            case "sqlite":
+                file = directory / SQLITE_FILE
+                return ReopeningKV(folder, lambda create: SqliteKV(directory, create=create), file)
+            case other:
+                raise StorageError(f"no store {other}")  # settings refuse it before
+    except BaseException:
+        folder.close()
+        raise
 
 
 async def _serve(settings: MessagingSettings) -> None:

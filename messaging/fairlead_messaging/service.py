@@ -8,6 +8,7 @@ whether it took place, so everything is forgotten and read again: the store is t
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, assert_never
 
 from fairlead_messaging import publishing, readers, subscriptions, topics, transactional
@@ -34,7 +35,7 @@ from fairlead_messaging.commands import (
     TransactionCommand,
     UpdateTopic,
 )
-from fairlead_messaging.errors import Conflict
+from fairlead_messaging.errors import Conflict, StorageError
 from fairlead_messaging.kv import Batch, OrderedKV
 from fairlead_messaging.message_id import Position
 from fairlead_messaging.topic import Topic
@@ -56,12 +57,17 @@ class Service:
         self._decided: set[tuple[str, str]] = set()
         self.transactions = Transactions(kv)
         self._given_out: dict[tuple[str, str], Position] = {}
+        self._is_stale = False
+        """A batch failed, and the store could not be read since."""
 
     def propose(self, command: Command, batch: Batch, now_ms: int) -> Any:
         """Add the command's writes to ``batch``; returns its answer, true once the batch is durable.
 
-        Raises: MessagingError; the command then left neither state nor writes behind.
+        Raises: MessagingError; the command then left neither state nor writes behind.  StorageError when the store
+        cannot be read.
         """
+        if self._is_stale:
+            self._read_again()
         match command:
             case Start() | Commit() | Abort() | Invalidate() | Expire() | Settle() | Prune():
                 return self._transact(command, batch, now_ms)
@@ -152,7 +158,13 @@ class Service:
         self._advanced.clear()
         self._decided.clear()
         self._states.clear()
+        self._is_stale = True
+        with contextlib.suppress(StorageError):  # then it is read before the next command is judged
+            self._read_again()
+
+    def _read_again(self) -> None:
         self.transactions = Transactions(self._kv, self.transactions.last_pointer)
+        self._is_stale = False
 
     def _state(self, namespace: str, name: str) -> TopicState:
         state = self._states.get((namespace, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import urllib.request
@@ -62,3 +63,24 @@ def test_stores_are_chosen_by_name(tmp_path: Path) -> None:
         assert kv.get(b"k") is None
         kv.close()
     assert isinstance(open_store(MessagingSettings(store="memory", security="insecure")), MemoryKV)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("first", "second"), [("sqlite", "sqlite"), ("rocksdb", "rocksdb"), ("sqlite", "rocksdb")])
+def test_a_data_dir_has_one_process(tmp_path: Path, first: str, second: str) -> None:
+    """The second ends at once and names the first, whatever their stores; kill -9 leaves the folder free."""
+    with MessagingProgram(tmp_path, more=f'store = "{first}"') as program:
+        other = tmp_path / "other.toml"
+        other.write_text(
+            f'http_listen = "127.0.0.1:0"\ndata_dir = "{tmp_path / "data"}"\n'
+            f'security = "insecure"\nstore = "{second}"\n'
+        )
+        command = [sys.executable, "-c", PROGRAM, "messaging", "run", "--config", str(other)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 1, done.stderr
+        assert "Traceback" not in done.stderr
+        [told] = [json.loads(line) for line in done.stderr.splitlines() if "cannot_serve" in line]
+        assert f"is in use by process {program.running.pid} since 20" in told["reason"]
+        program.kill()
+        program.start()
+        assert program.stop() == 0

@@ -30,6 +30,9 @@ SYSTEM_NAMESPACE = "system"
 TEND_SECONDS_MAX = 0.25
 """How late a transaction's timeout may be noticed after the clock was moved."""
 
+PROBE_SECONDS = 5.0
+"""A write so long ago says nothing about the disk as it is."""
+
 _log = logs.get("messaging.broker")
 
 Result = TypeVar("Result")
@@ -168,7 +171,10 @@ class Broker:
 
     def cached(self, topic: Topic, asked: Question) -> Kept | None:
         """A page that another reader got before, if the store would still answer the same."""
-        high = self._kv.get(keys.high(topic))
+        try:
+            high = self._kv.get(keys.high(topic))
+        except StorageError as error:
+            raise Unavailable("the store cannot be read", code="storage_failed") from error
         with self._cache_lock:
             return self._cache.get(asked, reader.oldest_live(topic, self.now_ms()), high)
 
@@ -230,8 +236,8 @@ class Broker:
         return self._committer.batches
 
     async def is_writable(self) -> bool:
-        """Whether the last write succeeded; if not, one more is tried, for who is not ready gets no other."""
-        if not self._committer.healthy:
+        """Whether writes reach the disk: the last one, if it was just now; else one more is tried."""
+        if not self._committer.healthy or time.monotonic() - self._committer.written_at > PROBE_SECONDS:
             probe = Batch()
             probe.put(keys.service("probe"), b"")
             try:

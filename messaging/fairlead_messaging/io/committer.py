@@ -31,6 +31,8 @@ WAITING_COMMANDS_MAX = 10_000
 """Beyond these callers are told to come back later."""
 
 RETRY_AFTER_SECONDS = 1.0
+TELL_SECONDS = 10.0
+"""How often a store that goes on failing is told of in the log."""
 
 _log = logs.get("messaging.committer")
 
@@ -58,6 +60,10 @@ class Committer:
         self.failures = 0
         self.healthy = True
         """Whether the last write succeeded."""
+        self.written_at = time.monotonic()
+        """When the last write succeeded, by the steady clock."""
+        self._failed_in_a_row = 0
+        self._told_at = 0.0
 
     @property
     def waiting(self) -> int:
@@ -92,10 +98,27 @@ class Committer:
 
     async def _run(self) -> None:
         while self._waiting:
+            if not self.healthy and not await self._is_back():
+                continue
             batch, answers = await self._gather()
             if answers:
                 await self._write(batch, answers)
         self._task = None
+
+    async def _is_back(self) -> bool:
+        """After a failure a write of nothing comes first: a store may need it to be opened again, and judging reads it.
+
+        While that fails all that waits is told so at once.
+        """
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._kv.apply, Batch())
+        except StorageError as error:
+            answers: list[tuple[asyncio.Future[Any], Any]] = [(future, None) for _, _, future in self._waiting]
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            self._note_failure(error, answers)
+            return False
+        return True
 
     async def _gather(self) -> tuple[Batch, list[tuple[asyncio.Future[Any], Any]]]:
         batch = Batch()
@@ -109,6 +132,10 @@ class Committer:
             except MessagingError as error:
                 # A refusal may rest on an earlier command of this batch, so it too waits until that is durable.
                 answers.append((future, error))
+            except StorageError as error:
+                answers.append((future, None))
+                self._note_failure(error, answers)
+                return Batch(), []
             except Exception as error:  # noqa: BLE001 - one bad command or read must not end the writer
                 _log.exception("proposal_failed", command=type(command).__name__)
                 answers.append((future, None))
@@ -128,12 +155,13 @@ class Committer:
             try:
                 await asyncio.get_running_loop().run_in_executor(self._writer, self._kv.apply, batch)
             except StorageError as error:
-                _log.error("store_write_failed", reason=str(error), commands=len(answers))
-                self.healthy = False
-                self._fail_all(answers, error)
+                self._note_failure(error, answers)
                 return
             self.batches += 1
-            self.healthy = True
+            self.written_at = time.monotonic()
+            if not self.healthy:
+                _log.info("store_writes_again", failures=self._failed_in_a_row)
+            self.healthy, self._failed_in_a_row = True, 0
         advanced = self._service.settled()
         for future, answer in answers:
             if future.done():
@@ -144,6 +172,19 @@ class Committer:
                 future.set_result(answer)
         if advanced:
             self._on_advanced(advanced)
+
+    def _note_failure(self, error: StorageError, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
+        """Every command fails while a disk is full; not every one is worth a line."""
+        self.healthy = False
+        self._failed_in_a_row += 1
+        now = time.monotonic()
+        if self._failed_in_a_row == 1 or now - self._told_at >= TELL_SECONDS:
+            self._told_at = now
+            _log.error(
+                "store_write_failed", reason=str(error), commands=len(answers), failures=self._failed_in_a_row,
+                remedy="free space on data_dir's disk, or make it writable; the service goes on by itself",
+            )  # fmt: skip
+        self._fail_all(answers, error)
 
     def _fail_all(self, answers: list[tuple[asyncio.Future[Any], Any]], error: Exception) -> None:
         """Nothing of this batch is known to be stored: forget what was assumed and tell every caller."""

@@ -118,11 +118,11 @@ async def healthz(request: web.Request) -> web.Response:
 
 async def readyz(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
-    await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE))
     if broker.closing:
         return json_response({"status": "stopping"}, status=503)
     if not await broker.is_writable():
         return json_response({"status": "the store cannot be written"}, status=503)
+    await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE))
     return json_response({"status": "ready", "service": broker.service_id})
 
 

@@ -25,11 +25,11 @@ BLOCK_BYTES = 16 * 1024
 
 
 class RocksKV:
-    """One RocksDB in one directory; only one process may have it open."""
+    """One RocksDB in one directory; only one process may have it open.  Without ``create`` it must be there."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, create: bool = True) -> None:
         options = rocksdict.Options(raw_mode=True)
-        options.create_if_missing(True)
+        options.create_if_missing(create)
         options.set_write_buffer_size(WRITE_BUFFER_BYTES)
         options.set_max_write_buffer_number(WRITE_BUFFERS_MAX)
         options.set_max_open_files(OPEN_FILES_MAX)
@@ -43,7 +43,8 @@ class RocksKV:
         self._passing.fill_cache(False)  # type: ignore[call-arg]  # its type stub forgot the argument
         self._sync = rocksdict.WriteOptions()
         self._sync.sync = True
-        directory.mkdir(parents=True, exist_ok=True)
+        if create:
+            directory.mkdir(parents=True, exist_ok=True)
         with _storage_errors("open"):
             self._db = rocksdict.Rdict(str(directory), options)
 
@@ -81,6 +82,11 @@ class RocksKV:
     def compact(self, low: bytes, high: bytes) -> None:
         with _storage_errors("compact"):
             self._db.compact_range(low, high)
+
+    def halt(self) -> None:
+        """End background work, which reaches its files by name."""
+        with _storage_errors("halt"):
+            self._db.cancel_all_background(True)
 
     def close(self) -> None:
         with _storage_errors("close"):

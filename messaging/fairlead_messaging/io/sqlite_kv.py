@@ -22,11 +22,14 @@ FILE_NAME = "messaging.sqlite"
 
 
 class SqliteKV:
-    """One database file in one directory."""
+    """One database file in one directory.  Without ``create`` it must be there."""
 
-    def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+    def __init__(self, directory: Path, *, create: bool = True) -> None:
+        if create:
+            directory.mkdir(parents=True, exist_ok=True)
         self._path = directory / FILE_NAME
+        if not create and not self._path.exists():
+            raise StorageError(f"sqlite open: {self._path} is gone")
         self._lock = threading.Lock()
         self._get_lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
@@ -98,6 +101,9 @@ class SqliteKV:
         """SQLite uses freed pages again by itself; the log is folded into the file."""
         with self._lock, _storage_errors("compact"):
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def halt(self) -> None:
+        """Nothing runs in the background here."""
 
     def close(self) -> None:
         with self._lock:
