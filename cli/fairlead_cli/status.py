@@ -72,6 +72,11 @@ def _print_all(found: dict[str, Any]) -> None:
     for record in found.get("parked", []):
         parked = _parked(record)
         click.echo(f"parked at {record['node']}: {parked['key']}: {parked['reason']}")
+    for stale in found.get("stale", []):
+        click.echo(f"stale since {stale['since']}: {stale['collection']}: {stale['reason']}")
+    refused = found.get("recordsRefused") or {"count": 0}
+    if refused["count"]:
+        click.echo(f"{refused['count']} records refused since {refused['since']}: {refused['reason']}")
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:

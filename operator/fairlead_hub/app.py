@@ -18,6 +18,7 @@ import uvloop
 from aiohttp import web
 
 from fairlead_hub import settings as hub_settings
+from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
 from fairlead_hub.io import events_desk, http, kube, memory, operator
 from fairlead_hub.io.announcer import Announcer
@@ -27,7 +28,7 @@ from fairlead_hub.io.metrics import HubMetrics
 from fairlead_hub.io.server import LinkServer
 from fairlead_hub.io.upstream import UpstreamDesk
 from fairlead_hub.io.verdict_desk import VerdictDesk
-from fairlead_hub.io.watches import Watches
+from fairlead_hub.io.watches import INPUTS, Watches
 from fairlead_messaging.io.client import MessagingClient
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings
@@ -113,6 +114,7 @@ class _App:
         namespace = settings.namespace or self._access.namespace
         keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost)
         hub = Hub(settings, name=self._identity, fence=0, wall_offset=time.time() - loop.time())
+        self._freshness = Freshness(INPUTS)
         runners = await self._listen_http(hub, client)
         try:
             if await self._unless_stopped(keeper.acquire()):
@@ -137,9 +139,11 @@ class _App:
 
     async def _listen_http(self, hub: Hub, client: kube.Kube) -> list[web.AppRunner]:
         settings, clock = self._settings, asyncio.get_running_loop().time
-        metrics = HubMetrics(hub, client, clock)
+        metrics = HubMetrics(hub, client, clock, self._freshness)
         app = web.Application()
-        http.account_routes(app, hub, clock)
+        account = http.Account(hub, self._freshness, clock)
+        account.add_to(app)
+        self._health.doubt = account.doubt
         self._health.add_to(app, metrics.text)
         host, port = hub_settings.address("http_listen", settings.http_listen)
         # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.
@@ -177,7 +181,7 @@ class _App:
             may_write=lambda: keeper.valid,
             on_fenced=stale,
         )
-        watches = Watches(client, hub, clock=loop.time, poke=server.poke)
+        watches = Watches(client, hub, clock=loop.time, poke=server.poke, freshness=self._freshness)
         announcer = self._announcer(hub, messaging)
         hub.announcements.hub_started(hub.fence, loop.time())
         async with asyncio.TaskGroup() as group:

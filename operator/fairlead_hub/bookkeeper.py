@@ -162,10 +162,10 @@ class Bookkeeper:
         elif "nodes" in self._placement.inputs_synced and node not in self._placement.nodes:
             self._book.want(ledger.Removal(name=name, node=node))
 
-    def vanished(self, name: ledger.Name, node: str, now: float) -> None:
+    def vanished(self, name: ledger.Name, node: str, now: float, version: str = "") -> None:
         """Somebody deleted a document by hand: it is written again if it still says something true."""
         self._records.now = now
-        if not self._book.vanished(name, node):
+        if not self._book.vanished(name, node, version):
             return
         session = self._sessions.get(node)
         if name[0] == EDGE_NODES:

@@ -54,6 +54,9 @@ class EdgeNodeDocument(ledger.Document, frozen=True, kw_only=True):
         generation = observed.generation if observed is not None else 1
         return status(self.account, before, generation, self.at, self.fence)
 
+    def is_told_by(self, observed: ledger.Observed) -> bool:
+        return decides_the_same(self.status(observed), observed.status)
+
 
 def head(node: str, node_uid: str) -> dict[str, Any]:
     """Owned by the Node, so that the garbage collector takes it along even when no hub runs."""

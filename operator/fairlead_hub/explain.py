@@ -6,6 +6,7 @@ from typing import Any
 
 from fairlead_hub import edge_node
 from fairlead_hub.content import LiveObject
+from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
 from fairlead_hub.node_session import NodeSession
 
@@ -23,6 +24,25 @@ _CODES = (
 def nodes(hub: Hub, now: float) -> list[dict[str, Any]]:
     """One row for each edge Node."""
     return [_row(hub, name, now) for name in sorted(hub.placement.nodes)]
+
+
+def doubts(hub: Hub, freshness: Freshness, now: float) -> dict[str, Any]:
+    """What the hub does not see, and what it may not write, at the moment; since when, and why."""
+    text = hub.records.text
+    oldest = hub.book.refusals.oldest()
+    refused = {"since": text(oldest.since), "reason": oldest.reason} if oldest is not None else {}
+    return {
+        "stale": [
+            {
+                "collection": one.collection,
+                "since": text(one.since),
+                "seconds": round(now - one.since, 1),
+                "reason": one.reason,
+            }
+            for one in freshness.all()
+        ],
+        "recordsRefused": {"count": len(hub.book.refusals), **refused},
+    }
 
 
 def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:

@@ -250,9 +250,9 @@ class Hub:
         if self.restraints.observed(node, told, observed.status):
             self._restrained(node, before, now)
 
-    def edge_node_vanished(self, node: str, now: float) -> None:
+    def edge_node_vanished(self, node: str, now: float, version: str = "") -> None:
         """Somebody deleted it: its annotations are gone; it is written again."""
-        self.bookkeeper.vanished((EDGE_NODES, "", node), node, now)
+        self.bookkeeper.vanished((EDGE_NODES, "", node), node, now, version)
         before = self.restraints.hold(node)
         if self.restraints.vanished(node):
             self._restrained(node, before, now)

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import enum
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import msgspec
 
 from fairlead_hub import compact
-
-ECHOES_MAX = 4
-ECHO_SECONDS = 5.0
-"""How late the watch may bring what we wrote ourselves."""
+from fairlead_hub.refusals import Refusals
+from fairlead_wire import version as wire_version
 
 Status = dict[str, Any]
 Name = tuple[str, str, str]
@@ -35,15 +33,11 @@ class Observed:
     dicts would take, and unpacked when somebody asks.
     """
 
-    __slots__ = ("_head", "_status", "echoes", "echoes_until", "fence", "generation", "version")
+    __slots__ = ("_head", "_status", "fence", "generation", "version")
 
     def __init__(self, *, version: str, generation: int, status: Status, head: dict[str, Any]) -> None:
         self.version = version
         self.generation = generation
-        self.echoes: tuple[str, ...] = ()
-        """Versions we wrote before this one, whose echoes the watch may still bring …"""
-        self.echoes_until = 0.0
-        """… until then; afterwards an older version is news (a restored API server)."""
         fence = status.get("fence", 0)
         self.fence = fence if isinstance(fence, int) else 0
         """Of the hub that wrote it; 0 when nobody said."""
@@ -75,6 +69,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         """The status to write, given what is there (transition times depend on it)."""
         raise AssertionError("a document without a status")
 
+    def is_told_by(self, observed: Observed) -> bool:
+        """Does what is there say it already?  Then it was written, and only the answer was lost."""
+        return False
+
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """A document that should not be there."""
@@ -95,7 +93,7 @@ class Answer(enum.Enum):
     CONFLICT = "conflict"
     """Somebody else wrote since; look again and decide anew."""
     FORBIDDEN = "forbidden"
-    """Never like this: its namespace is going away, or we are not allowed to.  Dropped and counted."""
+    """Not like this, or not now: its namespace is going away, or we are not allowed to.  Counted, tried again later."""
     RETRY = "retry"
     """The API server is away or busy."""
     FENCED = "fenced"
@@ -111,19 +109,32 @@ class Ledger(Protocol):
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer: ...
 
+    def refusal(self, name: Name) -> str:
+        """Why the last write of this document was ``FORBIDDEN``; asked once, right behind it."""
+
 
 class Book:
-    """See the module."""
+    """See the module.
+
+    The watch and our own writes tell of the same documents, each in its own time.  Versions say which is newer: what is
+    older than what is known is an echo, however late.  Only a restored API server begins again with lower ones; whoever
+    notices says so (``restored``).
+    """
 
     def __init__(self) -> None:
         self.observed: dict[Name, Observed] = {}
         self._of_node: dict[str, set[Name]] = defaultdict(set)
         self._dirty: OrderedDict[Name, Wanted] = OrderedDict()
         self._writing: dict[Name, Wanted] = {}
+        self._meanwhile: dict[Name, tuple[str, Callable[[], Observed] | None]] = {}
+        """What the watch said of a document that was being written: (version, how to read it; None: it was deleted)."""
+        self._unordered: set[Name] = set()
+        """Known from before a restore: any version is news."""
+        self.refusals = Refusals()
         self.behind_since: dict[Name, float] = {}
         """When a record began to differ from what is written; kept by whoever knows the time, ended here."""
         self.now = 0.0
-        """Kept by whoever knows the time; only how old an echo may be depends on it."""
+        """Kept by whoever knows the time; only when what was refused is tried again depends on it."""
         self.synced: set[str] = set()
         """Collections whose first list is in."""
 
@@ -139,6 +150,7 @@ class Book:
         self._dirty.pop(name, None)
         if name not in self._writing:
             self.behind_since.pop(name, None)
+            self.refusals.forget(name)
 
     def pending(self, name: Name) -> Wanted | None:
         return self._dirty.get(name) or self._writing.get(name)
@@ -151,7 +163,9 @@ class Book:
 
     def take(self, limit: int) -> Iterator[Wanted]:
         """What to write now, oldest wish first; each name once until ``wrote`` or ``failed``."""
-        ready = [name for name in self._dirty if name not in self._writing][:limit]
+        self.refusals.turn()
+        may_try, now = self.refusals.may_try, self.now
+        ready = [name for name in self._dirty if name not in self._writing and may_try(name, now)][:limit]
         for name in ready:
             wanted = self._dirty.pop(name)
             self._writing[name] = wanted
@@ -159,60 +173,125 @@ class Book:
 
     def wrote(self, wanted: Wanted, observed: Observed | None) -> None:
         """It is there now as ``observed`` (None: it is gone)."""
-        del self._writing[wanted.name]
-        if wanted.name not in self._dirty:
-            self.behind_since.pop(wanted.name, None)
+        name = wanted.name
+        del self._writing[name]
+        self.refusals.written(name)
         if observed is None:
+            self._unobserve(name, wanted.node)
+        else:
+            self._observe(name, wanted.node, observed)
+        heard = self._meanwhile.pop(name, None)
+        if heard is not None and not isinstance(wanted, Removal):
+            self._changed_behind_us(wanted, observed, *heard)
+        if name not in self._dirty:
+            self.behind_since.pop(name, None)
+
+    def _changed_behind_us(
+        self, wanted: Document, written: Observed | None, version: str, read: Callable[[], Observed] | None
+    ) -> None:
+        """Somebody changed or deleted it after our write, and the watch was faster than the answer to that."""
+        if written is None or not wire_version.is_newer(version, written.version):
+            return
+        if read is None:
             self._unobserve(wanted.name, wanted.node)
         else:
-            before = self.observed.get(wanted.name)
-            if before is not None and before is not observed:
-                observed.echoes = (*observed.echoes, before.version, *before.echoes)[:ECHOES_MAX]
-            observed.echoes_until = self.now + ECHO_SECONDS
-            self._observe(wanted.name, wanted.node, observed)
+            there = read()
+            self._observe(wanted.name, wanted.node, there)
+            if there.status == written.status:
+                return
+        self._dirty.setdefault(wanted.name, wanted)
 
-    def failed(self, wanted: Wanted, *, again: bool) -> None:
-        """Not written.  ``again``: wanted still, unless something newer is."""
-        del self._writing[wanted.name]
-        if again and wanted.name not in self._dirty:
-            self._dirty[wanted.name] = wanted
-        if wanted.name not in self._dirty:
-            self.behind_since.pop(wanted.name, None)
+    def failed(self, wanted: Wanted, *, refused: str = "") -> bool:
+        """Not written; it is wanted still, unless something newer is.
+
+        ``refused``: why it will not be taken for now.  True when that is worth a line in the log.
+        """
+        name = wanted.name
+        del self._writing[name]
+        heard = self._meanwhile.pop(name, None)
+        self._dirty.setdefault(name, wanted)
+        if heard is not None:
+            self._heard_of_failed(wanted, *heard)
+        return bool(refused) and self.refusals.refused(name, refused, self.now)
+
+    def _heard_of_failed(self, wanted: Wanted, version: str, read: Callable[[], Observed] | None) -> None:
+        """What the watch said meanwhile counts now; perhaps our write arrived, and only its answer was lost."""
+        name = wanted.name
+        if read is None:
+            self._unobserve(name, wanted.node)
+            done = isinstance(wanted, Removal)
+        else:
+            there = read()
+            if not self._is_news(name, version):
+                return
+            self._observe(name, wanted.node, there)
+            done = isinstance(wanted, Document) and wanted.is_told_by(there)
+        if done and self._dirty[name] is wanted:
+            self.settled(name)
 
     # ---- what the watch says -----------------------------------------------------------------------
 
     def observe(self, name: Name, node: str, observed: Observed) -> bool:
-        """False for an echo of our own writes."""
-        if self.is_echo(name, observed.version):
+        """False when it is no news: an echo of a write of ours, or older than what is known."""
+        if self.is_echo(name, observed.version, lambda: observed):
             return False
-        known = self.observed.get(name)
         self._observe(name, node, observed)
-        return known is None or known.version != observed.version
+        return True
 
-    def is_echo(self, name: Name, version: str) -> bool:
-        """Is this version no news?  While a write runs, whatever comes says nothing certain."""
+    def is_echo(self, name: Name, version: str, read: Callable[[], Observed]) -> bool:
+        """Is this version no news?  Then the rest of it is not read.
+
+        While a write runs nothing is certain: ``read`` is kept until it is known what became of that.
+        """
         if name in self._writing:
+            self._meanwhile[name] = (version, read)
             return True
-        known = self.observed.get(name)
-        if known is None or self.now >= known.echoes_until:
-            return False
-        return version == known.version or version in known.echoes
+        return not self._is_news(name, version)
 
-    def vanished(self, name: Name, node: str) -> bool:
-        """It was deleted.  True when that was not our doing: it may have to be written again."""
-        writing = self._writing.get(name)
-        if isinstance(writing, Removal):
+    def vanished(self, name: Name, node: str, version: str = "") -> bool:
+        """It was deleted, at this version.  True when that was not our doing: it may have to be written again."""
+        if name in self._writing:
+            self._meanwhile[name] = (version, None)
+            return False
+        if version and not self._is_news(name, version):
             return False
         known = name in self.observed
         self._unobserve(name, node)
         return known
 
+    def missing(self, collection: str, identities: set[str], version: str) -> list[Name]:
+        """Documents that a list of this version does not name (as ``namespace/name``): they were gone by then."""
+        return [
+            name
+            for name, observed in self.observed.items()
+            if name[0] == collection
+            and f"{name[1]}/{name[2]}" not in identities
+            and (name in self._unordered or not wire_version.is_newer(observed.version, version))
+        ]
+
+    def restored(self, collection: str) -> None:
+        """The API server is an older copy of itself: versions begin again."""
+        self._unordered.update(name for name in self.observed if name[0] == collection)
+        self.synced.discard(collection)
+
+    def _is_news(self, name: Name, version: str) -> bool:
+        known = self.observed.get(name)
+        if known is None:
+            return True
+        if name in self._unordered or not (
+            wire_version.is_comparable(version) and wire_version.is_comparable(known.version)
+        ):
+            return version != known.version
+        return wire_version.is_newer(version, known.version)
+
     def _observe(self, name: Name, node: str, observed: Observed) -> None:
         self.observed[name] = observed
+        self._unordered.discard(name)
         self._of_node[node].add(name)
 
     def _unobserve(self, name: Name, node: str) -> None:
         self.observed.pop(name, None)
+        self._unordered.discard(name)
         names = self._of_node.get(node)
         if names is not None:
             names.discard(name)
@@ -246,6 +325,9 @@ class MemoryLedger:
         written = Observed(version=str(self._version), generation=1, status=document.status(there), head=head)
         self.documents[document.name] = written
         return Answer.WRITTEN, written
+
+    def refusal(self, name: Name) -> str:
+        return f"namespace {name[1]} is going away"
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
         there = self.documents.get(removal.name)

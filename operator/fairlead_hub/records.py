@@ -36,6 +36,10 @@ class RecordDocument(ledger.Document, frozen=True, kw_only=True):
         generation = observed.generation if observed is not None else 1
         return objectsync.status(self.record, before, generation, self.records.text(), self.records.fence)
 
+    def is_told_by(self, observed: ledger.Observed) -> bool:
+        there = _parse(self.name, observed)
+        return there is not None and there.says_the_same(self.record)
+
 
 class Records:
     """Writes into the book only; ``wall_offset`` turns the monotonic clock into times people read."""
@@ -183,11 +187,7 @@ class Records:
 
     def _parsed(self, name: ledger.Name) -> Record | None:
         observed = self.book.observed.get(name)
-        if observed is None:
-            return None
-        head = observed.head
-        metadata = {"namespace": name[1]}
-        return objectsync.parse({"metadata": metadata, "spec": head.get("spec"), "status": observed.status})
+        return None if observed is None else _parse(name, observed)
 
     def _record(self, node: str, path: str, uid: str, held: Held | None, wanted: str, state: State) -> Record:
         api_version, kind, namespace, name = objectsync.identity(path, self.kinds)
@@ -212,6 +212,11 @@ class Records:
             stamp = datetime.datetime.fromtimestamp(second, datetime.UTC)
             self._second, self._text = second, stamp.isoformat().replace("+00:00", "Z")
         return self._text
+
+
+def _parse(name: ledger.Name, observed: ledger.Observed) -> Record | None:
+    body = {"metadata": {"namespace": name[1]}, "spec": observed.head.get("spec"), "status": observed.status}
+    return objectsync.parse(body)
 
 
 def name_of(record: Record) -> ledger.Name:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from tests.support.cluster import Cluster
 
+from fairlead_cli import status
 from fairlead_cli.main import build
 
 
@@ -40,3 +42,14 @@ def test_one_node(hub_http: str, hub_config: Path) -> None:
     assert code == 0 and json.loads(text)["grantedTopics"] == ["default/telemetry"]
     code, text = run("nobody", "--hub", hub_http)
     assert (code, text.strip()) == (1, "Error: there is no edge Node nobody")
+
+
+def test_what_the_hub_does_not_see_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Since when, and why; and what the API server does not let it write."""
+    row = {"node": "edge-1", "connected": True, "wanted": 1, "held": 1, "pending": 0, "parked": 0, "lastContact": ""}
+    stale = {"collection": "api/v1/nodes", "since": "2026-11-22T10:00:00Z", "seconds": 9.0, "reason": "answered 503"}
+    refused = {"count": 3, "since": "2026-11-22T10:01:00Z", "reason": "forbidden"}
+    status._print_all({"nodes": [row], "stale": [stale], "recordsRefused": refused})
+    said = capsys.readouterr().out
+    assert "stale since 2026-11-22T10:00:00Z: api/v1/nodes: answered 503" in said
+    assert "3 records refused since 2026-11-22T10:01:00Z: forbidden" in said

@@ -59,11 +59,11 @@ def test_a_failed_write_is_wanted_again_unless_something_newer_is():
     book.want(document("a"))
     [first] = book.take(10)
     book.want(document("b"))
-    book.failed(first, again=True)
+    book.failed(first)
     [retried] = book.take(10)
     assert retried.status(None) == {"state": "b"}
-    book.failed(retried, again=False)
-    assert len(book) == 0
+    book.failed(retried)
+    assert len(book) == 1
 
 
 def test_a_record_deleted_by_hand_is_noticed_and_our_own_removal_is_not():
@@ -133,15 +133,107 @@ def test_take_is_bounded(limit):
     assert len(list(book.take(limit))) == min(limit, 3)
 
 
-def test_a_late_echo_of_our_own_older_write_is_no_news():
-    """The watch brings the creation after the status was written; only much later an older version is news."""
+def test_what_is_older_than_what_is_known_is_no_news_however_late():
+    """The watch brings the creation after the status was written, and after a break minutes later."""
     book = Book()
     book.want(document("a"))
     [wanted] = book.take(1)
-    written = observed("8")
-    written.echoes = ("7",)
-    book.wrote(wanted, written)
-    assert not book.observe(NAME, "edge-1", observed("7"))
-    assert book.observed[NAME].version == "8"
-    book.now = 60.0
-    assert book.observe(NAME, "edge-1", observed("7"))
+    book.wrote(wanted, observed("10"))
+    for late in ("10", "9", "1"):
+        book.now += 60.0
+        assert not book.observe(NAME, "edge-1", observed(late))
+        assert not book.vanished(NAME, "edge-1", late)
+    assert book.observed[NAME].version == "10"
+    assert book.observe(NAME, "edge-1", observed("11"))
+    assert book.vanished(NAME, "edge-1", "12")
+
+
+def test_a_restored_api_server_begins_again_with_lower_versions():
+    """Whoever noticed says so; then everything it tells is news, once."""
+    book = Book()
+    book.synced.add("objectsyncs")
+    book.observe(NAME, "edge-1", observed("10"))
+    book.restored("objectsyncs")
+    assert "objectsyncs" not in book.synced
+    assert book.missing("objectsyncs", set(), "5") == [NAME]
+    assert book.observe(NAME, "edge-1", observed("4"))
+    assert not book.observe(NAME, "edge-1", observed("3"))
+
+
+def test_a_list_says_nothing_of_what_was_written_after_it():
+    """A new list is read while records are written: theirs are younger than the list."""
+    book = Book()
+    old, new = ("objectsyncs", "shop", "edge-1.old"), ("objectsyncs", "shop", "edge-1.new")
+    book.observe(old, "edge-1", observed("5"))
+    book.observe(new, "edge-1", observed("12"))
+    assert book.missing("objectsyncs", {"shop/other"}, "10") == [old]
+    assert book.missing("objectsyncs", {"shop/edge-1.old"}, "10") == []
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_what_others_did_right_behind_our_write_is_not_missed(deleted):
+    """The watch was faster than the answer to our write: it is wanted again, until what stands there is ours."""
+    book = Book()
+    book.want(document("a"))
+    [wanted] = book.take(1)
+    if deleted:
+        assert not book.vanished(NAME, "edge-1", "12")
+    else:
+        assert not book.observe(NAME, "edge-1", observed("12", state="nonsense"))
+    book.wrote(wanted, observed("11", state="a"))
+    assert (NAME in book.observed) is not deleted
+    assert book.pending(NAME) is wanted
+
+
+def test_our_own_echo_before_the_answer_is_no_reason_to_write():
+    """Nor is a change of what is not ours to write (an annotation)."""
+    book = Book()
+    for echo, answer in (("11", "11"), ("12", "11")):
+        book.want(document("a"))
+        [wanted] = book.take(1)
+        book.observe(NAME, "edge-1", observed(echo, state="a"))
+        book.wrote(wanted, observed(answer, state="a"))
+        assert book.observed[NAME].version == echo and book.pending(NAME) is None
+
+
+class Told(Note, frozen=True, kw_only=True):
+    def is_told_by(self, there):
+        return there.status == {"state": self.state}
+
+
+def test_a_write_whose_answer_was_lost_is_not_repeated():
+    """The watch has brought what we wanted to write."""
+    book = Book()
+    book.want(Told(name=NAME, node="edge-1", state="a"))
+    [wanted] = book.take(1)
+    book.observe(NAME, "edge-1", observed("11", state="a"))
+    book.failed(wanted)
+    assert len(book) == 0 and book.observed[NAME].version == "11"
+    book.want(Removal(name=NAME, node="edge-1"))
+    [removal] = book.take(1)
+    book.vanished(NAME, "edge-1", "12")
+    book.failed(removal)
+    assert len(book) == 0 and NAME not in book.observed
+
+
+def test_what_was_refused_is_tried_again_until_it_is_not_wanted():
+    """Later and later, and without holding up others."""
+    book = Book()
+    other = ("objectsyncs", "shop", "edge-2.u")
+    book.want(document("a"))
+    waits = []
+    for _ in range(8):
+        [wanted] = book.take(10)
+        book.failed(wanted, refused="403")
+        started = book.now
+        while not (again := list(book.take(10))):
+            book.now += 0.5
+        waits.append(book.now - started)
+        book.failed(again[0], refused="403")
+        book.now += 60.0
+    assert waits[0] == 1.0 and max(waits) == 30.0
+    book.now -= 59.0
+    book.want(document("b", name=other))
+    assert [each.name for each in book.take(10)] == [other]
+    book.settled(NAME)
+    assert len(book.refusals) == 0

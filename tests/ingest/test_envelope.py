@@ -92,4 +92,3 @@ def test_a_dead_letter_found_late_says_the_same_again() -> None:
     """A body that misses its schema is set aside as the message it was."""
     payload = upstream_message(1, enqueued_at="2026-11-20T11:59:00Z")
     assert json.loads(envelope.payload_again(page(payload)[0])) == json.loads(payload)
-

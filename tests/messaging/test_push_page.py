@@ -13,9 +13,7 @@ from fairlead_messaging.subscription import Subscription
 
 def page(core: Core, after: bytes = FIRST, limit: int = 100) -> PushPage:
     with core.kv.snapshot() as snapshot:
-        return push_page.read(
-            snapshot, core.topic("t"), after=after, limit=limit, bytes_max=10**6, now_ms=core.now_ms
-        )
+        return push_page.read(snapshot, core.topic("t"), after=after, limit=limit, bytes_max=10**6, now_ms=core.now_ms)
 
 
 def shown(found: PushPage) -> list[tuple[str, int]]:

@@ -28,9 +28,7 @@ def held(core: Core) -> dict[str, Subscription]:
 
 
 def note(core: Core, record: Subscription, generation: int = 1) -> None:
-    core.do(
-        NoteSubscription(namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record)
-    )
+    core.do(NoteSubscription(namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record))
 
 
 def test_a_change_keeps_the_place_and_the_counts() -> None:

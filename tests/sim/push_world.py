@@ -198,9 +198,7 @@ class PushWorld:
                 return None
 
     def _noted(self, record: Subscription, generation: int) -> NoteSubscription:
-        return NoteSubscription(
-            namespace=NAMESPACE, name=TOPIC, generation=generation, subscription="s", record=record
-        )
+        return NoteSubscription(namespace=NAMESPACE, name=TOPIC, generation=generation, subscription="s", record=record)
 
     def _of(self, generation: int) -> Topic:
         living = self.core.topic(TOPIC)

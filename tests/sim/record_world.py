@@ -61,6 +61,9 @@ class FlakyLedger:
             return Answer.RETRY
         return await self.store.remove(removal, observed, fence)
 
+    def refusal(self, name: ledger.Name) -> str:
+        return self.store.refusal(name)
+
 
 class Edge:
     """A disk and a connection; frames wait in ``inbox`` until the world lets them be read."""
@@ -187,8 +190,9 @@ class RecordWorld:
         self.hub.put_object(one, self.now)
 
     def restore_api_server(self) -> None:
-        self.now += ledger.ECHO_SECONDS + 1  # nobody restores faster than a watch brings what we wrote ourselves
         objects, documents = self.backup
+        for collection in (*COLLECTIONS, EDGE_NODES):
+            self.hub.book.restored(collection)
         self.live = dict(objects)
         self.store.documents = dict(documents)
         fresh = {one.key: one.uid for one in self.live.values()}

@@ -7,9 +7,7 @@ from fairlead_wire.errors import LocalError, Malformed
 from fairlead_wire.session import OPENING_SECONDS_MAX, Role, Session, State, Timer
 
 HELLO = message.Hello(node="n", agent="1", store_epoch=1, fence=0, bits=0, held=0, root="")
-WELCOME = message.Welcome(
-    hub="h", fence=1, session=1, keepalive_seconds=10, frame_bytes_max=1, upstream_window=1
-)
+WELCOME = message.Welcome(hub="h", fence=1, session=1, keepalive_seconds=10, frame_bytes_max=1, upstream_window=1)
 UPDATE = message.Update(id=1, resource="api/v1/nodes/x", uid="u", resource_version="1", digest="d")
 
 

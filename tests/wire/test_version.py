@@ -21,6 +21,6 @@ def test_newer(candidate, than, expected):
 
 
 def test_zero_is_a_version():
-    """"0" is the one number that may start with a zero."""
+    """ "0" is the one number that may start with a zero."""
     assert is_comparable("0")
     assert not is_comparable("00")

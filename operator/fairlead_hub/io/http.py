@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 
 from fairlead_hub import explain
+from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
 from fairlead_wire import browser
 
@@ -35,6 +36,8 @@ class Health:
 
     def __init__(self) -> None:
         self.not_ready = "starting"
+        self.doubt: Callable[[], tuple[list[str], bool]] = lambda: ([], False)
+        """What is not certain, a line each, and whether that is too much to call the hub ready."""
 
     def add_to(self, app: web.Application, metrics: Callable[[], bytes]) -> None:
         async def healthz(_: web.Request) -> web.Response:
@@ -43,7 +46,10 @@ class Health:
         async def readyz(_: web.Request) -> web.Response:
             if self.not_ready:
                 return web.Response(text=f"{self.not_ready}\n", status=503)
-            return web.Response(text="ok\n")
+            lines, too_much = self.doubt()
+            return web.Response(
+                text="\n".join([*(() if too_much else ("ok",)), *lines, ""]), status=503 if too_much else 200
+            )
 
         async def exposition(_: web.Request) -> web.Response:
             return web.Response(body=metrics(), content_type="text/plain", charset="utf-8")
@@ -53,32 +59,43 @@ class Health:
         app.router.add_get("/metrics", exposition)
 
 
-def account_routes(app: web.Application, hub: Hub, clock: Callable[[], float]) -> None:
+class Account:
     """``/v1/nodes`` and ``/v1/explain``: read-only, and on loopback not for the pages of a browser there."""
-    app.middlewares.append(_no_pages)
 
-    async def all_nodes(_: web.Request) -> web.Response:
-        return _json({"hub": hub.name, "fence": hub.fence, "nodes": explain.nodes(hub, clock())})
+    def __init__(self, hub: Hub, freshness: Freshness, clock: Callable[[], float]) -> None:
+        self._hub, self._freshness, self._clock = hub, freshness, clock
 
-    async def one_node(request: web.Request) -> web.Response:
+    def add_to(self, app: web.Application) -> None:
+        app.middlewares.append(_no_pages)
+        app.router.add_get("/v1/nodes", self._all_nodes)
+        app.router.add_get("/v1/nodes/{node}", self._one_node)
+        app.router.add_get("/v1/explain", self._explain)
+
+    def doubt(self) -> tuple[list[str], bool]:
+        """For readiness: what is not followed, and whether the hub decides by it."""
+        found = explain.doubts(self._hub, self._freshness, self._clock())
+        lines = [f"stale: {one['collection']} since {one['since']} ({one['reason']})" for one in found["stale"]]
+        return lines, self._freshness.is_blind(self._clock())
+
+    async def _all_nodes(self, _: web.Request) -> web.Response:
+        hub, now = self._hub, self._clock()
+        doubts = explain.doubts(hub, self._freshness, now)
+        return _json({"hub": hub.name, "fence": hub.fence, **doubts, "nodes": explain.nodes(hub, now)})
+
+    async def _one_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]
-        found = explain.node(hub, name, clock())
+        found = explain.node(self._hub, name, self._clock())
         return _json(found) if found is not None else _error(404, "no_node", f"there is no edge Node {name}")
 
-    async def why(request: web.Request) -> web.Response:
-        query = request.query
+    async def _explain(self, request: web.Request) -> web.Response:
+        hub, query = self._hub, request.query
         missing = [key for key in ("node", "kind", "name") if not query.get(key)]
         if missing:
             return _error(
                 400, "missing_parameter", f"{missing[0]}: needed, as in /v1/explain?node=&kind=&namespace=&name="
             )
-        return _json(
-            explain.explain(hub, query["node"], query["kind"], query.get("namespace", ""), query["name"], clock())
-        )
-
-    app.router.add_get("/v1/nodes", all_nodes)
-    app.router.add_get("/v1/nodes/{node}", one_node)
-    app.router.add_get("/v1/explain", why)
+        namespace = query.get("namespace", "")
+        return _json(explain.explain(hub, query["node"], query["kind"], namespace, query["name"], self._clock()))
 
 
 async def listen(

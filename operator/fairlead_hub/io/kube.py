@@ -10,13 +10,14 @@ import asyncio
 import ssl
 import urllib.parse
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import aiohttp
 import msgspec
 
 from fairlead_hub import api_json
+from fairlead_hub.watch_pace import RETRY_AFTER_SECONDS_MAX
 from fairlead_wire.codec import Decoded
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
 from fairlead_wire.io import logs
@@ -24,7 +25,6 @@ from fairlead_wire.io import logs
 REQUEST_SECONDS = 30.0
 ATTEMPTS = 5
 BACKOFF_SECONDS = 0.2
-RETRY_AFTER_SECONDS_MAX = 10.0
 BUSY = frozenset({429, 500, 502, 503, 504})
 UNAUTHORIZED = 401
 LINE_BYTES_MAX = 16 * 1024 * 1024
@@ -161,7 +161,8 @@ class Kube:
 
     def __init__(self, access: Access) -> None:
         self.access = access
-        connector = aiohttp.TCPConnector(limit=128, keepalive_timeout=60, ssl=access.tls() or True)
+        # No limit of its own: each watch keeps a connection, and a hundred kinds must not starve the Lease.
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ssl=access.tls() or True)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         # Asked once: aiohttp's trust_env reads the environment in a thread for every request, a fifth of its cost.
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, proxy=_proxy(access.server))
@@ -226,8 +227,13 @@ class Kube:
             _log.info("credentials_accepted")
         return content
 
-    async def lines(self, path: str, params: Mapping[str, str], silence_seconds: float) -> AsyncIterator[bytes]:
-        """The lines of a watch, until the server ends it.  Raises ``Unavailable`` when it breaks or says nothing."""
+    async def lines(
+        self, path: str, params: Mapping[str, str], silence_seconds: float, *, opened: Callable[[], None] = lambda: None
+    ) -> AsyncGenerator[bytes, None]:
+        """The lines of a watch, until the server ends it.  Raises ``Unavailable`` when it breaks or says nothing.
+
+        ``opened`` is called when the server has agreed to watch.  A line that was cut is not given out.
+        """
         self.requests["WATCH"] = self.requests.get("WATCH", 0) + 1
         headers = self._who_we_are()
         url = f"{self.access.server}/{path}"
@@ -236,6 +242,7 @@ class Kube:
             async with self._session.get(url, headers=headers, params=params, timeout=timeout) as answer:
                 if answer.status >= 400:
                     raise await self._failure(answer.status, answer.headers, await answer.read())
+                opened()
                 rest = b""
                 async for chunk in answer.content.iter_any():
                     *lines, rest = (rest + chunk if rest else chunk).split(b"\n")

@@ -19,6 +19,7 @@ from fairlead_wire.io import logs
 
 GROUP_ROOT = "apis/fairlead.dev/v1alpha1"
 AWAY_SECONDS = 1.0
+REFUSED_REMEDY = "grant the hub's account the rights of docs/reference/hub.md; it is tried again until it is written"
 _log = logs.get("hub.ledger")
 
 
@@ -27,6 +28,7 @@ class KubeLedger:
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
+        self._refusals: dict[Name, str] = {}
 
     async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
         if observed is not None and observed.fence > fence:
@@ -40,29 +42,38 @@ class KubeLedger:
                 observed = _observed(answer, document.name)
             body = {"metadata": {"resourceVersion": observed.version}, "status": document.status(observed)}
             answer = await self._kube.request("PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH)
-            written = _observed(answer, document.name)
-            written.echoes = (observed.version,)
-            return Answer.WRITTEN, written
+            return Answer.WRITTEN, _observed(answer, document.name)
         except Refused as error:
             if error.status == 409:
-                return await self._conflict(document.name, fence)
+                return await self._conflict(document, fence)
             if error.status == 404 and observed is not None:
                 return Answer.GONE, None
-            _log.warning("record_refused", name="/".join(document.name), reason=str(error))
+            self._refusals[document.name] = str(error)
             return Answer.FORBIDDEN, None
         except Unavailable as error:
             _log.warning("record_delayed", name="/".join(document.name), reason=str(error))
             return Answer.RETRY, None
 
-    async def _conflict(self, name: Name, fence: int) -> tuple[Answer, Observed | None]:
-        """Somebody wrote since, or it exists although our watch has not told yet: look, and decide anew."""
+    async def _conflict(self, document: Document, fence: int) -> tuple[Answer, Observed | None]:
+        """Somebody wrote since, or it exists although our watch has not told yet: look, and decide anew.
+
+        Perhaps that was us: a request whose answer was lost is repeated, and meets its own work.
+        """
         try:
-            there = _observed(await self._kube.get(_path(name)), name)
-        except Refused:
-            return Answer.GONE, None
+            there = _observed(await self._kube.get(_path(document.name)), document.name)
+        except Refused as error:
+            if error.status == 404:
+                return Answer.GONE, None
+            self._refusals[document.name] = str(error)
+            return Answer.FORBIDDEN, None
         except Unavailable:
             return Answer.RETRY, None
-        return (Answer.FENCED if there.fence > fence else Answer.CONFLICT), there
+        if there.fence > fence:
+            return Answer.FENCED, there
+        return (Answer.WRITTEN if document.is_told_by(there) else Answer.CONFLICT), there
+
+    def refusal(self, name: Name) -> str:
+        return self._refusals.pop(name, "")
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
         if observed is not None and observed.fence > fence:
@@ -72,7 +83,7 @@ class KubeLedger:
         except Refused as error:
             if error.status == 404:
                 return Answer.GONE
-            _log.warning("record_refused", name="/".join(removal.name), reason=str(error))
+            self._refusals[removal.name] = str(error)
             return Answer.FORBIDDEN
         except Unavailable:
             return Answer.RETRY
@@ -118,7 +129,7 @@ class Writer:
             while queue:
                 wanted = queue.pop()
                 if self._away:
-                    self._book.failed(wanted, again=True)
+                    self._book.failed(wanted)
                 else:
                     await self._write(wanted)
 
@@ -146,12 +157,14 @@ class Writer:
                 if self._book.pending(wanted.name) is None:
                     self._book.want(wanted)
             case Answer.FORBIDDEN:
-                self._book.failed(wanted, again=False)
+                reason = self._target.refusal(wanted.name)
+                if self._book.failed(wanted, refused=reason or answer.value):
+                    _log.warning("record_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
             case Answer.RETRY:
                 self._away = True
-                self._book.failed(wanted, again=True)
+                self._book.failed(wanted)
             case Answer.FENCED:
-                self._book.failed(wanted, again=True)
+                self._book.failed(wanted)
                 self._away = True
                 there = after or observed
                 self._on_fenced(there.fence if there is not None else 0)

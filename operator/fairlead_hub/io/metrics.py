@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from fairlead_hub.counts import LATENCY_BUCKETS
+from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube
 
@@ -16,8 +17,9 @@ from fairlead_hub.io.kube import Kube
 class HubMetrics(Collector):
     """Reads the hub when asked; counting costs nothing but an addition."""
 
-    def __init__(self, hub: Hub, kube: Kube, clock: Callable[[], float]) -> None:
+    def __init__(self, hub: Hub, kube: Kube, clock: Callable[[], float], freshness: Freshness | None = None) -> None:
         self._hub, self._kube, self._clock = hub, kube, clock
+        self._freshness = freshness if freshness is not None else Freshness()
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -54,7 +56,10 @@ class HubMetrics(Collector):
             ),
             ("record_lag_seconds", "How long the oldest record has been behind the truth.", self._record_lag(now)),
             ("records_dirty", "Records that wait to be written.", len(hub.book)),
+            ("records_refused", "Records the API server refuses; tried again.", len(hub.book.refusals)),
             ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.frozen)),
+            ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
+            ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
             ("nodes_on_hold", "Nodes nothing is sent to, because somebody said so.", len(hub.restraints.holds)),
             ("nodes_braked", "Nodes whose removals are stopped.", hub.restraints.braked()),
             ("fence", "Fencing number.", hub.fence),

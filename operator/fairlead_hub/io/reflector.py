@@ -1,34 +1,41 @@
-"""List and watch one collection for ever, and say when what it told is complete.
+"""List one collection once, watch it for ever, and say when what it told is complete.
 
     list in chunks ─▶ on_object … on_listed ─▶ watch ─▶ on_object | on_gone … (bookmarks move the version on)
-         ▲                                       │ 410, too old, bad answer
-         └────────────────────────────────────────┘
+         ▲                                       │ ended, broken, silent: again from the last version
+         └──────── 410, restored, rejected ──────┘
     403, 404, 405: on_unlistable (frozen), tried again at a slower pace
 
-A watch that ended because its time was over is taken up where it was.  One that broke is not: behind a break the API
-server may have been restored from an older copy, and a watch from a version it has not reached yet would stay silent.
-Until the new list is whole the cache counts as it was.
+A watch that ends, whatever ended it, is taken up where it was; ``watch_pace`` says when.  A new list is made only where
+the version is worth nothing: the server says so (410), answers it with errors or nonsense again and again, was away for
+long, or is behind it: then it was restored from an older copy, and a watch from a version it has not reached yet would
+stay silent.  That is asked after every time the server was away.  Until a new list is whole the cache counts as it was.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
+from random import Random
 from typing import Any, Protocol
 
 import msgspec
 
 from fairlead_hub import api_json
-from fairlead_hub.io.kube import Kube, Refused, Unavailable
+from fairlead_hub.freshness import Freshness
+from fairlead_hub.io.kube import ATTEMPTS, Kube, Refused, Unavailable
+from fairlead_hub.watch_pace import RETRY_SECONDS, WatchPace
+from fairlead_wire import version as wire_version
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
 CHUNK = 500
 WATCH_SECONDS = 300
-"""The server is asked to end a watch after this; a silence a little longer means that it is dead."""
-SILENCE_SECONDS = WATCH_SECONDS + 30
-RETRY_SECONDS = 1.0
-RETRY_SECONDS_MAX = 15.0
+"""The server is asked to end a watch after this."""
+OPENING_SECONDS = 10.0
+"""A watch that is not answered within this is asked for again."""
+MISSED_SECONDS = 0.5
+"""What comes so soon after a silent watch was opened again, the old one had missed."""
 UNLISTABLE_RETRY_SECONDS = 5.0
 UNLISTABLE = frozenset({403, 404, 405})
 _log = logs.get("hub.reflector")
@@ -42,11 +49,14 @@ class Sink(Protocol):
 
     def on_gone(self, raw: msgspec.Raw) -> None: ...
 
-    def on_listed(self, identities: set[str]) -> None:
-        """The list is complete: what is not named is gone."""
+    def on_listed(self, identities: set[str], version: str) -> None:
+        """The list is complete: what is not named was gone at this version of the collection."""
 
-    def on_lost(self) -> None:
-        """The version was lost; until the next ``on_listed`` nothing is certain."""
+    def on_lost(self, restored: bool) -> None:
+        """The version was lost; until the next ``on_listed`` nothing is certain.
+
+        ``restored``: the server is an older copy of itself, versions begin again lower than those we know.
+        """
 
     def on_unlistable(self, reason: str) -> None: ...
 
@@ -59,12 +69,12 @@ class _Problem(msgspec.Struct):
 _problem = msgspec.json.Decoder(_Problem)
 
 
-class _Gone(Exception):
-    """The version we know is too old to watch from."""
+class _Lost(Exception):
+    """The version we know is worth nothing any more; the text is the name it is counted under."""
 
 
-class _Broken(Exception):
-    """The watch ended before its time."""
+class _Rejected(Exception):
+    """An error instead of changes."""
 
 
 class Reflector:
@@ -80,74 +90,140 @@ class Reflector:
         retry_seconds: float = RETRY_SECONDS,
         restarted: Callable[[str], Any] = lambda reason: None,
         unreadable: Callable[[], None] = lambda: None,
+        freshness: Freshness | None = None,
+        missed: Callable[[], Any] = lambda: None,
     ) -> None:
+        """``missed`` is called when a connection turned out to be dead: others may be, too."""
         self.root = root
         self._kube = kube
         self._sink = sink
         self._params = params or {}
-        self._retry_seconds = retry_seconds
-        self._clock = asyncio.get_running_loop().time
+        self._loop = asyncio.get_running_loop()
+        self._clock = self._loop.time
         self._restarted = restarted
         self._unreadable = unreadable
+        self._freshness = freshness if freshness is not None else Freshness()
+        self._missed = missed
         self._version = ""
+        self._pace = WatchPace(retry_seconds=retry_seconds)
+        self._random = Random(root)
+        self._scope = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+        self._opened = self._was_silent = False
+        self._heard_at = 0.0
 
     async def run(self) -> None:
-        wait = self._retry_seconds
-        while True:
-            try:
-                if not self._version:
-                    await self._list()
-                    wait = self._retry_seconds
-                await self._watch()
-                wait = self._retry_seconds
-            except _Broken as error:
-                self._restarted("broken")
-                _log.info("watch_broken", collection=self.root, reason=str(error))
-                self._version = ""
-            except _Gone:
-                self._restarted("version_lost")
-                self._lose()
-            except Refused as error:
-                if error.status in UNLISTABLE:
-                    _log.warning("kind_unlistable", collection=self.root, reason=str(error))
-                    self._version = ""
-                    self._sink.on_unlistable(str(error))
-                    await asyncio.sleep(UNLISTABLE_RETRY_SECONDS)
-                else:
-                    self._restarted("refused")
-                    _log.warning("watch_refused", collection=self.root, reason=str(error))
-                    self._lose()
+        try:
+            while True:
+                if wait := await self._turn():
                     await asyncio.sleep(wait)
-            except Unavailable as error:
-                self._restarted("unavailable")
-                self._version = ""
-                _log.warning("watch_unavailable", collection=self.root, reason=str(error), retry_seconds=wait)
-                await asyncio.sleep(wait if error.retry_after_seconds is None else error.retry_after_seconds)
-                wait = min(wait * 2, RETRY_SECONDS_MAX)
-            except Malformed as error:
-                self._restarted("malformed")
-                listing, self._version = not self._version, ""
-                _log.warning("watch_malformed", collection=self.root, reason=str(error), retry_seconds=wait)
-                if listing:
-                    self._sink.on_unlistable(str(error))
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, RETRY_SECONDS_MAX)
+        finally:
+            self._freshness.fresh(self.root)
 
-    def _lose(self) -> None:
+    def suspect(self) -> None:
+        """Connections break: if this watch is silent, open it again soon."""
+        self._pace.suspect()
+        if self._timer is not None:
+            self._look()
+
+    async def _turn(self) -> float:
+        """One list, if there is no version, and one watch; returns the pause until the next."""
+        self._opened = False
+        try:
+            if self._version and self._pace.was_away:
+                await self._verify()
+            if not self._version:
+                await self._list()
+            return await self._watch()
+        except _Lost as error:
+            self._restarted(str(error))
+            _log.info("watch_lost", collection=self.root, reason=str(error))
+            self._lose(restored=str(error) == "restored")
+            wait, _ = self._pace.rejected()
+            return wait if self._pace.rejections > 1 else 0.0
+        except Refused as error:
+            if error.status in UNLISTABLE:
+                if self._freshness.stale(self.root, str(error), self._clock()):
+                    _log.warning("kind_unlistable", collection=self.root, reason=str(error))
+                self._version = ""
+                self._sink.on_unlistable(str(error))
+                return UNLISTABLE_RETRY_SECONDS
+            return self._reject("refused", str(error), lose=True)
+        except Unavailable as error:
+            if self._opened:
+                return self._break(str(error))
+            return self._fail(str(error), error.retry_after_seconds)
+        except _Rejected as error:
+            return self._reject("error", str(error))
+        except Malformed as error:
+            if not self._version:
+                self._sink.on_unlistable(str(error))
+            return self._reject("malformed", str(error))
+
+    # ---- what went wrong -------------------------------------------------------------------------
+
+    def _break(self, reason: str) -> float:
+        self._restarted("broken")
+        _log.info("watch_broken", collection=self.root, reason=reason)
+        self._missed()
+        return self._pace.ended(self._clock(), moved_on=self._moved_on)
+
+    def _fail(self, reason: str, retry_after: float | None) -> float:
+        self._restarted("unavailable")
+        now = self._clock()
+        wait = self._pace.failed(now, retry_after=retry_after, uniform=self._random.random())
+        self._stale(reason, now)
+        if self._pace.was_away_long(now):
+            self._version = ""
+        return wait
+
+    def _reject(self, name: str, reason: str, *, lose: bool = False) -> float:
+        self._restarted(name)
+        wait, relist = self._pace.rejected()
+        if self._stale(reason, self._clock()):
+            _log.warning(f"watch_{name}", collection=self.root, reason=reason)
+        if lose or relist:
+            self._lose(restored=False)
+        return wait
+
+    def _stale(self, reason: str, now: float) -> bool:
+        """Said once, however often it is tried."""
+        first = self._freshness.stale(self.root, reason, now)
+        if first:
+            _log.warning("watch_stale", collection=self.root, reason=reason)
+        return first
+
+    def _fresh(self) -> None:
+        since = self._freshness.fresh(self.root)
+        if since is not None:
+            _log.info("watch_fresh", collection=self.root, stale_seconds=round(self._clock() - since, 1))
+
+    def _lose(self, *, restored: bool) -> None:
         self._version = ""
-        self._sink.on_lost()
+        self._sink.on_lost(restored)
+
+    # ---- list ------------------------------------------------------------------------------------
+
+    async def _verify(self) -> None:
+        """Is the server that came back behind what we have seen?  Raises ``_Lost``."""
+        content = await self._kube.request("GET", self.root, params={**self._params, "limit": "1"}, attempts=1)
+        if wire_version.is_newer(self._version, api_json.page(content).version):
+            raise _Lost("restored")
 
     async def _list(self) -> None:
         """A list whose chunks outlive their version (410) starts over; nothing counts until it is whole."""
         identities: set[str] = set()
+        version = ""
         params = {**self._params, "limit": str(CHUNK)}
         while True:
             try:
-                page = api_json.page(await self._kube.get(self.root, **params))
+                attempts = ATTEMPTS if version else 1
+                page = api_json.page(await self._kube.request("GET", self.root, params=params, attempts=attempts))
             except Refused as error:
                 if error.status == 410:
-                    raise _Gone from None
+                    raise _Lost("version_lost") from None
                 raise
+            version = page.version
             for raw in page.items:
                 identities.add(self._tell(raw))
             # A breath between chunks: fifty thousand objects must not hold up the nodes' acks.
@@ -155,10 +231,13 @@ class Reflector:
             if not page.next:
                 break
             params["continue"] = page.next
-        self._version = page.version
-        self._sink.on_listed(identities)
+        self._version = version
+        self._pace.listed()
+        self._sink.on_listed(identities, version)
 
-    async def _watch(self) -> None:
+    # ---- watch -----------------------------------------------------------------------------------
+
+    async def _watch(self) -> float:
         params = {
             **self._params,
             "watch": "1",
@@ -166,24 +245,67 @@ class Reflector:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        started = self._clock()
+        self._heard_at = started = self._clock()
+        self._moved_on = False
+        self._timer = self._loop.call_later(OPENING_SECONDS, self._look)
+        lines = self._kube.lines(self.root, params, 2 * WATCH_SECONDS, opened=self._on_opened)
         try:
-            async for line in self._kube.lines(self.root, params, SILENCE_SECONDS):
-                event = api_json.event(line)
-                match event.type:
-                    case "ADDED" | "MODIFIED" | "DELETED":
-                        self._tell(event.object, gone=event.type == "DELETED")
-                    case "BOOKMARK":
-                        pass
-                    case _:
-                        self._trouble(event.object)
-                self._version = api_json.version(event.object) or self._version
+            async with asyncio.timeout(None) as self._scope, contextlib.aclosing(lines):
+                async for line in lines:
+                    self._take(line)
+        except TimeoutError:
+            if not self._opened:
+                raise Unavailable(f"watch of {self.root}: no answer within {OPENING_SECONDS:g} s") from None
+            self._restarted("silent")
+            self._was_silent = True
+            self._pace.went_silent()
+            return 0.0
         except Refused as error:
             if error.status == 410:
-                raise _Gone from None
+                raise _Lost("version_lost") from None
             raise
-        if self._clock() - started < WATCH_SECONDS - 1:
-            raise _Broken("the API server ended it early")
+        finally:
+            self._timer.cancel()
+            self._timer = None
+        now = self._clock()
+        if now - started < WATCH_SECONDS - 1:
+            self._restarted("ended")
+            _log.info("watch_ended", collection=self.root, reason="the API server ended it early")
+        return self._pace.ended(now, moved_on=self._moved_on)
+
+    def _on_opened(self) -> None:
+        self._opened = True
+        self._heard_at = now = self._clock()
+        self._pace.opened(now)
+        if not self._pace.rejections:
+            self._fresh()
+        self._look()
+
+    def _take(self, line: bytes) -> None:
+        event = api_json.event(line)
+        if event.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+            problem = api_json.decode(_problem, event.object)
+            if problem.code == 410:
+                raise _Lost("version_lost")
+            raise _Rejected(f"{event.type} {problem.code}: {problem.message}")
+        news = event.type != "BOOKMARK"
+        if news:
+            self._tell(event.object, gone=event.type == "DELETED")
+        now = self._clock()
+        if self._was_silent:
+            self._was_silent = False
+            if news and now - self._heard_at < MISSED_SECONDS:
+                self._missed()
+        self._heard_at = now
+        version = api_json.version(event.object)
+        if not version:
+            return
+        if self._pace.rejections:
+            self._fresh()
+        self._version = version
+        if news:
+            self._moved_on = True
+            self._pace.moved_on()
 
     def _tell(self, raw: msgspec.Raw, *, gone: bool = False) -> str:
         """An object that cannot even be named is counted and left out: the others are told all the same."""
@@ -196,8 +318,15 @@ class Reflector:
             _log.warning("object_unreadable", collection=self.root, name="", reason=str(error))
         return ""
 
-    def _trouble(self, raw: msgspec.Raw) -> None:
-        problem = api_json.decode(_problem, raw)
-        if problem.code == 410:
-            raise _Gone
-        raise Unavailable(f"watch of {self.root}: {problem.code} {problem.message}")
+    def _look(self) -> None:
+        """End the watch if it has been silent for too long; else look again when it may be."""
+        assert self._timer is not None
+        self._timer.cancel()
+        limit = self._pace.silence_seconds if self._opened else OPENING_SECONDS
+        left = self._heard_at + limit - self._clock()
+        if left <= 0:
+            if self._opened and self._pace.rejections:
+                self._fresh()
+            self._scope.reschedule(self._loop.time())
+        else:
+            self._timer = self._loop.call_later(left, self._look)

@@ -15,9 +15,10 @@ import msgspec
 from fairlead_hub import api_json, content, ledger, rules
 from fairlead_hub.accounts import EDGE_NODES
 from fairlead_hub.content import EDGE_ROUTES, GroupKind, Kind
+from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube, Refused, Unavailable, decoded
-from fairlead_hub.io.reflector import Reflector
+from fairlead_hub.io.reflector import Reflector, Sink
 from fairlead_wire import resource
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -31,6 +32,14 @@ _log = logs.get("hub.watches")
 EDGE_ROUTES_KIND = Kind(
     group="fairlead.dev", version="v1alpha1", kind="EdgeRoutes", plural="edgeroutes", namespaced=False
 )
+
+INPUTS = (
+    "api/v1/nodes",
+    f"{OURS}/syncrules",
+    EDGE_ROUTES_KIND.root,
+    *(f"{OURS}/{collection}" for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)),
+)
+"""What the hub decides by: watched always."""
 
 Clock = Callable[[], float]
 
@@ -68,15 +77,17 @@ class _KindSink:
         self._hub.remove_object(key, found.uid, self._clock())
         self._poke()
 
-    def on_listed(self, identities: set[str]) -> None:
+    def on_listed(self, identities: set[str], version: str) -> None:
         named = dict(identity.rsplit("\n", 1) for identity in identities if identity)
         self._hub.relist(self._kind.group_kind, named, self._clock())
         self._hub.kind_synced(self._kind.group_kind)
         _log.info("kind_listed", kind=self._kind.kind, objects=len(named))
         self._poke()
 
-    def on_lost(self) -> None:
+    def on_lost(self, restored: bool) -> None:
         self._hub.kind_unsynced(self._kind.group_kind)
+        if restored and self._kind == EDGE_ROUTES_KIND:
+            self._hub.book.restored("edgeroutes")
 
     def on_unlistable(self, reason: str) -> None:
         self._hub.kind_frozen(self._kind.group_kind, reason)
@@ -105,14 +116,14 @@ class _NodeSink:
         self._hub.drop_node(api_json.header(raw).name, self._clock())
         self._poke()
 
-    def on_listed(self, identities: set[str]) -> None:
+    def on_listed(self, identities: set[str], version: str) -> None:
         for name in self._hub.accounts.node_uids.keys() - identities:
             self._hub.drop_node(name, self._clock())
         self._hub.input_synced("nodes")
         self._hub.reconcile(self._clock())
         self._poke()
 
-    def on_lost(self) -> None:
+    def on_lost(self, restored: bool) -> None:
         """The next list tells; meanwhile what we know stays."""
 
     def on_unlistable(self, reason: str) -> None:
@@ -149,15 +160,17 @@ class _RuleSink:
         self._changed()
         self._poke()
 
-    def on_listed(self, identities: set[str]) -> None:
+    def on_listed(self, identities: set[str], version: str) -> None:
         for name in self._hub.placement.rules.keys() - identities:
             self._hub.drop_rule(name)
         self._changed()
         self._hub.input_synced("syncrules")
         self._poke()
 
-    def on_lost(self) -> None:
+    def on_lost(self, restored: bool) -> None:
         """The next list tells; meanwhile the rules we know stay."""
+        if restored:
+            self._hub.book.restored("syncrules")
 
     def on_unlistable(self, reason: str) -> None:
         _unlistable("syncrules", reason)
@@ -172,14 +185,14 @@ class _OwnSink:
     def on_object(self, raw: msgspec.Raw) -> str:
         header = api_json.header(raw)
         name: ledger.Name = (self._collection, header.namespace, header.name)
-        if self._collection != EDGE_NODES and self._hub.book.is_echo(name, header.version):
+        if self._collection != EDGE_NODES and self._hub.book.is_echo(
+            name, header.version, lambda: _observed(api_json.own(raw))
+        ):
             return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
         found = api_json.own(raw)
         if found.header.problem:
             _unreadable(self._hub, self._collection, header.name, found.header.problem)
-        observed = ledger.Observed(
-            version=header.version, generation=header.generation, status=found.status, head={"spec": found.spec}
-        )
+        observed = _observed(found)
         if self._collection == EDGE_NODES:
             self._hub.edge_node_observed(header.name, observed, found.header.annotations or {}, self._clock())
             self._poke()
@@ -190,26 +203,27 @@ class _OwnSink:
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = api_json.own(raw)
         name: ledger.Name = (self._collection, found.header.namespace, found.header.name)
-        self._vanished(name, found.spec)
+        self._vanished(name, found.spec, found.header.version)
         self._poke()
 
-    def on_listed(self, identities: set[str]) -> None:
-        for name, observed in list(self._hub.book.observed.items()):
-            if name[0] == self._collection and f"{name[1]}/{name[2]}" not in identities:
-                self._vanished(name, observed.head["spec"])
+    def on_listed(self, identities: set[str], version: str) -> None:
+        for name in self._hub.book.missing(self._collection, identities, version):
+            self._vanished(name, self._hub.book.observed[name].head["spec"], "")
         self._hub.bookkeeper.listed(self._collection, self._clock())
         if self._collection == EDGE_NODES:
             self._hub.input_synced(EDGE_NODES)
         self._poke()
 
-    def _vanished(self, name: ledger.Name, spec: dict[str, Any]) -> None:
+    def _vanished(self, name: ledger.Name, spec: dict[str, Any], version: str) -> None:
         if self._collection == EDGE_NODES:
-            self._hub.edge_node_vanished(name[2], self._clock())
+            self._hub.edge_node_vanished(name[2], self._clock(), version)
         else:
-            self._hub.bookkeeper.vanished(name, str(spec.get("nodeName", "")), self._clock())
+            self._hub.bookkeeper.vanished(name, str(spec.get("nodeName", "")), self._clock(), version)
 
-    def on_lost(self) -> None:
+    def on_lost(self, restored: bool) -> None:
         """The next list tells."""
+        if restored:
+            self._hub.book.restored(self._collection)
 
     def on_unlistable(self, reason: str) -> None:
         _unlistable(self._collection, reason)
@@ -218,8 +232,13 @@ class _OwnSink:
 class Watches:
     """Starts and stops reflectors; ``poke`` is called after anything that may need work."""
 
-    def __init__(self, kube: Kube, hub: Hub, *, clock: Clock, poke: Callable[[], None]) -> None:
+    def __init__(
+        self, kube: Kube, hub: Hub, *, clock: Clock, poke: Callable[[], None], freshness: Freshness | None = None
+    ) -> None:
+        """``freshness`` is told which collections are not followed at the moment."""
         self._kube, self._hub, self._clock, self._poke = kube, hub, clock, poke
+        self._freshness = freshness if freshness is not None else Freshness(INPUTS)
+        self._running: set[Reflector] = set()
         self._kinds: dict[GroupKind, tuple[str, asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
 
@@ -228,7 +247,7 @@ class Watches:
         hub = self._hub
         hub.view.know_kind(EDGE_ROUTES_KIND)
         fixed: list[tuple[str, Any]] = [
-            ("api/v1/nodes", _NodeSink(hub, self._clock, self._poke)),
+            (INPUTS[0], _NodeSink(hub, self._clock, self._poke)),
             (f"{OURS}/syncrules", _RuleSink(hub, self._changed.set, self._poke)),
             (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self._poke)),
             *(
@@ -238,7 +257,7 @@ class Watches:
         ]
         async with asyncio.TaskGroup() as group:
             for root, sink in fixed:
-                group.create_task(self._reflector(root, sink).run(), name=f"watch {root}")
+                group.create_task(self._reflect(root, sink), name=f"watch {root}")
             while True:
                 await self._changed.wait()
                 self._changed.clear()
@@ -270,17 +289,42 @@ class Watches:
                 self._poke()
             else:
                 self._hub.view.know_kind(kind)
-                await self._reflector(kind.root, _KindSink(self._hub, kind, self._clock, self._poke)).run()
+                await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self._poke))
             await asyncio.sleep(DISCOVERY_RETRY_SECONDS)
 
-    def _reflector(self, root: str, sink: Any) -> Reflector:
+    async def _reflect(self, root: str, sink: Sink) -> None:
+        """Until cancelled."""
+
         def restarted(reason: str) -> None:
             self._hub.counts.watch_restarts[reason] += 1
 
         def unreadable() -> None:
             self._hub.counts.unusable["no_identity"] += 1
 
-        return Reflector(self._kube, root, sink, restarted=restarted, unreadable=unreadable)
+        def missed() -> None:
+            for each in self._running - {one}:
+                each.suspect()
+
+        one = Reflector(
+            self._kube,
+            root,
+            sink,
+            restarted=restarted,
+            unreadable=unreadable,
+            missed=missed,
+            freshness=self._freshness,
+        )
+        self._running.add(one)
+        try:
+            await one.run()
+        finally:
+            self._running.discard(one)
+
+
+def _observed(found: api_json.Own) -> ledger.Observed:
+    header = found.header
+    head = {"spec": found.spec}
+    return ledger.Observed(version=header.version, generation=header.generation, status=found.status, head=head)
 
 
 def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:

@@ -13,6 +13,7 @@ from aiohttp import web
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.pki import Authority
 
+from fairlead_hub.freshness import Freshness
 from fairlead_hub.io import http
 from fairlead_wire.io import tls
 
@@ -20,8 +21,11 @@ from fairlead_wire.io import tls
 class Asked:
     """The service, and its answers as (status, body)."""
 
-    def __init__(self, url: str, core: Core, health: http.Health, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, url: str, core: Core, health: http.Health, freshness: Freshness, session: aiohttp.ClientSession
+    ) -> None:
         self._url, self.core, self.health, self._session = url, core, health, session
+        self.freshness = freshness
 
     async def text(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
         async with self._session.request(method, self._url + path, headers=headers) as answer:
@@ -36,11 +40,14 @@ class Asked:
 async def asked() -> AsyncIterator[Asked]:
     core, health, app = Core("edge-1"), http.Health(), web.Application()
     core.rule(CONFIG_MAPS)
-    http.account_routes(app, core.hub, lambda: core.now)
+    freshness = Freshness({"nodes"})
+    account = http.Account(core.hub, freshness, lambda: core.now)
+    account.add_to(app)
+    health.doubt = account.doubt
     health.add_to(app, lambda: b"fairlead_hub_nodes 1\n")
     runner, port = await http.listen(app, "127.0.0.1", 0)
     async with aiohttp.ClientSession() as session:
-        yield Asked(f"http://127.0.0.1:{port}", core, health, session)
+        yield Asked(f"http://127.0.0.1:{port}", core, health, freshness, session)
     await runner.cleanup()
 
 
@@ -52,6 +59,25 @@ async def test_alive_is_not_ready(asked: Asked) -> None:
     assert await asked.text("/readyz") == (200, "ok\n")
     asked.health.not_ready = "stopping"
     assert await asked.text("/readyz") == (503, "stopping\n")
+
+
+async def test_what_is_stale_is_told_and_makes_a_blind_hub_unready(asked: Asked) -> None:
+    """Since when and why; a kind that cannot be followed concerns its own objects alone."""
+    asked.health.not_ready = ""
+    asked.core.hub.report(asked.core.now)
+    asked.freshness.stale("widgets", "answered 503", asked.core.now)
+    status, text = await asked.text("/readyz")
+    assert status == 200 and text.startswith("ok\nstale: widgets since ") and "503" in text
+    asked.freshness.stale("nodes", "answered 503", asked.core.now)
+    asked.core.now += 30.0
+    status, text = await asked.text("/readyz")
+    assert status == 503 and not text.startswith("ok") and "stale: nodes since " in text
+    _, found = await asked.json("/v1/nodes")
+    assert [one["collection"] for one in found["stale"]] == ["nodes", "widgets"]
+    assert found["stale"][0]["seconds"] == 30.0 and found["recordsRefused"] == {"count": 0}
+    asked.freshness.fresh("nodes")
+    asked.freshness.fresh("widgets")
+    assert await asked.text("/readyz") == (200, "ok\n")
 
 
 async def test_no_web_page_reads_the_account(asked: Asked) -> None:
@@ -127,7 +153,7 @@ async def test_with_certificates_nobody_else_sees_the_account(tmp_path: Path) ->
         return tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
 
     app = web.Application()
-    http.account_routes(app, Core("edge-1").hub, lambda: 0.0)
+    http.Account(Core("edge-1").hub, Freshness(), lambda: 0.0).add_to(app)
     runner, port = await http.listen(app, "127.0.0.1", 0, tls.server_context(files("hub")))
     url = f"https://127.0.0.1:{port}/v1/nodes"
     nobody = ssl.create_default_context(cafile=str(authority.certificate))

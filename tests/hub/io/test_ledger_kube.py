@@ -9,17 +9,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
 from tests.support.upstream import until
 
 from fairlead_hub import objectsync
 from fairlead_hub.counts import Counts
-from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.kube import Access, Kube
 from fairlead_hub.io.ledger_kube import KubeLedger, Writer
 from fairlead_hub.ledger import Answer, Book, Document, Ledger, MemoryLedger, Observed, Removal
 
 ROOT = "apis/fairlead.dev/v1alpha1"
+WRITE = "PATCH"
 
 
 class Note(Document, frozen=True, kw_only=True):
@@ -41,6 +43,9 @@ class Note(Document, frozen=True, kw_only=True):
 
     def status(self, observed: Observed | None) -> dict[str, Any]:
         return objectsync.status(self.record(), [], 1, "2026-11-20T00:00:00Z", self.fence)
+
+    def is_told_by(self, observed: Observed) -> bool:
+        return bool(observed.status.get("objectResourceVersion") == self.version)
 
 
 @pytest.fixture(params=["twin", "real"])
@@ -138,12 +143,12 @@ async def test_deleted_by_hand_is_gone(real: KubeLedger, client: Kube, namespace
 
 
 async def test_a_namespace_that_goes_takes_nothing_new(real: KubeLedger) -> None:
-    """Forbidden: dropped, not tried for ever."""
+    """Forbidden; it is tried again, ever slower, while it is wanted."""
     assert (await real.put(note("no-such-namespace"), None, 1))[0] is Answer.FORBIDDEN
 
 
 async def test_nonsense_is_forbidden(real: KubeLedger, namespace: str) -> None:
-    """The definition's schema refuses it; the record is dropped and counted."""
+    """The definition's schema refuses it; that is counted."""
     wrong = Note(name=("objectsyncs", namespace, "Not A Name.u1"), node="Not A Name")
     assert (await real.put(wrong, None, 1))[0] is Answer.FORBIDDEN
 
@@ -236,14 +241,85 @@ async def test_a_newer_hub_stops_the_writer(namespace: str) -> None:
     assert version_of(twin.documents[note(namespace).name]) == "2"
 
 
-async def test_what_is_forbidden_is_dropped_and_counted(namespace: str) -> None:
-    """It would never be written."""
-    twin = MemoryLedger()
-    twin.gone_namespaces.add(namespace)
-    desk = Desk(twin)
+async def test_what_is_refused_is_written_when_it_may_be(
+    front: ApiFront, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rights that are missing for a while cost that while; one line says it, for however many records."""
+    front.answer("POST", "objectsyncs", status=403, body=b'{"message":"no such right"}', times=None)
+    desk = Desk(KubeLedger(front.client()))
+    for n in range(20):
+        desk.book.want(note(namespace, f"u{n}"))
+    await desk.writer.flush()
+    assert len(desk.book) == len(desk.book.refusals) == 20
+    assert desk.counts.record_writes == {"forbidden": 20}
+    await desk.writer.flush()
+    assert desk.counts.record_writes == {"forbidden": 20}, "not before its time"
+    desk.book.now += 1.0
+    await desk.writer.flush()
+    assert desk.counts.record_writes == {"forbidden": 28}, "a few at a time"
+    oldest = desk.book.refusals.oldest()
+    assert oldest is not None and "no such right" in oldest.reason
+    assert [record.getMessage() for record in caplog.records].count("record_refused") == 1
+    front.pass_everything()
+    desk.book.now += 2.0
+    await desk.writer.flush()
+    await desk.writer.flush()
+    assert len(desk.book) == len(desk.book.refusals) == 0
+    assert len(desk.book.observed) == 20
+
+
+async def test_a_real_refusal_ends_with_a_role_binding(defined: Cluster, namespace: str) -> None:
+    """An account without rights gets them: nobody has to restart or to wait for the slow pass."""
+    kube = defined
+    kube.kubectl("create", "serviceaccount", "poor", "-n", namespace)
+    token = kube.kubectl("create", "token", "poor", "-n", namespace).strip()
+    poor = Kube(Access(kube.server, lambda: {"Authorization": f"Bearer {token}"}, ca=str(kube.ca)))
+    try:
+        desk = Desk(KubeLedger(poor))
+        desk.book.want(note(namespace))
+        await desk.writer.flush()
+        assert len(desk.book.refusals) == 1
+        rights = "--verb=create,patch,update,get", "--resource=objectsyncs,objectsyncs/status"
+        for what in (("role", "r", *rights), ("rolebinding", "b", "--role=r", f"--serviceaccount={namespace}:poor")):
+            await asyncio.to_thread(kube.kubectl, "create", *what, "-n", namespace)
+
+        async def written() -> bool:
+            desk.book.now += 30.0
+            await desk.writer.flush()
+            return len(desk.book) == 0
+
+        for _ in range(200):
+            if await written():
+                break
+            await asyncio.sleep(0.05)
+        assert len(desk.book) == len(desk.book.refusals) == 0
+    finally:
+        await poor.close()
+
+
+async def test_a_write_whose_answer_is_lost_is_not_written_twice(
+    front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is repeated, conflicts with itself, and is found to be there."""
+    monkeypatch.setattr("fairlead_hub.io.kube.BACKOFF_SECONDS", 0.001)
+    arrived: list[int] = []
+
+    async def lose(request: web.Request) -> web.StreamResponse:
+        arrived.append((await front.pass_on(request)).status)
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    desk = Desk(KubeLedger(front.client()))
     desk.book.want(note(namespace))
     await desk.writer.flush()
-    assert len(desk.book) == 0 and desk.counts.record_writes == {"forbidden": 1}
+    front.answer_with(WRITE, "/status", lose)
+    desk.book.want(note(namespace, version="2"))
+    await desk.writer.flush()
+    assert arrived == [200]
+    assert len(desk.book) == 0 and version_of(desk.book.observed[note(namespace).name]) == "2"
+    assert front.seen(WRITE, "/status") == 3, "the first, the lost one, and its repetition"
+    assert desk.counts.record_writes == {"written": 2}
 
 
 async def test_an_api_server_that_is_away_is_asked_once_not_a_thousand_times(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import msgspec
@@ -27,9 +28,12 @@ def core() -> Core:
     return made
 
 
+VERSIONS = itertools.count(1)
+
+
 def stands(core: Core, name: str, collection: str = "syncrules", **status: Any) -> None:
     """The watch told of this object."""
-    observed = ledger.Observed(version="1", generation=1, status=status, head={})
+    observed = ledger.Observed(version=str(next(VERSIONS)), generation=1, status=status, head={})
     core.hub.book.observe((collection, "", name), "", observed)
 
 
