@@ -5,7 +5,7 @@ log), the positions reached per topic, and which service they belong to. From th
 
 - a batch already in the table is passed over (a crash between table commit and Spark's commit log);
 - a batch that begins before what the table holds is refused: another job, or a reset checkpoint, would repeat rows;
-- a batch that begins after it is refused too: the table was restored, or lost its last commits with the power;
+- a batch that begins after it is refused too: the table was restored, deleted, or lost commits with the power;
 - two jobs that commit at the same moment collide on the table's turn; the log lets one in, the other looks again.
 """
 
@@ -36,6 +36,12 @@ class TableState:
     # How often a batch of ours was committed, whoever did it; 0 for a new table.
     turn: int = 0
     totals: Mapping[str, int] = field(default_factory=dict)
+    # The log no longer reaches back to a commit of ours: ``reached`` is what rows say, which may be less than was read.
+    is_cut: bool = False
+
+    def holds(self, end: Offsets) -> bool:
+        """Everything up to ``end`` is in it."""
+        return not any(_is_short(self.reached.topics.get(topic), at.g, at.p) for topic, at in end.topics.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +77,17 @@ def decide(
     batch: int,
     end: Offsets,
     counts: Mapping[str, Any],
+    before: Offsets | None = None,
     is_companion: bool = False,
 ) -> Append | AlreadyIn:
     """What to do with ``batch`` that ends at ``end``. Raises ``Stop`` when appending it would repeat or miss rows.
 
-    ``is_companion``: a table beside the rows gets few of the batches and gets them first, so it may well be behind, and
-    ahead where a checkpoint was lost in between; the caller leaves out what it holds, and its places never go back.
+    ``before``: where this checkpoint's batch before ended, None for its first. ``is_companion``: a table beside the
+    rows gets few of the batches and gets them first, so it may well be behind, and ahead where a checkpoint was lost in
+    between; the caller leaves out what it holds, and its places never go back.
     """
-    if state.batch >= batch:
+    # The number alone is not enough: a table that was restored still knows numbers of batches that are gone from it.
+    if state.batch >= batch and (state.is_cut or state.holds(end)):
         return AlreadyIn()
     if state.reached.service and end.service and state.reached.service != end.service:
         raise errors.Stop(
@@ -94,12 +103,9 @@ def decide(
                 " another job writes the table, or this checkpoint is older than it. Stop the other job, or start with"
                 " a new checkpoint (it goes on from the table)",
             )
-        if held is not None and held.g == position.fg != 0 and position.f > held.p:
-            raise errors.Stop(
-                errors.TABLE_BEHIND,
-                f"the table holds {topic} up to {held.p or 'the start'}, this batch begins after {position.f}: the"
-                " table was restored or lost its last commits. Start with a new checkpoint (it goes on from the table)",
-            )
+        is_first = held is None and (before is None or topic not in before.topics)
+        if not is_first and not state.is_cut and _is_short(held, position.fg, position.f):
+            raise _behind(topic, held, position.f)
     topics = {**state.reached.topics}
     for topic, position in end.topics.items():
         if not (is_companion and is_ahead(state.reached, topic, position, of_end=True)):
@@ -116,6 +122,34 @@ def decide(
                 **counts,
             }
         },
+    )
+
+
+def check_goes_on(state: TableState, last: Offsets) -> None:
+    """Raises ``Stop`` where a checkpoint whose last batch ended at ``last`` cannot go on with the table."""
+    for topic, position in last.topics.items():
+        held = state.reached.topics.get(topic)
+        if not state.is_cut and _is_short(held, position.g, position.p):
+            raise _behind(topic, held, position.p)
+
+
+def _is_short(held: Position | None, generation: int, position: str) -> bool:
+    """``held`` ends before ``position`` of that generation; a generation of 0 stands for any."""
+    if not position:
+        return False
+    if held is None:
+        return True
+    if held.g and generation and held.g != generation:
+        return held.g < generation
+    return held.p < position
+
+
+def _behind(topic: str, held: Position | None, position: str) -> errors.Stop:
+    return errors.Stop(
+        errors.TABLE_BEHIND,
+        f"the table holds {topic} up to {held.p if held and held.p else 'nothing'}, this checkpoint goes on after"
+        f" {position}: the table was restored, replaced, deleted or is not mounted, or lost its last commits. Bring it"
+        " back, or start with a new checkpoint (it goes on from what the table holds)",
     )
 
 
@@ -148,5 +182,8 @@ def starting(configured: Mapping[str, Any], reached: Offsets) -> dict[str, Any]:
     begin: dict[str, Any] = {}
     for topic, start in configured.items():
         held: Position | None = reached.topics.get(topic)
-        begin[topic] = {"g": held.g, "p": held.p} if held is not None else ("earliest" if start == "table" else start)
+        if held is None:
+            begin[topic] = "earliest" if start == "table" else start
+            continue
+        begin[topic] = {"g": held.g, "p": held.p} | ({} if held.n is None else {"n": held.n})
     return begin

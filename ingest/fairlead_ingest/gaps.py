@@ -1,11 +1,15 @@
-"""The rows of ``<table>_gaps``: one for each stretch of a topic that was never read and never will be."""
+"""The rows of ``<table>_gaps``: one for each stretch of a topic in which messages were never read and never will be.
+
+f ──── expired start ────▶ skip.upto ──── short-lived messages among the rest ────▶ p
+     one row: all of it                    one row: so many of it
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from fairlead_ingest.offsets import Offsets
+from fairlead_ingest.offsets import EXPIRED, RECREATED, Offsets
 
 # The policy under which an expired stretch is worth a gap row; under "count" it is only counted.
 EXPIRED_IS_GAP = "gap"
@@ -13,7 +17,7 @@ EXPIRED_IS_GAP = "gap"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """From ``from_position`` (exclusive) of ``from_generation`` to ``to_position`` (inclusive), nothing was read.
+    """From ``from_position`` (exclusive) of ``from_generation`` to ``to_position`` (inclusive), ``rows`` were not read.
 
     ``to_position`` is "" where the end is unknown (the old generation is gone); ``rows`` None where nobody can know.
     """
@@ -27,25 +31,41 @@ class Gap:
     rows: int | None
 
 
-def of(end: Offsets, *, on_expired: str) -> list[Gap]:
-    """The gaps a batch that ends at ``end`` jumped over, in order of topic."""
+def of(end: Offsets, *, on_expired: str, missing: Mapping[str, int] | None = None) -> list[Gap]:
+    """The gaps of a batch that ends at ``end``, in order of topic.
+
+    ``missing``: by topic, what was planned and had expired when it was read.
+    """
     found = []
-    for topic, position in sorted(end.topics.items()):
-        skip = position.skip
-        if skip is None or (skip.reason == "expired" and on_expired != EXPIRED_IS_GAP):
+    for topic, place in sorted(end.topics.items()):
+        at, skip = (place.fg, place.f), place.skip
+        if skip is not None and skip.reason == RECREATED:
+            found.append(_gap(topic, RECREATED, at, (place.g, skip.upto), skip.rows))
+            at = (place.g, "")
+        if on_expired != EXPIRED_IS_GAP:
             continue
-        found.append(
-            Gap(
-                topic=topic,
-                reason=skip.reason,
-                from_generation=position.fg,
-                from_position=position.f,
-                to_generation=position.g,
-                to_position=skip.upto,
-                rows=skip.rows,
-            )
-        )
+        late = (missing or {}).get(topic, 0)
+        if skip is not None and skip.reason == EXPIRED:
+            unknown = skip.rows is None and place.n is None
+            found.append(_gap(topic, EXPIRED, at, (place.g, skip.upto), None if unknown else place.expired))
+            at = (place.g, skip.upto)
+        else:
+            late += place.expired
+        if late:
+            found.append(_gap(topic, EXPIRED, at, (place.g, place.p), late))
     return found
+
+
+def _gap(topic: str, reason: str, begin: tuple[int, str], end: tuple[int, str], rows: int | None) -> Gap:
+    return Gap(
+        topic=topic,
+        reason=reason,
+        from_generation=begin[0],
+        from_position=begin[1],
+        to_generation=end[0],
+        to_position=end[1],
+        rows=rows,
+    )
 
 
 def beyond(missing: Iterable[Gap], known: Iterable[Gap]) -> list[Gap]:
@@ -70,7 +90,11 @@ def _begins(gap: Gap) -> tuple[str, str, int, str, int]:
 
 def _after(gap: Gap, known: Gap) -> Gap | None:
     """The rest of ``gap`` where ``known``, which begins where it does, ends; None where nothing is left."""
-    if gap.to_position <= known.to_position:
+    if gap.to_position < known.to_position:
         return None
+    if gap.to_position == known.to_position:
+        # The batch was tried again, and more of it had expired by then.
+        more = 0 if gap.rows is None or known.rows is None else gap.rows - known.rows
+        return replace(gap, rows=more) if more > 0 else None
     rows = None if gap.rows is None or known.rows is None else max(0, gap.rows - known.rows)
     return replace(gap, from_position=known.to_position, rows=rows)

@@ -10,7 +10,7 @@ leaves a gap row for the old. A different service behind the same address is nev
 from __future__ import annotations
 
 from fairlead_ingest import errors
-from fairlead_ingest.offsets import Position, Skip
+from fairlead_ingest.offsets import EXPIRED, RECREATED, Position, Skip
 
 ON_EXPIRED = ("count", "gap", "fail")
 ON_RECREATED = ("fail", "restart")
@@ -28,20 +28,20 @@ def expired(topic: str, position: str, oldest: str, rows: int | None, policy: st
             f"{topic}: wanted to read on after {position or 'the beginning'}, but what followed has expired; what is"
             f' left begins after {oldest}. Set on_expired = "gap" or "count" to go on there',
         )
-    return Skip(reason="expired", upto=oldest, rows=rows)
+    return Skip(reason=EXPIRED, upto=oldest, rows=rows)
 
 
 def recreated(topic: str, position: Position, generation: int, policy: str) -> Position:
     """Where to go on when the topic is now of another ``generation``. Raises ``Stop`` under ``fail``."""
     if position.g == 0:
-        return Position.at(generation, position.p)
+        return Position.at(generation, position.p, position.n)
     if policy == "fail":
         raise errors.Stop(
             errors.RECREATED,
             f"{topic} was deleted and made anew (generation {position.g} became {generation}); what was unread"
             ' of the old one is gone. Set on_recreated = "restart" to read the new one from its beginning',
         )
-    return Position(g=generation, p="", fg=position.g, f=position.p, skip=Skip(reason="recreated"))
+    return Position(g=generation, p="", fg=position.g, f=position.p, fn=0, skip=Skip(reason=RECREATED))
 
 
 def same_service(known: str, now: str) -> str:
@@ -53,4 +53,3 @@ def same_service(known: str, now: str) -> str:
             " cannot be read on from them",
         )
     return now or known
-

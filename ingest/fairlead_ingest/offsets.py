@@ -4,8 +4,9 @@
 
 ``svc`` service identity; per topic: ``g`` generation (0: the topic was not there yet), ``p`` position reached, the last
 decided id included, "" before the first; ``f``, ``fg`` where this batch began; ``r`` rows promised for this batch;
-``skip`` why reading did not simply go on from ``f`` (only then). Spark compares offsets as text: keys are sorted, no
-clocks are inside, and an offset that did not move is returned as it came.
+``n``, ``fn`` how many messages the topic had ever held at ``p`` and at ``f``, where the service says so; ``skip`` why
+reading did not simply go on from ``f`` (only then). Spark compares offsets as text: keys are sorted, no clocks are
+inside, and an offset that did not move is returned as it came.
 Position text is hex of ids of one length, so it sorts as the ids do.
 """
 
@@ -19,6 +20,7 @@ import msgspec
 from fairlead_ingest import errors
 
 VERSION = 1
+EXPIRED, RECREATED = "expired", "recreated"
 
 
 class Skip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,16 +40,30 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     fg: int = 0
     f: str = ""
     r: int = 0
+    n: int | None = None
+    fn: int | None = None
     skip: Skip | None = None
 
     @classmethod
-    def at(cls, generation: int, position: str) -> Position:
+    def at(cls, generation: int, position: str, passed: int | None = None) -> Position:
         """A place nothing has been read from yet."""
-        return cls(g=generation, p=position, fg=generation, f=position)
+        return cls(g=generation, p=position, fg=generation, f=position, n=passed, fn=passed)
 
     def rested(self) -> Position:
         """The same place, as the entry of a batch in which this topic gave nothing."""
-        return Position.at(self.g, self.p)
+        return Position.at(self.g, self.p, self.n)
+
+    @property
+    def passed(self) -> int | None:
+        """Messages the topic had ever held at ``p``; None where nobody has counted. Before the first there is none."""
+        return self.n if self.p else 0
+
+    @property
+    def expired(self) -> int:
+        """Messages of this stretch that were gone when the batch was planned."""
+        if self.n is None or self.fn is None:
+            return (self.skip.rows or 0) if self.skip is not None and self.skip.reason == EXPIRED else 0
+        return max(0, self.n - self.fn - self.r)
 
 
 class Offsets(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +111,8 @@ def shares(limit_rows: int | None, topics: int) -> list[int | None]:
 
 def _position_dict(position: Position) -> dict[str, Any]:
     plain: dict[str, Any] = {"f": position.f, "fg": position.fg, "g": position.g, "p": position.p, "r": position.r}
+    if position.n is not None and position.fn is not None:
+        plain |= {"n": position.n, "fn": position.fn}
     if position.skip is not None:
         plain["skip"] = dict(sorted(msgspec.to_builtins(position.skip).items()))
-    return plain
+    return dict(sorted(plain.items()))

@@ -148,6 +148,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = 0
     bytes: int = 0
     ranges: list[Range] = []
+    # Messages the topic had ever held up to ``upto``, or up to ``stable`` where nothing is left to read.
+    passed: int | None = None
     held_by: int | str | None = None
     held_since: int | float | str | None = None
 
@@ -160,3 +162,5 @@ class Offset(msgspec.Struct, frozen=True, kw_only=True):
     position: str | None = None
     stable: str | None = None
     oldest: str | None = None
+    # Messages the topic had ever held up to ``position``.
+    passed: int | None = None

@@ -98,6 +98,17 @@ def upto(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally:
     return total
 
 
+def passed(snapshot: Snapshot, topic: Topic, message_id: bytes) -> int:
+    """Messages ever held up to the id: never more than that, and exactly that at the last position given out.
+
+    In between, what has been removed by its own time to live since the last mark is missing.
+    """
+    raw = snapshot.get(keys.high(topic))
+    if raw is not None and decode_high(raw).position.encode() <= message_id[:POSITION_BYTES]:
+        return everything(snapshot, topic).rows
+    return upto(snapshot, topic, message_id).rows
+
+
 def exactly(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally | None:
     """As ``upto``, but None where rows have been removed that it would have to count, or inside of a reference."""
     if message_id[POSITION_BYTES:] not in (NO_PAYLOAD, LAST[POSITION_BYTES:]):

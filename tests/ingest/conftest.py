@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService
+from tests.support.processes import wait_until
 
+from fairlead_ingest.app import UNKNOWN_FAILURES_MAX
 from fairlead_ingest.io import session as sessions
+from fairlead_ingest.io.job import Job
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.settings import Settings
+from fairlead_wire.errors import Permanent
+
+Run = Callable[..., Job]
 
 # Tests are short: the first compiler alone starts in half the time, one core and no shuffle are enough.
 TEST_CONF = {
@@ -43,6 +54,37 @@ def topic(messaging: MessagingService) -> str:
     name = f"default/t{secrets.token_hex(4)}"
     messaging.create(name)
     return name
+
+
+@pytest.fixture
+def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path) -> Run:
+    """Run the job once with available-now; returns it when all that was stable at its start is committed."""
+
+    def go(**changes: Any) -> Job:
+        values = {
+            "messaging_url": messaging.url,
+            "topics": [topic],
+            "table": str(tmp_path / "rows"),
+            "checkpoint": str(tmp_path / "checkpoint"),
+            "trigger": "available-now",
+            "security": "insecure",
+        }
+        settings = msgspec.convert({**values, **changes}, Settings)
+        job = Job(spark, settings, settings.jobs()[0], Metrics())
+        # As the program does: what has no code of ours (a worker that was too slow to start, on a busy machine) is
+        # tried again from the checkpoint.
+        for _ in range(UNKNOWN_FAILURES_MAX):
+            job.start()
+            wait_until("the query has ended", lambda: not job.is_running, seconds=90.0)
+            failure = job.failure()
+            if failure is None or failure[0] is not None:
+                break
+        job.finish()
+        if failure is not None:
+            raise Permanent(failure[1], code=failure[0] or "none")
+        return job
+
+    return go
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

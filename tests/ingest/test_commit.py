@@ -94,3 +94,45 @@ def test_a_fresh_checkpoint_goes_on_from_the_table() -> None:
 def test_each_checkpoint_is_an_application_of_its_own() -> None:
     """Batch numbers start again with a new checkpoint."""
     assert commit.application_id("one") != commit.application_id("two")
+
+
+def test_a_number_the_table_knows_is_no_proof_that_the_rows_are_there() -> None:
+    """A table that was restored keeps the numbers of batches that are gone: positions are compared."""
+    restored = TableState(batch=5, reached=ending("", "0a"))
+    assert isinstance(decide(restored, ending("0a", "0f"), 5), Append)
+    with pytest.raises(errors.Stop, match=errors.TABLE_BEHIND):
+        decide(restored, ending("0c", "0f"), 5)
+    assert decide(TableState(batch=5, reached=ending("", "0a"), is_cut=True), ending("0c", "0f"), 5) == AlreadyIn()
+
+
+def test_a_table_without_the_topic_is_behind_once_the_checkpoint_has_gone_on() -> None:
+    """Deleted or not mounted; a topic that is new to the checkpoint may begin anywhere."""
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_BEHIND: .*a/t up to nothing"):
+        commit.decide(
+            TableState(), application="q", batch=7, end=ending("0a", "0f"), before=ending("", "0a"), counts={}
+        )
+    other = ending("", "0a", topic="b/t")
+    new = commit.decide(TableState(), application="q", batch=7, end=ending("0a", "0f"), before=other, counts={})
+    assert isinstance(new, Append)
+    assert isinstance(decide(TableState(), ending("0a", "0f"), 0), Append)
+
+
+@pytest.mark.parametrize(
+    ("held", "is_behind"),
+    [
+        (ending("", "0f"), False),
+        (ending("", "1f"), False),
+        (ending("", "0a"), True),
+        (Offsets(), True),
+        (Offsets(topics={"a/t": Position.at(0, "0a")}), True),
+        (Offsets(topics={"a/t": Position.at(2, "01")}), False),
+    ],
+)
+def test_a_checkpoint_goes_on_only_with_a_table_that_holds_its_last_batch(held: Offsets, is_behind: bool) -> None:
+    """Asked before anything is made or read; a later generation is further."""
+    if is_behind:
+        with pytest.raises(errors.Stop, match=errors.TABLE_BEHIND):
+            commit.check_goes_on(TableState(reached=held), ending("0a", "0f"))
+    commit.check_goes_on(TableState(reached=held, is_cut=True), ending("0a", "0f"))
+    if not is_behind:
+        commit.check_goes_on(TableState(reached=held), ending("0a", "0f"))

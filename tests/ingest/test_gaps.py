@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fairlead_ingest import gaps
 from fairlead_ingest.gaps import Gap
 from fairlead_ingest.offsets import Offsets, Position, Skip
@@ -54,3 +56,23 @@ def test_what_is_known_of_a_gap_is_not_said_again() -> None:
 def test_a_gap_elsewhere_is_another_one() -> None:
     """Only where one begins says which it is."""
     assert gaps.beyond([_gap("0b", "0c", 2)], [_gap("0a", "0c", 3)]) == [_gap("0b", "0c", 2)]
+
+
+def test_short_lives_are_gaps_of_their_own() -> None:
+    """Gone before the batch was planned, or between planning and reading; after an expired start, the rest of it."""
+    short = Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12)
+    [gap] = gaps.of(Offsets(topics={"a/t": short}), on_expired="gap", missing={"a/t": 2})
+    assert (gap.from_position, gap.to_position, gap.rows) == ("0a", "0f", 5)
+    both = Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12, skip=EXPIRED.skip)
+    found = gaps.of(Offsets(topics={"a/t": both}), on_expired="gap", missing={"a/t": 2})
+    assert [(gap.from_position, gap.to_position, gap.rows) for gap in found] == [("0a", "0c", 3), ("0c", "0f", 2)]
+    assert gaps.of(Offsets(topics={"a/t": both}), on_expired="count", missing={"a/t": 2}) == []
+
+
+def test_a_batch_tried_again_adds_what_expired_meanwhile() -> None:
+    """Same stretch, more of it."""
+    before = Gap(
+        topic="a/t", reason="expired", from_generation=1, from_position="0a", to_generation=1, to_position="0f", rows=2
+    )
+    assert gaps.beyond([replace(before, rows=5)], [before]) == [replace(before, rows=3)]
+    assert gaps.beyond([before], [before]) == []

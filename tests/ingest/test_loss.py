@@ -23,7 +23,7 @@ def test_an_expired_start_stops_under_fail() -> None:
 def test_a_recreated_topic_is_read_from_its_beginning_when_asked() -> None:
     """Where the old one was left stays known, for the gap row."""
     after = loss.recreated("a/t", Position.at(1, "0a"), 2, "restart")
-    assert after == Position(g=2, p="", fg=1, f="0a", skip=Skip(reason="recreated"))
+    assert after == Position(g=2, p="", fg=1, f="0a", fn=0, skip=Skip(reason="recreated"))
 
 
 def test_a_recreated_topic_stops_by_default() -> None:

@@ -56,3 +56,22 @@ def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
 def test_a_limit_is_shared_and_nobody_starves(limit: int | None, topics: int, expected: list[int | None]) -> None:
     """Each topic may read at least one row."""
     assert offsets.shares(limit, topics) == expected
+
+
+def test_totals_say_what_was_gone_before_the_batch_was_planned() -> None:
+    """Without them, what the service said of an expired start."""
+    assert Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12).expired == 3
+    assert Position(g=1, p="0f", fg=1, f="0a", r=9, n=20, fn=12).expired == 0
+    skip = Skip(reason="expired", upto="0c", rows=7)
+    assert Position(g=1, p="0f", fg=1, f="0a", r=5, skip=skip).expired == 7
+    assert Position(g=2, p="0f", fg=1, f="0a", r=5, skip=Skip(reason="recreated")).expired == 0
+    assert (Position.at(1, "").passed, Position.at(1, "0a").passed, Position.at(1, "0a", 4).passed) == (0, None, 4)
+
+
+def test_totals_survive_the_checkpoint_and_older_ones_have_none() -> None:
+    """Keys stay sorted: Spark compares text."""
+    end = Offsets(service="s", topics={"a/t": Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12)})
+    assert offsets.parse(end.to_dict()) == end
+    assert list(end.to_dict()["topics"]["a/t"]) == ["f", "fg", "fn", "g", "n", "p", "r"]
+    old = {"svc": "s", "topics": {"a/t": {"f": "", "fg": 1, "g": 1, "p": "0a", "r": 1}}, "v": 1}
+    assert offsets.parse(old).topics["a/t"].n is None

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging import tally
-from fairlead_messaging.commands import Commit, Message, Start, Store
+from fairlead_messaging import retention, tally
+from fairlead_messaging.commands import Commit, Message, Publish, Start, Store
 from fairlead_messaging.message_id import FIRST, LAST, Position
 from fairlead_messaging.tally import High, Tally
 
@@ -54,3 +54,21 @@ def test_encodings() -> None:
 def test_differences_are_never_negative() -> None:
     """Removed rows may make a later count smaller than an earlier one."""
     assert Tally(1, 1).minus(Tally(2, 2)) == (0, 0)
+
+
+def test_what_was_ever_held_is_known_at_the_end_whatever_was_removed() -> None:
+    """Messages with a short life of their own leave no row behind; before the end the number is never too high."""
+    core = Core()
+    core.create("t")
+    core.do(publish("t", "kept"))
+    core.do(Publish(namespace=NAMESPACE, name="t", messages=[Message(b"gone", ttl_seconds=1)] * 50))
+    ids = core.page("t", limit=100).ids
+    core.now_ms += 10_000
+    with core.kv.snapshot() as snapshot:
+        topic = core.topic("t")
+        core.kv.apply(retention.sweep(snapshot, topic, core.now_ms).batch)
+    with core.kv.snapshot() as snapshot:
+        assert tally.upto(snapshot, topic, LAST).rows == 1
+        assert tally.passed(snapshot, topic, LAST) == tally.passed(snapshot, topic, ids[-1]) == 51
+        assert tally.passed(snapshot, topic, ids[20]) <= 21
+        assert tally.passed(snapshot, topic, FIRST) == 0

@@ -27,7 +27,14 @@ BATCH = 1000
 class MessagingService:
     """The program itself, on a port of its own; `kill` and `start` it as often as you like, the port stays."""
 
-    def __init__(self, folder: Path, *, store: str = "rocksdb", authority: Authority | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        store: str = "rocksdb",
+        authority: Authority | None = None,
+        cleanup_seconds: float = 3600.0,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_ports(1)[0]
         self.url = f"http{'s' if authority else ''}://127.0.0.1:{self.port}"
@@ -44,7 +51,7 @@ class MessagingService:
         self._config = folder / "messaging.toml"
         self._config.write_text(
             f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\n{security}'
-            f'store = "{store}"\n[cleanup]\ninterval_seconds = 3600.0\n'
+            f'store = "{store}"\n[cleanup]\ninterval_seconds = {cleanup_seconds}\n'
         )
         self._client = SyncMessagingClient(self.url, tls=self.tls, timeout_seconds=10.0)
         self._running: Running | None = None

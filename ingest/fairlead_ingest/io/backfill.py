@@ -1,21 +1,24 @@
 """Reading a stretch of time again into a table: what the table lacks is added, what it has stays once.
 
 A backfill is a batch query of our own source, so it runs wherever Spark does, beside the streaming job or without it.
-The job's positions are not touched. Rows are compared by (topic, message id), which are unique in a table.
+The job's positions are not touched, and it reads no further than they go: what lies beyond is the job's to bring.
+Rows are compared by (topic, message id), which are unique in a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fairlead_ingest.io import sink, source, tables
+from fairlead_ingest.io import checkpoint, sink, source, tables
 from fairlead_ingest.io.job import shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.session import activate
 from fairlead_ingest.io.table_kind import Kind
+from fairlead_ingest.offsets import Offsets
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_messaging.io.sync_client import BulkClient, TopicMissing
 
@@ -32,7 +35,37 @@ class Slice:
     rows: int
 
 
-def slices(client: BulkClient, pipeline: Pipeline, from_ms: int | None, until_ms: int | None, rows: int) -> list[Slice]:
+def reserved(client: BulkClient, kind: Kind, into: Path, pipeline: Pipeline) -> dict[str, str]:
+    """By topic, the position after which messages are a job's: it brings them when it goes on. Others are free.
+
+    As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
+    """
+    reached = kind.reached(into)
+    if into.absolute() == Path(pipeline.table).absolute():
+        begun = checkpoint.begun(Path(pipeline.checkpoint).absolute())
+        reached = Offsets(topics={**begun.topics, **reached.topics})
+    bounds = {}
+    for topic in pipeline.topics:
+        held = reached.topics.get(topic)
+        if held is None:
+            continue
+        try:
+            generation = client.offsets(topic, "earliest").generation
+        except TopicMissing:
+            continue
+        # A topic that was made anew is all unread, and the job's.
+        bounds[topic] = held.p if held.g in (0, generation) else ""
+    return bounds
+
+
+def slices(
+    client: BulkClient,
+    pipeline: Pipeline,
+    from_ms: int | None,
+    until_ms: int | None,
+    rows: int,
+    up_to: Mapping[str, str] | None = None,
+) -> list[Slice]:
     """The time cut into pieces of about ``rows`` messages a topic: each is committed by itself, so that progress can be
     shown and a stop loses little."""
     cuts: dict[int, int] = {}
@@ -40,6 +73,7 @@ def slices(client: BulkClient, pipeline: Pipeline, from_ms: int | None, until_ms
         try:
             after = client.offsets(topic, "earliest" if from_ms is None else max(0, from_ms)).position or ""
             upto = client.offsets(topic, "latest").stable or ""
+            upto = min(upto, (up_to or {}).get(topic, upto))
             if until_ms is not None:
                 upto = min(upto, client.offsets(topic, max(0, until_ms)).position or "")
             while after < upto:
@@ -83,11 +117,13 @@ def run(
     kind.ensure(tables.beside(into, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
     before = tables.count(kind, into)
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=settings.request_seconds) as client:
-        pieces = slices(client, pipeline, from_ms, until_ms, settings.limits.batch_rows)
+        bounds = reserved(client, kind, into, pipeline)
+        pieces = slices(client, pipeline, from_ms, until_ms, settings.limits.batch_rows, bounds)
+    options["upTo"] = json.dumps(bounds)
     total(sum(piece.rows for piece in pieces))
     for piece in pieces:
-        bounds = {"from": piece.from_ms, "until": piece.until_ms}
-        given = {key: str(value) for key, value in bounds.items() if value is not None}
+        span = {"from": piece.from_ms, "until": piece.until_ms}
+        given = {key: str(value) for key, value in span.items() if value is not None}
         rows = shaped(session.read.format(source.FORMAT).options(**options, **given).load(), pipeline)
         held = _held(session, kind, into, piece.from_ms, piece.until_ms)
         missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*rows.columns)
@@ -101,7 +137,8 @@ def _held(session: SparkSession, kind: Kind, into: Path, from_ms: int | None, un
     """The identities that are there already in that time, of rows and dead letters alike."""
     held = session.createDataFrame([], "_topic string, _id string")
     for path in (into, tables.beside(into, tables.DEAD_LETTERS)):
-        identities = tables.identities(kind, path, from_ms, until_ms)
+        # In one piece: Spark takes an empty one, of a file without matches, for the end of all.
+        identities = tables.identities(kind, path, from_ms, until_ms).combine_chunks()
         if identities.num_rows:
             held = held.unionByName(session.createDataFrame(identities))
     return held

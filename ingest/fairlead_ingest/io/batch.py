@@ -1,6 +1,6 @@
 """Reading topics as a batch, for backfills: from a time until a time, topics and times taken from the query itself.
 
-    spark.read.format("fairlead").options(url=…, topics=…).load().where("_published_at >= '2026-11-01'")
+spark.read.format("fairlead").options(url=…, topics=…).load().where("_published_at >= '2026-11-01'")
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class FairleadReader(DataSourceReader):
                     upto = stable
                     if scope.until_ms is not None:
                         upto = min(stable, client.offsets(topic, max(0, scope.until_ms)).position or "")
+                    upto = min(upto, self._options.up_to.get(topic, upto))
                     after = begin.position or ""
                     if after >= upto:
                         continue

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from fairlead_ingest import errors, offsets
-from fairlead_ingest.offsets import Offsets
+from fairlead_ingest.offsets import Offsets, Position
 
 
 class _Metadata(msgspec.Struct):
@@ -29,6 +29,20 @@ def query_id(checkpoint: Path) -> str:
 def is_fresh(checkpoint: Path) -> bool:
     """No batch was ever planned here, so the query starts at its starting position."""
     return not _planned(checkpoint)
+
+
+def begun(checkpoint: Path) -> Offsets:
+    """Where the oldest batch begins that Spark still knows; no places where it knows none."""
+    oldest = min(_planned(checkpoint), default=None)
+    if oldest is None:
+        return Offsets()
+    end = end_of(checkpoint, oldest)
+    return Offsets(topics={topic: Position.at(at.fg, at.f) for topic, at in end.topics.items()})
+
+
+def last_committed(checkpoint: Path) -> int | None:
+    """The newest batch Spark knows to be in the table, None where it knows of none."""
+    return max(_numbers(checkpoint / "commits"), default=None)
 
 
 def has(checkpoint: Path, batch: int) -> bool:
@@ -66,5 +80,8 @@ def _is_ours(text: str) -> bool:
 
 def _planned(checkpoint: Path) -> list[int]:
     """The batches Spark still knows the ends of."""
-    folder = checkpoint / "offsets"
+    return _numbers(checkpoint / "offsets")
+
+
+def _numbers(folder: Path) -> list[int]:
     return [int(entry.name) for entry in folder.iterdir() if entry.name.isdigit()] if folder.is_dir() else []

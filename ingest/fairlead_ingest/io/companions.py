@@ -1,9 +1,10 @@
 """Dead letters and gaps once each, also where a checkpoint was lost between their commit and the rows'.
 
 They are committed before the rows, so a crash in between leaves companions that are ahead of the rows. The same
-checkpoint knows them by batch number and passes them over; a new one goes on from the rows, under another name and with
-batches cut elsewhere, and what it would write anew has to be compared with what is there: dead letters by their
-identity, gaps by where they begin. Only then is the table read, and only beyond the place where the batch begins.
+checkpoint tries the batch again, and some of it may have expired or stopped to fit by then; a new one goes on from the
+rows, under another name and with batches cut elsewhere. So what would be written anew is compared with what is there:
+dead letters by their identity, gaps by where they begin. Only then is the table read, and only beyond the place where
+the batch begins.
 """
 
 from __future__ import annotations
@@ -51,9 +52,16 @@ def new_gaps(kind: Kind, table: Path, missing: Sequence[Gap], end: Offsets) -> l
 
 
 def _known(kind: Kind, table: Path, end: Offsets, columns: list[str]) -> pa.Table | None:
-    """Rows of ``table`` of topics in which it is ahead of where the batch begins; None where it is in none."""
+    """Rows of ``table`` of topics in which it is ahead of where the batch begins; None where it is in none.
+
+    A backfill leaves no account, so a topic without one may be anywhere.
+    """
     reached = kind.reached(table)
-    ahead = [topic for topic, place in end.topics.items() if commit.is_ahead(reached, topic, place)]
+    ahead = [
+        topic
+        for topic, place in end.topics.items()
+        if topic not in reached.topics or commit.is_ahead(reached, topic, place)
+    ]
     if not ahead:
         return None
     condition = pc.field("_topic").isin(ahead)

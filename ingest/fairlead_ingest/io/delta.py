@@ -1,8 +1,8 @@
 """Delta tables through delta-rs: made here, looked at here, committed to here.
 
-What a commit needs to know of a table (last batch, positions, turn) comes from its own log; where the newest commits
-are not ours (somebody's delete, say) the log is read further back, and if it no longer reaches that far, the rows
-themselves say how far they go.
+What a commit needs to know of a table (last batch, positions, turn) comes from its own log: from our newest commit that
+the current version is made of (``lineage``). Where the newest commits are not ours (somebody's delete, say) the log is
+read further back; if it no longer reaches that far, or others replaced the content, the rows say how far they go.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from fairlead_ingest import commit, errors, offsets
+from fairlead_ingest import commit, errors, lineage, offsets
 from fairlead_ingest.commit import Append, Collided, TableState
 from fairlead_ingest.io import table_kind
 from fairlead_ingest.io.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync
@@ -68,22 +68,25 @@ def writing(table: Path) -> PartitionedFiles:
 
 
 def state(table: Path, application: str) -> TableState:
-    """What the table's log says now."""
-    found = DeltaTable(str(table))
+    """What the table's log says now; nothing where there is no table."""
+    found = _open(table)
+    if found is None:
+        return TableState()
     batch = found.transaction_version(application)
-    newest = _newest(found)
+    newest, is_cut = _newest(found)
     return TableState(
         batch=-1 if batch is None else batch,
         reached=_reached(found, newest),
         turn=found.transaction_version(commit.TURN) or 0,
         totals={} if newest is None else newest.get("totals", {}),
+        is_cut=is_cut and batch is not None,
     )
 
 
 def reached(table: Path) -> Offsets:
     """How far the table goes per topic; nowhere where there is none."""
     found = _open(table)
-    return Offsets() if found is None else _reached(found, _newest(found))
+    return Offsets() if found is None else _reached(found, _newest(found)[0])
 
 
 def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
@@ -202,14 +205,14 @@ def _reached(table: DeltaTable, newest: Mapping[str, Any] | None) -> Offsets:
     return table_kind.reached_by_rows(table.to_pyarrow_dataset()) if table.file_uris() else Offsets()
 
 
-def _newest(table: DeltaTable) -> Mapping[str, Any] | None:
-    """What our newest commit says, None where the log holds none."""
+def _newest(table: DeltaTable) -> tuple[Mapping[str, Any] | None, bool]:
+    """What our newest commit in the current version's line says, None for none; whether the log was cut before it."""
+    entries: list[dict[str, Any]] = []
     for limit in (1, HISTORY_NEAR, None):
         entries = table.history(limit)
-        for entry in entries:
-            ours = commit.ours_in(entry)
-            if ours is not None:
-                return ours
+        found = lineage.newest(entries)
+        if found.ours is not None or found.is_replaced:
+            return found.ours, False
         if limit is not None and len(entries) < limit:
             break
-    return None
+    return None, bool(entries) and entries[-1]["version"] > 0

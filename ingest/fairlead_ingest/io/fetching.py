@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from fairlead_ingest import envelope, errors, loss
+from fairlead_ingest.io import hidden
 from fairlead_ingest.io.options import Options
 from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
 from fairlead_wire.errors import Temporary
@@ -28,6 +30,8 @@ class Stretch(InputPartition):
     after: str
     upto: str
     rows: int
+    # Where to note how many of its messages were rolled back; "": nobody asks.
+    notes: str = ""
 
 
 def rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
@@ -67,7 +71,7 @@ def reachable() -> Iterator[None]:
 
 def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa.Table]:
     """The pages of one stretch, in order. Raises ``Stop`` or ``Wait`` by code."""
-    after = stretch.after
+    after, rolled_back = stretch.after, 0
     while after < stretch.upto:
         try:
             with reachable():
@@ -84,11 +88,14 @@ def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa
             continue
         except (GenerationChanged, TopicMissing) as error:
             raise recreated_in_batch(stretch.topic, stretch.generation, error) from error
+        rolled_back += page.hidden
         if page.table.num_rows:
             yield page.table
         if page.next_position <= after:
-            return
+            break
         after = page.next_position
+    if rolled_back and stretch.notes:
+        hidden.note(Path(stretch.notes), stretch.topic, stretch.after, rolled_back)
 
 
 def go_on(topic: str, after: str, error: Expired, options: Options) -> str:

@@ -161,6 +161,7 @@ class Job:
     # --- inside
 
     def _start(self) -> None:
+        self._check_goes_on()
         rows = self._rows()
         for table, columns in (
             (self._table, table_schema(rows.schema)),
@@ -190,18 +191,25 @@ class Job:
         activate(self._session)
         self._query = writer.start()
 
+    def _check_goes_on(self) -> None:
+        """Before a table is made where one should be. Raises ``Stop`` where the table ends before the checkpoint."""
+        last = checkpoint.last_committed(self._checkpoint)
+        if last is not None:
+            state = self._kind.state(self._table, self._application())
+            commit.check_goes_on(state, checkpoint.end_of(self._checkpoint, last))
+
     def _rows(self) -> DataFrame:
         options = source_options(self._session, self._settings, self._pipeline)
-        options["startingOffsets"] = json.dumps(self._begin())
+        options |= {"startingOffsets": json.dumps(self._begin()), "checkpoint": str(self._checkpoint)}
         rows = self._session.readStream.format(source.FORMAT).options(**options).load()
         return shaped(rows, self._pipeline)
 
     def _begin(self) -> dict[str, Any]:
-        """Where each topic starts; counts only while the checkpoint is fresh."""
+        """Where each topic starts; counts only for topics that the checkpoint does not know."""
         begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start_of(self._pipeline.starting_position))
-        reached = self._kind.reached(self._table) if checkpoint.is_fresh(self._checkpoint) else Offsets()
+        reached = tables.reached(self._kind, self._table, self._pipeline.topics)
         held = {topic: reached.topics[topic].p for topic in begin if topic in reached.topics}
-        if held:
+        if held and checkpoint.is_fresh(self._checkpoint):
             log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)
         return commit.starting(begin, reached)
 

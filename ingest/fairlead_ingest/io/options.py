@@ -10,6 +10,8 @@
 | `from`, `until` | for a batch: milliseconds since 1970 or ISO times; none |
 | `waitMs` | how long an idle batch waits in the service, 1000 |
 | `onExpired`, `onRecreated` | `count`, `gap`, `fail`; `fail`, `restart` |
+| `checkpoint` | the query's `checkpointLocation` once more, to tell rolled-back messages from expired ones; none |
+| `upTo` | for a batch: JSON, topic to the last position to read; the topic's end |
 | `tlsCa`, `tlsCert`, `tlsKey`, `requestSeconds` | files for mTLS; 30 |
 """
 
@@ -56,6 +58,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     wait_ms: int = 1000
     on_expired: str = "count"
     on_recreated: str = "fail"
+    checkpoint: str = ""
+    up_to: dict[str, str] = {}
     tls: tuple[str, str, str] | None = None
     request_seconds: float = 30.0
 
@@ -83,6 +87,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             wait_ms=_number(text, "waitMs", 1000, least=0),
             on_expired=_one_of(text, "onExpired", "count", loss.ON_EXPIRED),
             on_recreated=_one_of(text, "onRecreated", "fail", loss.ON_RECREATED),
+            checkpoint=text.get("checkpoint", ""),
+            up_to=_positions(text.get("upto", "{}")),
             tls=tls if all(tls) else None,  # type: ignore[arg-type]
             request_seconds=_number(text, "requestSeconds", 30.0),
         )
@@ -134,10 +140,17 @@ def _starting(text: str, topics: list[str]) -> dict[str, Any]:
         raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {error}") from None
     starts = value if isinstance(value, dict) else dict.fromkeys(topics, value)
     for topic, start in starts.items():
-        explicit = isinstance(start, dict) and set(start) == {"g", "p"}
+        explicit = isinstance(start, dict) and {"g", "p"} <= set(start) <= {"g", "p", "n"}
         if not explicit and start not in ("earliest", "latest") and (not isinstance(start, int) or start < 0):
             raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {topic}: {start!r} is no place in a topic")
     return starts
+
+
+def _positions(text: str) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_OPTION, f"upTo: {error}") from None
 
 
 def _moment(text: Mapping[str, str], name: str) -> int | None:

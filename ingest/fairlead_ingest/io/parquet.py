@@ -99,8 +99,10 @@ def writing(table: Path) -> PartitionedFiles:
 
 
 def state(table: Path, application: str) -> TableState:
-    """What the newest manifest says; completes what a kill left half moved."""
-    newest = _required(table)
+    """What the newest manifest says, nothing where there is none; completes what a kill left half moved."""
+    newest = _newest(table)
+    if newest is None:
+        return TableState()
     _move_in(table, newest)
     return TableState(
         batch=newest.transactions.get(application, -1),

@@ -2,8 +2,8 @@
 
     write (each task)   rows → files of good rows, files of dead letters, counts
     commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,
-                        so whatever is tried again finds its companions already in and passes them over, by batch
-                        number under the same checkpoint, by content under a new one (``companions``)
+                        so whatever is tried again finds its companions already in and adds only what they lack,
+                        compared by content (``companions``)
 
 ``abort`` does nothing on purpose: Spark also calls it after a commit that failed after having committed, and deleting
 files then would break the table. Vacuum takes the orphans.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import errno
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,10 @@ from pyspark.sql.types import StructType
 from fairlead_ingest import commit, envelope, errors, evolution, freshness, gaps, transforms
 from fairlead_ingest import schema as contract
 from fairlead_ingest.commit import AlreadyIn, Collided
-from fairlead_ingest.io import checkpoint, companions, tables
+from fairlead_ingest.io import checkpoint, companions, hidden, tables
 from fairlead_ingest.io.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.io.table_kind import Kind
-from fairlead_ingest.offsets import Offsets
+from fairlead_ingest.offsets import EXPIRED, Offsets
 
 # Whoever collides this often in a row is one of several jobs on one table.
 COLLISIONS_MAX = 20
@@ -120,21 +120,26 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         written = [message for message in messages if isinstance(message, Written)]
-        end = checkpoint.end_of(self._checkpoint, batchId)
+        end, before = checkpoint.end_of(self._checkpoint, batchId), None
         if batchId > 0 and checkpoint.has(self._checkpoint, batchId - 1):
             # Spark also runs batches without new data, to let watermarks move; such a batch begins where it ends.
-            end = end.since(checkpoint.end_of(self._checkpoint, batchId - 1))
+            before = checkpoint.end_of(self._checkpoint, batchId - 1)
+            end = end.since(before)
         application = commit.application_id(checkpoint.query_id(self._checkpoint))
-        batch = _Batch(kind=tables.of(self._kind), application=application, number=batchId, end=end)
+        batch = _Batch(kind=tables.of(self._kind), application=application, number=batchId, end=end, before=before)
         if batch.is_in(self._table):
             return
         _grow(batch.kind, self._table, evolution.merged(message.fields for message in written))
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
         batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
-        missing = gaps.of(end, on_expired=self._on_expired)
+        # Named by where the batch ends, as Spark logged it.
+        logged = checkpoint.end_of(self._checkpoint, batchId)
+        rolled_back = hidden.counted(hidden.folder_of(self._checkpoint, logged))
+        absent = _absent(end, [*rows, *dead], rolled_back)
+        missing = gaps.of(end, on_expired=self._on_expired, missing={} if self._selects else absent)
         batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
-        counts = _counts(end, rows, dead, written, selects=self._selects)
+        counts = _counts(end, rows, dead, written, sum(absent.values()), selects=self._selects)
         if missing:
             counts["gaps"] = [asdict(gap) for gap in missing]
         batch.append(self._table, rows, counts)
@@ -170,6 +175,7 @@ class _Batch:
     application: str
     number: int
     end: Offsets
+    before: Offsets | None = None
 
     def is_in(self, table: Path) -> bool:
         """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
@@ -204,11 +210,16 @@ class _Batch:
     ) -> None:
         for _ in range(COLLISIONS_MAX):
             decided = self._decide(table, counts, is_companion=is_companion)
-            if isinstance(decided, AlreadyIn):
+            is_in = isinstance(decided, AlreadyIn)
+            if is_in and not is_companion:
+                return
+            # Looked at after deciding: what somebody commits in between collides with what was decided.
+            new = files()
+            if is_in and not new:
                 return
             try:
-                # Looked at after deciding: what somebody commits in between collides with what was decided.
-                return self.kind.append(table, files(), decided)
+                # A companion had this batch before it was tried again; only what it did not have then is added.
+                return self.kind.append(table, new, tables.UNNUMBERED if isinstance(decided, AlreadyIn) else decided)
             except Collided:
                 continue
         raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
@@ -219,6 +230,7 @@ class _Batch:
             application=self.application,
             batch=self.number,
             end=self.end,
+            before=self.before,
             counts=counts,
             is_companion=is_companion,
         )
@@ -310,22 +322,35 @@ def _ages(rows: pa.Table, now: float) -> list[int]:
     return [*counts, len(micros) - below]
 
 
+def _absent(end: Offsets, files: list[WrittenFile], rolled_back: Mapping[str, int]) -> dict[str, int]:
+    """By topic, how many messages were promised and neither came nor had been rolled back."""
+    absent = {}
+    for topic, position in end.topics.items():
+        came = sum(file.rows for file in files if file.topic == topic) + rolled_back.get(topic, 0)
+        if position.r > came:
+            absent[topic] = position.r - came
+    return absent
+
+
 def _counts(
-    end: Offsets, rows: list[WrittenFile], dead: list[WrittenFile], written: list[Written], *, selects: bool
+    end: Offsets,
+    rows: list[WrittenFile],
+    dead: list[WrittenFile],
+    written: list[Written],
+    absent: int,
+    *,
+    selects: bool,
 ) -> dict[str, Any]:
-    good, bad = sum(file.rows for file in rows), sum(file.rows for file in dead)
     skips = [position.skip for position in end.topics.values() if position.skip is not None]
-    expired = [skip.rows or 0 for skip in skips if skip.reason == "expired"]
-    missing = max(0, end.rows - good - bad)
     return {
-        "rows": good,
-        "dead_letters": bad,
+        "rows": sum(file.rows for file in rows),
+        "dead_letters": sum(file.rows for file in dead),
         "bytes": sum(file.size for file in rows),
         # What was promised and did not come had passed its time to live when it was read, unless the query leaves rows
         # out by itself: then that is what it did, and the few that expired in between cannot be told from them.
-        "left_out": missing if selects else 0,
-        "expired_unread": sum(expired) + (0 if selects else missing),
-        "expired_starts": len(expired),
+        "left_out": absent if selects else 0,
+        "expired_unread": sum(place.expired for place in end.topics.values()) + (0 if selects else absent),
+        "expired_starts": sum(skip.reason == EXPIRED for skip in skips),
         "ages": freshness.add(message.ages for message in written),
     }
 

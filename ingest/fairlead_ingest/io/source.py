@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors, loss, offsets, ranges
-from fairlead_ingest.io import batch
+from fairlead_ingest.io import batch, hidden
 from fairlead_ingest.io.batch import FairleadReader
 from fairlead_ingest.io.fetching import Stretch, go_on, reachable, recreated_in_batch, rows_of
 from fairlead_ingest.io.options import Options, spark_schema
@@ -79,7 +79,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for topic in self._options.topics:
             start = self._options.start_of(topic)
             if isinstance(start, Mapping):
-                topics[topic] = Position.at(int(start["g"]), str(start["p"]))
+                topics[topic] = _explicit(start)
                 continue
             try:
                 with reachable():
@@ -89,7 +89,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 continue
             service = loss.same_service(service, found.service)
             place = "" if start == "earliest" else found.stable if start == "latest" else found.position
-            topics[topic] = Position.at(found.generation, place or "")
+            topics[topic] = Position.at(found.generation, place or "", found.passed if place else 0)
         return Offsets(service=service, topics=topics).to_dict()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -115,6 +115,8 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         goal = offsets.parse(end)
         stretches: list[InputPartition] = []
+        checkpoint = self._options.checkpoint
+        notes = str(hidden.prepare(Path(checkpoint), goal)) if checkpoint else ""
         for topic, position in goal.topics.items():
             # Where reading jumped, it went on from the topic's beginning: what is alive there is all unread.
             after = position.f if position.skip is None else ""
@@ -123,7 +125,14 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             plan = self._plan_again(topic, position, after)
             loss.same_service(goal.service, plan.service)
             stretches += [
-                Stretch(topic=topic, generation=position.g, after=part.after, upto=part.upto, rows=part.rows)
+                Stretch(
+                    topic=topic,
+                    generation=position.g,
+                    after=part.after,
+                    upto=part.upto,
+                    rows=part.rows,
+                    notes=notes,
+                )
                 for part in ranges.merge(plan.ranges, self._options.split_bytes)
             ]
         return stretches
@@ -162,13 +171,21 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for asked in range(len(names)):
             topic = names[(asked + self._turn) % len(names)]
             waits = asked == len(names) - 1 and not moved and self._targets is None
-            before = known.topics.get(topic, Position()).rested()
+            before = self._known(known, topic).rested()
             after, plan = self._plan(topic, before, *limits[topic], self._options.wait_ms if waits else 0)
             topics[topic] = after
             if plan is not None:
                 service = loss.same_service(service, plan.service)
             moved = moved or (after.g, after.p) != (before.g, before.p)
         return Offsets(service=service, topics=topics) if moved else None
+
+    def _known(self, known: Offsets, topic: str) -> Position:
+        """Where a topic stands: one that the query did not read so far begins as a table that holds some of it says."""
+        place = known.topics.get(topic)
+        if place is not None:
+            return place
+        start = self._options.start_of(topic)
+        return _explicit(start) if isinstance(start, Mapping) else Position()
 
     def _plan(
         self, topic: str, position: Position, limit_rows: int | None, limit_bytes: int | None, wait_ms: int
@@ -201,21 +218,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 position = loss.recreated(topic, position, error.generation, self._options.on_recreated)
                 after = position.p
                 continue
-            # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
-            reached = max(plan.upto or "", position.p, position.skip.upto if position.skip else "")
-            if not plan.rows and reached == position.p and position.skip is None:
-                return position, plan
-            return (
-                Position(
-                    g=plan.generation,
-                    p=reached,
-                    fg=position.fg or plan.generation,
-                    f=position.f,
-                    r=plan.rows,
-                    skip=position.skip,
-                ),
-                plan,
-            )
+            return _after(position, plan, target), plan
 
     def _plan_again(self, topic: str, position: Position, after: str) -> Plan:
         """Split what was promised; a stretch that expired since is looked at by the same policy as any other."""
@@ -233,3 +236,39 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 after = go_on(topic, after, error, self._options)
             except GenerationChanged as error:
                 raise recreated_in_batch(topic, position.g, error) from error
+
+
+def _explicit(start: Mapping[str, Any]) -> Position:
+    passed = start.get("n")
+    return Position.at(int(start["g"]), str(start["p"]), None if passed is None else int(passed))
+
+
+def _after(position: Position, plan: Plan, target: str | None) -> Position:
+    """The place after the batch that ``plan`` allows; ``position`` itself where there is nothing to take or to count.
+
+    Messages may leave a topic without being read, by a life of their own that was short. The totals of both ends tell
+    how many: where nothing is left to read, what has gone is a batch of its own, of no rows.
+    """
+    before, passed = position.passed, plan.passed
+    # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
+    reached = max(plan.upto or "", position.p, position.skip.upto if position.skip else "")
+    if not plan.rows and passed is not None and (position.skip is not None or (before is not None and passed > before)):
+        stable = plan.stable or ""
+        reached = max(reached, stable if target is None else min(stable, target))
+    if not plan.rows and reached == position.p and position.skip is None:
+        return position
+    end = begin = None
+    if passed is not None:
+        # Counted from below: a total in the middle of a topic may be too low, and then the next one makes up for it.
+        end = passed if before is None else max(passed, before + plan.rows)
+        begin = max(0, end - plan.rows) if before is None else before
+    return Position(
+        g=plan.generation,
+        p=reached,
+        fg=position.fg or plan.generation,
+        f=position.f,
+        r=plan.rows,
+        n=end,
+        fn=begin,
+        skip=position.skip,
+    )

@@ -41,7 +41,7 @@ class Kind(Protocol):
         """Files of one task, seen by nobody before they are appended."""
 
     def state(self, table: Path, application: str) -> TableState:
-        """What a writer has to know; the table must be there."""
+        """What a writer has to know; nothing where there is no table."""
 
     def append(self, table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
         """All of ``files``, the transactions and the metadata, or nothing. Raises ``Collided``, ``Stop``, ``Wait``."""
@@ -68,9 +68,15 @@ class Kind(Protocol):
         """Delete older files that no version needs; their paths."""
 
 
-def reached_by_rows(rows: ds.Dataset) -> Offsets:
-    """The highest id per topic: what was read beyond it held no good row, so going on there repeats none."""
-    highest = rows.to_table(columns=["_topic", "_id"]).group_by("_topic").aggregate([("_id", "max")])
+def reached_by_rows(rows: ds.Dataset, topics: Sequence[str] | None = None) -> Offsets:
+    """The highest id per topic: what was read beyond it held no good row, so going on there repeats none.
+
+    ``topics`` None: all of them. Columns that are not ours say nothing.
+    """
+    if not {"_topic", "_id"} <= set(rows.schema.names):
+        return Offsets()
+    condition = None if topics is None else pc.field("_topic").isin(list(topics))
+    highest = rows.to_table(columns=["_topic", "_id"], filter=condition).group_by("_topic").aggregate([("_id", "max")])
     names, ids = highest["_topic"], pc.cast(highest["_id_max"], pa.string())
     return Offsets(
         topics={name: Position.at(0, last) for name, last in zip(names.to_pylist(), ids.to_pylist(), strict=True)}

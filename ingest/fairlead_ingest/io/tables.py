@@ -9,6 +9,7 @@ kinds obey one conformance suite.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,8 +19,9 @@ import pyarrow.dataset as ds
 from fairlead_ingest import errors
 from fairlead_ingest.commit import Append
 from fairlead_ingest.envelope import TIMESTAMP
-from fairlead_ingest.io import delta, parquet
+from fairlead_ingest.io import delta, parquet, table_kind
 from fairlead_ingest.io.table_kind import Kind
+from fairlead_ingest.offsets import Offsets
 
 DEAD_LETTERS = "_dead_letters"
 GAPS = "_gaps"
@@ -67,6 +69,17 @@ def count(kind: Kind, table: Path) -> int:
     """Rows in the table, 0 where there is none."""
     found = kind.size(table)
     return 0 if found is None else found.rows
+
+
+def reached(kind: Kind, table: Path, topics: Sequence[str]) -> Offsets:
+    """How far the table goes in each of ``topics``: as its log says, else (a backfill keeps no account) as rows say."""
+    known = kind.reached(table)
+    unknown = [topic for topic in topics if topic not in known.topics]
+    rows = kind.dataset(table) if unknown else None
+    if rows is None:
+        return known
+    by_rows = table_kind.reached_by_rows(rows, unknown)
+    return Offsets(service=known.service, topics={**known.topics, **by_rows.topics})
 
 
 def existing(kind: Kind, table: Path) -> ds.Dataset:

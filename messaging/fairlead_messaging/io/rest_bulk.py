@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from aiohttp import web
 
-from fairlead_messaging import arrow, bodies, bulk, bulk_page, inspection, readers, topics, undecided, visibility
+from fairlead_messaging import arrow, bodies, bulk, bulk_page, inspection, readers, tally, topics, undecided, visibility
 from fairlead_messaging.bulk import Plan, shown
 from fairlead_messaging.bulk_page import BulkPage
 from fairlead_messaging.commands import NoteReader
@@ -136,22 +136,24 @@ async def plan(request: web.Request) -> web.Response:
     limit_bytes = bodies.limit(asked.limit_bytes, 2**62) if asked.limit_bytes is not None else 2**62
     splits = bodies.splits(asked.splits)
 
-    def look(snapshot: Snapshot) -> tuple[_Standing, Plan]:
+    def look(snapshot: Snapshot) -> tuple[_Standing, Plan, int]:
         now_ms = broker.now_ms()
         standing = _standing(request, snapshot, asked.generation, now_ms, after)
         readers.check_start(snapshot, standing.topic, after, now_ms)
-        return standing, bulk.plan(
+        end = min(upto, standing.stable)
+        found = bulk.plan(
             snapshot,
             standing.topic,
             after=after,
-            upto=min(upto, standing.stable),
+            upto=end,
             limit_rows=limit_rows,
             limit_bytes=limit_bytes,
             splits=splits,
             now_ms=now_ms,
         )
+        return standing, found, tally.passed(snapshot, standing.topic, found.upto if found.rows else max(after, end))
 
-    standing, found = await broker.read_until(
+    standing, found, passed = await broker.read_until(
         (namespace, name), look, lambda answer: answer[1].rows > 0, bodies.wait_ms(asked.wait_ms)
     )
     return json_response(
@@ -163,6 +165,7 @@ async def plan(request: web.Request) -> web.Response:
             "upto": shown(found.upto),
             "rows": found.rows,
             "bytes": found.size,
+            "passed": passed,
             "ranges": [
                 {"after": shown(each.after), "upto": shown(each.upto), "rows": each.rows, "bytes": each.size}
                 for each in found.ranges
@@ -181,15 +184,14 @@ async def offsets(request: web.Request) -> web.Response:
     if moment > TIMESTAMP_MAX:
         raise Refused("ts must be milliseconds since 1970, earliest or latest", code="bad_ts")
 
-    def look(snapshot: Snapshot) -> tuple[_Standing, bytes]:
+    def look(snapshot: Snapshot) -> tuple[_Standing, bytes, int]:
         standing = _standing(request, snapshot, None, broker.now_ms())
-        if asked == "earliest":
-            return standing, standing.oldest
-        if asked == "latest":
-            return standing, standing.stable
-        return standing, max(before_time(moment), standing.oldest)
+        at = max(before_time(moment), standing.oldest)
+        if asked in ("earliest", "latest"):
+            at = standing.oldest if asked == "earliest" else standing.stable
+        return standing, at, tally.passed(snapshot, standing.topic, min(at, standing.stable))
 
-    standing, position = await broker.read(look)
+    standing, position, passed = await broker.read(look)
     return json_response(
         {
             "service": broker.service_id,
@@ -197,6 +199,7 @@ async def offsets(request: web.Request) -> web.Response:
             "position": shown(position),
             "stable": shown(standing.stable),
             "oldest": shown(standing.oldest),
+            "passed": passed,
         }
     )
 

@@ -170,6 +170,8 @@ class ArrowPage:
     stable: str
     oldest: str
     service: str
+    hidden: int = 0
+    """Messages of rolled-back transactions that were passed over."""
 
 
 Page = ArrowPage
@@ -294,6 +296,7 @@ def _arrow_page(topic: str, after: str, answer: Answer) -> ArrowPage:
             stable=headers.get("fairlead-stable-position") or "",
             oldest=headers.get("fairlead-oldest-position") or "",
             service=headers.get("fairlead-service") or "",
+            hidden=int(headers.get("fairlead-hidden-messages") or 0),
         )
     except (pa.ArrowException, ValueError) as error:
         raise RemoteError(f"the service answered a poll of {topic} with no Arrow stream: {error}") from error

@@ -74,3 +74,15 @@ def test_a_batch_that_somebody_else_has_left_behind_is_a_shared_checkpoint(tmp_p
         (tmp_path / "offsets" / str(batch)).write_text('v1\n{}\n{"logOffset":0}')
     with pytest.raises(errors.Wait, match=f"{errors.CHECKPOINT_TAKEN}: .*since batch 31"):
         checkpoint.end_of(tmp_path, 31)
+
+
+def test_what_spark_knows_to_be_in_the_table_and_where_all_began(tmp_path: Path) -> None:
+    """A batch is planned before it is committed."""
+    assert checkpoint.last_committed(tmp_path) is None
+    assert checkpoint.begun(tmp_path) == Offsets()
+    for batch, (begin, end) in {3: ("0a", "0c"), 4: ("0c", "0f")}.items():
+        written(tmp_path, batch, Offsets(service="s", topics={"a/t": Position(g=1, p=end, fg=1, f=begin, r=1)}))
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "3").touch()
+    assert checkpoint.last_committed(tmp_path) == 3
+    assert checkpoint.begun(tmp_path).topics["a/t"].p == "0a"

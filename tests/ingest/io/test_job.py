@@ -6,22 +6,17 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import polars as pl
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.pki import Authority
 from tests.support.processes import wait_until
 
 from fairlead_ingest import errors
-from fairlead_ingest.app import UNKNOWN_FAILURES_MAX
 from fairlead_ingest.io import tables
 from fairlead_ingest.io.job import Job
-from fairlead_ingest.io.metrics import Metrics
-from fairlead_ingest.settings import SINKS, Settings
+from fairlead_ingest.settings import SINKS
 from fairlead_wire.errors import Permanent
 
 CONTRACT_COLUMNS = [
@@ -29,39 +24,7 @@ CONTRACT_COLUMNS = [
     "properties", "system_properties", "body",
     "_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date",
 ]  # fmt: skip
-
 Run = Callable[..., Job]
-
-
-@pytest.fixture
-def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path) -> Run:
-    """Run the job once with available-now; returns it when all that was stable at its start is committed."""
-
-    def go(**changes: Any) -> Job:
-        values = {
-            "messaging_url": messaging.url,
-            "topics": [topic],
-            "table": str(tmp_path / "rows"),
-            "checkpoint": str(tmp_path / "checkpoint"),
-            "trigger": "available-now",
-            "security": "insecure",
-        }
-        settings = msgspec.convert({**values, **changes}, Settings)
-        job = Job(spark, settings, settings.jobs()[0], Metrics())
-        # As the program does: what has no code of ours (a worker that was too slow to start, on a busy machine) is
-        # tried again from the checkpoint.
-        for _ in range(UNKNOWN_FAILURES_MAX):
-            job.start()
-            wait_until("the query has ended", lambda: not job.is_running, seconds=90.0)
-            failure = job.failure()
-            if failure is None or failure[0] is not None:
-                break
-        job.finish()
-        if failure is not None:
-            raise Permanent(failure[1], code=failure[0] or "none")
-        return job
-
-    return go
 
 
 def rows(tmp_path: Path, suffix: str = "") -> pl.DataFrame:

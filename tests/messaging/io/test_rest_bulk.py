@@ -29,7 +29,8 @@ async def test_plan_then_read_each_range(topics: Topics) -> None:
     await topics.publish("t", *(str(n) for n in range(10)))
     found = await plan(topics, after="", splits=2)
     assert sorted(found) == [
-        "bytes", "generation", "held_by", "held_since", "oldest", "ranges", "rows", "service", "stable", "upto",
+        "bytes", "generation", "held_by", "held_since", "oldest", "passed", "ranges", "rows", "service", "stable",
+        "upto",
     ]  # fmt: skip
     assert (found["service"], found["generation"], found["rows"], found["bytes"]) == ("test-service", 1, 10, 10)
     assert found["upto"] == found["stable"] == found["ranges"][-1]["upto"]

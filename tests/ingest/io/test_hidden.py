@@ -1,0 +1,30 @@
+"""Notes from tasks to the commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairlead_ingest.io import hidden
+from fairlead_ingest.offsets import Offsets, Position
+
+END = Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
+
+
+def test_notes_of_one_batch_are_added_up(tmp_path: Path) -> None:
+    """A task that ran twice counts once; nobody's notes are none."""
+    folder = hidden.prepare(tmp_path, END)
+    assert hidden.counted(folder) == {}
+    hidden.note(folder, "a/t", "", 2)
+    hidden.note(folder, "a/t", "", 3)
+    hidden.note(folder, "a/t", "0a", 4)
+    hidden.note(folder, "b/t", "", 1)
+    assert hidden.counted(hidden.folder_of(tmp_path, END)) == {"a/t": 7, "b/t": 1}
+
+
+def test_a_batch_that_is_planned_anew_begins_without_notes(tmp_path: Path) -> None:
+    """Its ranges may be cut elsewhere now; those of other batches are of no use any more."""
+    hidden.note(hidden.prepare(tmp_path, END), "a/t", "", 2)
+    other = Offsets(service="s", topics={"a/t": Position.at(1, "1f")})
+    assert hidden.folder_of(tmp_path, other) != hidden.folder_of(tmp_path, END)
+    hidden.prepare(tmp_path, other)
+    assert hidden.counted(hidden.folder_of(tmp_path, END)) == {}
