@@ -47,6 +47,8 @@ class Account(msgspec.Struct, kw_only=True):
     routes: Mapping[str, message.RoutesStatus]
     publishing: Mapping[str, int]
     """What producers said: received, accepted, repeated, without a route, refused by code."""
+    salvaged: str = ""
+    """Why a store was found damaged and salvaged when it was opened."""
     pumping: Mapping[str, int]
     """What went up: batches, messages, bytes, acked, refused, nacks by code."""
 
@@ -87,7 +89,11 @@ def status(account: Account) -> dict[str, Any]:
         ],
         "deadLetters": account.outbox.dead_letters,
         "published": dict(account.publishing),
-        "store": {"bytes": account.outbox.bytes, "maxBytes": account.outbox.max_bytes},
+        "store": {
+            "bytes": account.outbox.bytes,
+            "maxBytes": account.outbox.max_bytes,
+            "salvaged": account.salvaged,
+        },
         "routes": msgspec.to_builtins(dict(account.routes)),
     }
 

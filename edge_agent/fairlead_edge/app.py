@@ -15,6 +15,7 @@ import signal
 import ssl
 import sys
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +27,7 @@ import uvloop
 
 from fairlead_edge import account, metrics, node_routes
 from fairlead_edge.changelog import Change
-from fairlead_edge.errors import StoreFailed, StoreTooNew
+from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreTooNew
 from fairlead_edge.io import data_dir, http_publish, local_api
 from fairlead_edge.io.link import Link
 from fairlead_edge.io.listening import DRAIN_SECONDS_MAX, CannotListen, listen
@@ -43,6 +44,9 @@ from fairlead_wire.io import settings as settings_io
 EXIT_FAILED: Final = 1
 OWNER_ONLY: Final = 0o077
 """The files hold Secrets: nobody but the agent's user may read what it creates."""
+REOPENINGS_MAX: Final = 5
+REOPENINGS_SECONDS: Final = 600.0
+"""A disk that damages the stores more often than so many times in this time is given up: the program ends."""
 REPORT_SECONDS: Final = 30.0
 """How often the hub is told the node's account of itself, when it changed."""
 
@@ -54,11 +58,11 @@ def run(config: Path | None) -> int:
     try:
         told = settings_io.load("edge", Settings, config, os.environ)
         logs.configure("edge", told.log_level)
-        settings_io.tell_strange(os.environ)
         os.umask(OWNER_ONLY)
-        uvloop.run(_serve(told))
+        _run_again_after_damage(told)
     except settings_io.SettingsError as error:
-        return settings_io.complain("edge", error)
+        print(f"fairlead edge: {error}", file=sys.stderr)
+        return settings_io.EXIT_STATUS
     except tls.TlsFilesError as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
@@ -67,6 +71,20 @@ def run(config: Path | None) -> int:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return EXIT_FAILED
     return 0
+
+
+def _run_again_after_damage(told: Settings) -> None:
+    """A store found damaged while it is used is opened anew, which salvages it; but not for ever."""
+    damaged: deque[float] = deque(maxlen=REOPENINGS_MAX)
+    while True:
+        try:
+            return uvloop.run(_serve(told))
+        except StoreDamaged as error:
+            now = time.monotonic()
+            if len(damaged) == REOPENINGS_MAX and now - damaged[0] < REOPENINGS_SECONDS:
+                raise
+            damaged.append(now)
+            _log.error("store_damaged", reason=str(error), remedy="it is opened anew, and what can be read is saved")
 
 
 async def _serve(told: Settings) -> None:
@@ -84,6 +102,7 @@ async def _opened(told: Settings) -> AsyncIterator[Agent]:
     folder = data_dir.DataDir(Path(told.data_dir))
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(folder.close)
+        folder.use_reserve()
         token = folder.token()
         store = SqliteMetastore(
             folder.path,
@@ -95,21 +114,25 @@ async def _opened(told: Settings) -> AsyncIterator[Agent]:
         stack.push_async_callback(store.close)
         outbox = _open_outbox(folder.path / "outbox.db", told)
         stack.push_async_callback(outbox.close)
-        yield Agent(told, token=token, store=store, outbox=outbox)
+        folder.take_reserve()
+        yield Agent(told, folder=folder, token=token, store=store, outbox=outbox)
 
 
 def _open_outbox(path: Path, told: Settings) -> SqliteOutbox:
     try:
         return SqliteOutbox(path, epoch=data_dir.mint_epoch(), max_bytes=told.store.message_bytes)
-    except (apsw.Error, StoreTooNew) as error:
+    except (apsw.Error, StoreTooNew, OSError) as error:
         raise StoreUnusable(f"{path}: cannot be opened: {error}") from error
 
 
 class Agent:
     """Everything that runs, and how it hangs together."""
 
-    def __init__(self, told: Settings, *, token: str, store: SqliteMetastore, outbox: SqliteOutbox) -> None:
+    def __init__(
+        self, told: Settings, *, folder: data_dir.DataDir, token: str, store: SqliteMetastore, outbox: SqliteOutbox
+    ) -> None:
         self._told = told
+        self._folder = folder
         self._store = store
         self._outbox = outbox
         self._agent = version("fairlead")
@@ -177,6 +200,8 @@ class Agent:
         loops: list[tuple[str, Coroutine[Any, Any, None]]] = [
             ("clock", self._outbox.keep_time()),
             ("scrub", self._outbox.keep_sound()),
+            ("stores", self._watch_stores()),
+            ("reserve", self._folder.keep_reserve()),
             ("link", self._link.run()),
             ("report", self._report()),
             ("upstream", self._upstream.run()),
@@ -184,6 +209,17 @@ class Agent:
         contexts = filter(None, (self._client_tls, self._server_tls))
         loops.extend(("tls", tls.keep_loaded(context, _files(self._told), self._told.node)) for context in contexts)
         return loops
+
+    async def _watch_stores(self) -> None:
+        """A failure may be met by whoever asks; it ends the agent all the same."""
+        writers = (self._store.writer, self._outbox.writer)
+        waiting = [asyncio.create_task(writer.failed.wait()) for writer in writers]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        raise next(writer.told() for writer in writers if writer.failure)
 
     async def _drain(self, tasks: list[asyncio.Task[Any]]) -> None:
         self._link.stop()
@@ -260,6 +296,7 @@ class Agent:
             routes=self._routes.statuses,
             publishing=self._upstream.publisher.counters,
             pumping=self._upstream.pump.counters,
+            salvaged=self._outbox.salvaged,
         )
 
     async def _status(self) -> dict[str, Any]:

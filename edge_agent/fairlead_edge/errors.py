@@ -21,6 +21,10 @@ class StoreFailed(LocalError):
     """The disk failed a write or a flush; this process must not go on with this store."""
 
 
+class StoreDamaged(StoreFailed):
+    """The file is not what was written to it; open it anew, which saves what can be read of it."""
+
+
 class StoreTooNew(LocalError):
     """A newer version of the program wrote this store; run that version, or give this one another folder."""
 

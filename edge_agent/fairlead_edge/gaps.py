@@ -48,15 +48,18 @@ class _Body(msgspec.Struct, frozen=True):
     reason: str
 
 
-def group(damaged: Iterable[Damage]) -> list[Gap]:
-    """Neighbours of one topic are one gap, with the first one's reason; a topic unknown is that of its neighbours."""
+def group(damaged: Iterable[Damage], *, topic: str = "") -> list[Gap]:
+    """Neighbours of one topic are one gap, with the first one's reason.
+
+    A topic unknown is that of the neighbour before, else ``topic``, one that messages of the queue went to.
+    """
     found: list[Gap] = []
     for each in sorted(damaged, key=lambda each: each.offset):
         before = found[-1] if found else None
         if before and before.last + 1 == each.offset and (not each.topic or each.topic == before.topic):
             found[-1] = Gap(before.first, each.offset, before.count + 1, before.topic, before.reason)
         else:
-            found.append(Gap(each.offset, each.offset, 1, each.topic, each.reason))
+            found.append(Gap(each.offset, each.offset, 1, each.topic or topic, each.reason))
     return found
 
 

@@ -3,10 +3,13 @@
 data_dir/lock     held by the one running agent
 data_dir/token    mode 0600; clients send it as ``Authorization: Bearer``
 data_dir/*.db     the stores
+data_dir/reserve  room that is given up when the disk is full at a start: opening a store takes a little
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import fcntl
 import os
 import secrets
@@ -21,6 +24,10 @@ WRITABLE_BY_OTHERS: Final = 0o022
 TOKEN_MODE: Final = 0o600
 TOKEN_BYTES: Final = 32
 TOKEN_CHARS_MAX: Final = 1024
+RESERVE_BYTES: Final = 6 * 1024 * 1024
+"""Two logs and what SQLite needs beside them."""
+RESERVE_BYTES_MIN: Final = 512 * 1024
+RESERVE_SECONDS: Final = 60.0
 EPOCH_BITS: Final = 53
 """Fits exactly into every JSON reader's number."""
 
@@ -47,8 +54,8 @@ class DataDir:
         if path.stat().st_mode & WRITABLE_BY_OTHERS:
             # It works (a volume may come like this), but whoever may write here may put a token of his own in place.
             _log.warning("data_dir_writable", path=str(path), reason="other users of this machine may write to it")
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # who owns it is a courtesy, and the disk may be full
+            os.pwrite(self._lock, f"{os.getpid():<15}\n".encode(), 0)
 
     def token(self) -> str:
         """The token of local clients; made at the first call ever.  Raises ``StoreUnusable`` when it is unusable."""
@@ -64,6 +71,32 @@ class DataDir:
             raise StoreUnusable(f"{path}: is empty; remove it and a new one is made")
         return token
 
+    def use_reserve(self) -> None:
+        """Before the stores are opened: on a full disk, give up the room that was kept for this."""
+        with contextlib.suppress(OSError):
+            if self._free() < RESERVE_BYTES and (self.path / "reserve").exists():
+                (self.path / "reserve").unlink()
+                _log.warning("disk_full", path=str(self.path), remedy="free some room; what is sent gives room back")
+
+    def take_reserve(self, *, spare: int = 2 * RESERVE_BYTES) -> None:
+        """Where there is plenty (``spare``), keep a little of it for a start on a full disk."""
+        path = self.path / "reserve"
+        with contextlib.suppress(OSError):
+            if not path.exists() and self._free() >= spare:
+                draft = path.with_suffix(".new")
+                _reserve(draft, min(RESERVE_BYTES, self._free()))
+                draft.replace(path)
+
+    async def keep_reserve(self) -> None:
+        """Until cancelled: have it again when there is room again."""
+        while True:
+            await asyncio.sleep(RESERVE_SECONDS)
+            self.take_reserve()
+
+    def _free(self) -> int:
+        found = os.statvfs(self.path)
+        return found.f_bavail * found.f_frsize
+
     def _write_token(self, path: Path) -> None:
         # Written beside and renamed: a crash in between must not leave an empty token behind.
         draft = path.with_suffix(".new")
@@ -75,8 +108,19 @@ class DataDir:
         draft.replace(path)
 
     def close(self) -> None:
-        """Let another agent have it."""
+        """Let another agent have it; the stores' logs are gone now, and their room is kept for the next start."""
+        self.take_reserve(spare=RESERVE_BYTES_MIN)
         os.close(self._lock)
+
+
+def _reserve(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        while size >= RESERVE_BYTES_MIN:
+            try:
+                return os.posix_fallocate(file.fileno(), 0, size)
+            except OSError:
+                size //= 2
+    raise OSError("no room to keep")
 
 
 def mint_epoch() -> int:

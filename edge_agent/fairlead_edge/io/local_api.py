@@ -16,8 +16,10 @@ from aiohttp import web
 
 from fairlead_edge import api_errors
 from fairlead_edge.api_errors import ApiError
+from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.objects_api import respond, speak_kubernetes
 from fairlead_wire import browser
+from fairlead_wire.errors import Temporary
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 OPEN_PATHS: Final = ("/healthz", "/readyz")
@@ -77,6 +79,11 @@ async def _speak_json(request: web.Request, handler: Handler) -> web.StreamRespo
         headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
         text = f"{request.method} {request.path}: {error.reason.lower()}"
         return _refused(request.path, error.status, HTTPStatus(error.status).name.lower(), text, headers)
+    except StoreFailed as error:  # the agent ends, or opens it anew: in both cases, ask again soon
+        return _refused(request.path, 503, "store_failed", str(error), {"Retry-After": "1"})
+    except Temporary as error:
+        seconds = str(max(1, round(error.retry_after_seconds or 0)))
+        return _refused(request.path, 503, "not_now", str(error), {"Retry-After": seconds})
 
 
 def application(

@@ -27,12 +27,16 @@ def set_aside(
     queue: QueueId,
     damaged: Sequence[Damage],
     *,
+    topic: str = "",
     epoch: int,
     now: float,
     at: str,
     mint: Callable[[], str],
 ) -> list[Gap]:
-    """Take these out of the queue and count them; returns the gaps.  What is not there any more ended elsewhere."""
+    """Take these out of the queue and count them; returns the gaps.  What is not there any more ended elsewhere.
+
+    ``topic`` is told of those whose own is lost.
+    """
     number = _number(connection, queue)
     there = {
         offset
@@ -42,7 +46,7 @@ def set_aside(
             (number, json.dumps([each.offset for each in damaged])),
         )
     }
-    found = gaps.group(each for each in damaged if each.offset in there)
+    found = gaps.group((each for each in damaged if each.offset in there), topic=topic)
     removed = outbox_jobs.remove(connection, number, sorted(there))
     connection.execute("UPDATE queues SET damaged = damaged + ? WHERE id = ?", (removed, number))
     for gap in found:

@@ -15,6 +15,7 @@ Rows that are sent or shown carry a checksum (``checksum``); in a file from befo
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import apsw
@@ -108,3 +109,17 @@ def migrate(connection: apsw.Connection) -> None:
     if 0 < found < _CHECKSUMS:
         outbox_upgrade.add_checksums(connection)
     rows(connection, f"PRAGMA user_version={len(MIGRATIONS)}")
+
+
+def upgrade(path: Path) -> None:
+    """Bring an existing older file to the present version before it is looked through.  Raises as ``migrate``."""
+    if not path.exists():
+        return
+    connection = apsw.Connection(str(path))
+    try:
+        if 0 < rows(connection, "PRAGMA user_version")[0][0] != len(MIGRATIONS):
+            connection.execute("BEGIN IMMEDIATE")
+            migrate(connection)
+            connection.execute("COMMIT")
+    finally:
+        connection.close()

@@ -86,7 +86,7 @@ class SqliteMetastore:
             opened.append(_prepare(connection, node, bytes_max, wall_milliseconds))
 
         try:
-            self._writer = Writer(self._path, setup=setup)
+            self.writer = Writer(self._path, setup=setup)
         except apsw.Error as error:
             raise metastore.StoreUnusable(f"{self._path}: cannot be opened: {error}") from error
         except metastore.StoreUnusable as error:
@@ -100,16 +100,16 @@ class SqliteMetastore:
     @property
     def failure(self) -> Exception | None:
         """Why the disk cannot be trusted any more; None while all is well."""
-        return self._writer.failure
+        return self.writer.failure
 
     @property
     def commits(self) -> int:
         """Transactions committed since the opening."""
-        return self._writer.commits
+        return self.writer.commits
 
     async def close(self) -> None:
         """Commit what was handed over, then close the file."""
-        await self._writer.close()
+        await self.writer.close()
 
     async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
         outcomes = await asyncio.gather(*(self._write(write, now) for write in writes))
@@ -121,8 +121,8 @@ class SqliteMetastore:
     async def _write(self, write: Put | Remove, now: float) -> Outcome:
         try:
             if isinstance(write, Put):
-                return await self._writer.submit(lambda connection: _put(connection, write, now, self._usable))
-            return await self._writer.submit(lambda connection: _remove(connection, write))
+                return await self.writer.submit(lambda connection: _put(connection, write, now, self._usable))
+            return await self.writer.submit(lambda connection: _remove(connection, write))
         except Permanent as error:
             return metastore.refused(error)
         except StoreFull:
@@ -139,19 +139,19 @@ class SqliteMetastore:
             if fence > known:
                 _remember(connection, "fence", fence)
 
-        await self._writer.submit(job)
+        await self.writer.submit(job)
 
     async def fence(self) -> int:
-        return int(await self._writer.read(lambda connection: _fact(connection, "fence")) or 0)
+        return int(await self.writer.read(lambda connection: _fact(connection, "fence")) or 0)
 
     async def summary(self, bits: int | None = None) -> Summary:
         # Rows become sums on the reader's thread, so that the loop goes on serving while a large store is summed.
-        return await self._writer.read(
+        return await self.writer.read(
             lambda connection: metastore.summarise(_rows(connection, "SELECT uid, digest FROM objects"), bits)
         )
 
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
-        return await self._writer.read(lambda connection: _entries(connection, bits, buckets))
+        return await self.writer.read(lambda connection: _entries(connection, bits, buckets))
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> Held | None:
         rows = await self._read_rows(_ONE, (group, plural, namespace, name))
@@ -165,7 +165,7 @@ class SqliteMetastore:
             held = [_held(row) for row in connection.execute(statement, (group, plural, *bound))]
             return held, int(_fact(connection, "version"))
 
-        held, version = await self._writer.read(query)
+        held, version = await self.writer.read(query)
         await self._logged(version)
         return held, version
 
@@ -196,14 +196,14 @@ class SqliteMetastore:
         )
 
     async def touch(self, contact_at: float) -> None:
-        await self._writer.submit(lambda connection: _remember(connection, "contact_at", contact_at))
+        await self.writer.submit(lambda connection: _remember(connection, "contact_at", contact_at))
 
     async def contact_at(self) -> float | None:
-        value = await self._writer.read(lambda connection: _fact(connection, "contact_at"))
+        value = await self.writer.read(lambda connection: _fact(connection, "contact_at"))
         return None if value is None else float(value)
 
     async def _read_rows(self, statement: str, bound: tuple[Any, ...]) -> list[Any]:
-        return await self._writer.read(lambda connection: _rows(connection, statement, bound))
+        return await self.writer.read(lambda connection: _rows(connection, statement, bound))
 
 
 def _prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> int:

@@ -9,22 +9,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import apsw
+import msgspec
 
 from fairlead_edge import age, outbox
 from fairlead_edge.checkpoint import NOTHING_DONE
-from fairlead_edge.gaps import Damage
-from fairlead_edge.io import outbox_damage, outbox_jobs, outbox_queries, outbox_schema, store_clock
+from fairlead_edge.gaps import Damage, Gap
+from fairlead_edge.io import (
+    outbox_audit,
+    outbox_damage,
+    outbox_jobs,
+    outbox_queries,
+    outbox_salvage,
+    outbox_schema,
+    store_clock,
+)
+from fairlead_edge.io.totals_file import TotalsFile
 from fairlead_edge.io.writer import Writer
 from fairlead_edge.queue_id import QueueId
+from fairlead_edge.totals import Totals
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
+SALVAGES_MAX: Final = 3
 SCRUB_ROWS: Final = 256
 """Messages one step of a scrub looks at."""
 SCRUB_SECONDS: Final = 6 * 3600.0
@@ -44,16 +56,57 @@ class SqliteOutbox:
     def __init__(self, path: Path, *, epoch: int, max_bytes: int) -> None:
         self.epoch = epoch
         self.max_bytes = max_bytes
+        self.salvaged = ""
+        """Why the file was salvaged at this opening; "" when it was sound."""
         self._damaged = asyncio.Event()
         """Something was found damaged since the last scrub."""
+        self._totals = TotalsFile(Path(f"{path}.totals"))
+        kept = self._totals.read()
+        self._topics = {} if kept is None else {(each.endpoint, each.priority): each.topic for each in kept.queues}
+        self._make_sound(path, kept)
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
             outbox_schema.migrate(connection)
             found.append(outbox_queries.load_stamp(connection))
 
-        self.writer = Writer(path, setup=setup)
+        try:
+            self.writer = Writer(path, setup=setup, audit=outbox_audit.audit, closing=self._close_transaction)
+        except BaseException:
+            self._totals.close()
+            raise
         self._clock = store_clock.open_clock(found[0])
+
+    def _make_sound(self, path: Path, kept: Totals | None) -> None:
+        for _ in range(SALVAGES_MAX):  # an older file is salvaged as it was, and once more at its present version
+            problem = outbox_salvage.problem(path, kept)
+            if not problem:
+                outbox_schema.upgrade(path)
+                problem = outbox_salvage.problem(path, kept)
+            if not problem:
+                return
+            _log.error("store_damaged", path=str(path), reason=problem)
+            report = outbox_salvage.run(path, kept=kept, epoch=self.epoch, at=store_clock.wall(), mint=_mint)
+            for queue, gap in report.lost:
+                _tell(queue, gap)
+            _log.warning(
+                "store_salvaged",
+                path=str(path),
+                waiting=report.waiting,
+                damaged=sum(gap.count for _, gap in report.lost),
+                remedy=f"look at the disk's health; the damaged file is kept as {path.name}.damaged, it may be removed",
+            )
+            self.salvaged = problem
+
+    def _close_transaction(self, connection: apsw.Connection) -> Callable[[], None]:
+        connection.execute("UPDATE usage SET commits = commits + 1")
+        totals = outbox_audit.read_totals(connection)
+        topics = self._topics
+        queues = tuple(
+            msgspec.structs.replace(each, topic=topics.get((each.endpoint, each.priority), ""))
+            for each in totals.queues
+        )
+        return lambda: self._totals.write(msgspec.structs.replace(totals, queues=queues))
 
     def now(self) -> float:
         """The store's clock: seconds since it was first opened."""
@@ -74,6 +127,8 @@ class SqliteOutbox:
     async def append(
         self, entries: Sequence[outbox.Entry], *, now: float, once: outbox.Once | None = None, evict: bool = False
     ) -> bytes | None:
+        for entry in entries[-1:]:
+            self._topics.update({(to.queue.endpoint, to.queue.priority): to.topic for to in entry.references})
         return await self.writer.submit(
             partial(
                 outbox_jobs.append,
@@ -118,6 +173,7 @@ class SqliteOutbox:
                 outbox_damage.set_aside,
                 queue=queue,
                 damaged=damaged,
+                topic=self._topics.get((queue.endpoint, queue.priority), ""),
                 epoch=self.epoch,
                 now=now,
                 at=store_clock.wall(),
@@ -126,16 +182,7 @@ class SqliteOutbox:
         )
         self._damaged.set()
         for gap in found:
-            _log.error(
-                "messages_damaged",
-                queue=str(queue),
-                topic=gap.topic,
-                from_sequence=gap.first,
-                to_sequence=gap.last,
-                count=gap.count,
-                reason=gap.reason,
-                remedy="the disk changed what was stored; look at its health. What is sound goes on",
-            )
+            _tell(queue, gap)
 
     async def scrub(self) -> int:
         """Look at everything held, live or not, in small steps; returns how many were found damaged."""
@@ -219,6 +266,20 @@ class SqliteOutbox:
         if self.writer.failure is None:
             await self.stamp()
         await self.writer.close()
+        self._totals.close()
+
+
+def _tell(queue: QueueId, gap: Gap) -> None:
+    _log.error(
+        "messages_damaged",
+        queue=str(queue),
+        topic=gap.topic,
+        from_sequence=gap.first,
+        to_sequence=gap.last,
+        count=gap.count,
+        reason=gap.reason,
+        remedy="the disk changed what was stored; look at its health. What is sound goes on",
+    )
 
 
 def _mint() -> str:

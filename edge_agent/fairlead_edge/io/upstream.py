@@ -80,7 +80,7 @@ class Upstream:
             failed = group.subgroup(StoreFailed)
             if failed is None:
                 raise
-            raise StoreFailed(str(_first(failed))) from group
+            raise _first(failed) from group
 
     async def status(self) -> OutboxStatus:
         return await self.outbox.status(now=self.outbox.now())

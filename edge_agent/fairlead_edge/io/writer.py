@@ -7,10 +7,14 @@
 
 WAL with synchronous=FULL: an answer means that the bytes were flushed (architecture decision 1).  There is no
 timer: whatever queued up while the last commit was flushing is the next commit, so one caller pays one flush and
-a thousand callers share one.  A job that raises fails alone.  A full disk raises ``StoreFull`` and leaves the
-store as it was.  After any other error of the disk nothing it says can be believed (a failed fsync may have
-dropped the pages it could not write): the writer refuses everything from then on and the program should end, so
-that the next start reads what is really there.
+a thousand callers share one.  A job that raises fails alone.
+
+A full disk raises ``StoreFull`` and leaves the store as it was.  What frees room needs none (``io.room``): the file has
+its blocks before a commit makes it longer, so the log can always be folded back into it and be used again.
+
+After an error of the disk nothing it says can be believed (a failed fsync may have dropped the pages it could not
+write): the writer refuses everything from then on and the program should end, so that the next start reads what is
+really there.  A file that is damaged raises ``StoreDamaged``: opened anew, it is salvaged.
 """
 
 from __future__ import annotations
@@ -26,8 +30,10 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from fairlead_edge.errors import StoreFailed, StoreFull
-from fairlead_wire.errors import LocalError, Temporary
+from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreFull
+from fairlead_edge.io import schema_pages
+from fairlead_edge.io.room import Room
+from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
 __all__ = ["StoreFailed", "StoreFull", "Writer"]
 
@@ -37,21 +43,55 @@ JOBS_PER_COMMIT_MAX: Final = 2_000
 """Keeps one transaction, and so the wait of its first caller, short."""
 BUSY_RETRY_SECONDS: Final = 1.0
 
+_DAMAGE_CODES: Final = (
+    apsw.SQLITE_IOERR_SHORT_READ,
+    apsw.SQLITE_IOERR_CORRUPTFS,
+    apsw.SQLITE_IOERR_DATA,
+)
+
 T = TypeVar("T")
 Job = Callable[[apsw.Connection], Any]
+Audit = Callable[[apsw.Connection], str]
+"""What is wrong with the file, in a few words; "" when nothing is."""
+
+
+def sound(_: apsw.Connection) -> str:
+    """No questions asked."""
+    return ""
 
 
 class Writer:
     """Owns the file at ``path``.  ``setup`` creates or migrates the schema, in a transaction of its own.
+
+    ``audit`` is asked when a job or a query fails by what no job should fail by: a value that is none, a row that is
+    not there.  ``closing`` runs at the end of every transaction; what it returns is called once that is durable.
 
     Raises ``apsw.Error`` from the constructor when the file cannot be opened.  Jobs run on the writer's thread;
     a job may be run twice (when its first transaction had to be given up because of another), so it should touch
     only the connection and return what it found.
     """
 
-    def __init__(self, path: Path, *, setup: Callable[[apsw.Connection], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        setup: Callable[[apsw.Connection], None],
+        audit: Audit = sound,
+        closing: Callable[[apsw.Connection], Callable[[], None]] | None = None,
+    ) -> None:
+        self._audit = audit
+        self._closing = closing
         self._connection = _open(path, setup)
-        self._reader_connection = _open_reader(path)
+        try:
+            self._reader_connection = _open_reader(path)
+        except apsw.Error:
+            self._connection.close()
+            raise
+        self._room = Room(path)
+        schema_pages.keep(self._connection, self._room.file, Path(f"{path}.schema"))
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.failed = asyncio.Event()
+        """Set when ``failure`` is."""
         self._queue: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
         self._failure: Exception | None = None
         self._closed = False
@@ -76,7 +116,8 @@ class Writer:
             raise LocalError("the store is closed")
         if self._queue.qsize() >= PENDING_MAX:
             raise Temporary("too many writes wait for the disk", retry_after_seconds=BUSY_RETRY_SECONDS)
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = self._loop.create_future()
         self._queue.put((job, future))
         return await future
 
@@ -84,7 +125,8 @@ class Writer:
         """Run ``query`` on the read-only connection, in one snapshot that holds every answered ``submit``."""
         if self._closed:
             raise LocalError("the store is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._reader, self._in_snapshot, query)
+        self._loop = asyncio.get_running_loop()
+        return await self._loop.run_in_executor(self._reader, self._in_snapshot, query)
 
     async def close(self) -> None:
         """Commit what is queued, then close the file.  Nothing can be submitted afterwards."""
@@ -96,15 +138,24 @@ class Writer:
         await loop.run_in_executor(None, self._thread.join)
         await loop.run_in_executor(self._reader, self._reader_connection.close)
         self._reader.shutdown()
+        if isinstance(self._failure, StoreDamaged):  # what the log holds is for the salvage to judge
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._connection.close()
+        self._room.close()
 
     def _in_snapshot(self, query: Callable[[apsw.Connection], T]) -> T:
-        execute = self._reader_connection.execute
-        execute("BEGIN")
+        connection = self._reader_connection
         try:
-            return query(self._reader_connection)
-        finally:
-            execute("COMMIT")
+            connection.execute("BEGIN")
+            try:
+                return query(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+        except FairleadError:
+            raise
+        except Exception as error:
+            raise self._sorted(error, connection) from error
 
     def _run(self) -> None:
         ended = False
@@ -121,45 +172,101 @@ class Writer:
     def _commit(self, jobs: list[tuple[Job, asyncio.Future[Any]]]) -> list[tuple[asyncio.Future[Any], Any, bool]]:
         """All jobs in one transaction; when that is impossible each in its own.  (future, outcome, worked)."""
         if self._failure is not None:
-            return [(future, self._failed(), False) for _, future in jobs]
-        execute = self._connection.execute
+            return [(future, self.told(), False) for _, future in jobs]
         answers: list[tuple[asyncio.Future[Any], Any, bool]] = []
         try:
-            execute("BEGIN IMMEDIATE")
-            for job, future in jobs:
-                execute("SAVEPOINT job")
-                try:
-                    outcome, worked = job(self._connection), True
-                except Exception as error:
-                    if not self._connection.in_transaction:
-                        raise  # SQLite gave up the whole transaction (disk full, I/O): the others must run again
-                    outcome, worked = error, False
-                    execute("ROLLBACK TO job")
-                execute("RELEASE job")
-                answers.append((future, outcome, worked))
-            execute("COMMIT")
+            committed = self._transact(jobs, answers)
         except Exception as error:  # noqa: BLE001 - sorted into full, failed and the job's own
             self._roll_back()
+            if isinstance(error, apsw.FullError) and self._room.is_short() and self._fold_back():
+                return self._again(jobs)
             if len(jobs) > 1 and not _is_disk_failure(error):
                 return [answer for job in jobs for answer in self._commit([job])]
-            return [(future, self._sorted(error), False) for _, future in jobs]
+            return [(future, self._sorted(error, self._connection), False) for _, future in jobs]
         self.commits += 1
+        if committed is not None:
+            committed()
         return answers
+
+    def _again(self, jobs: list[tuple[Job, asyncio.Future[Any]]]) -> list[tuple[asyncio.Future[Any], Any, bool]]:
+        """After the log was folded back: each for itself, and what still does not fit has failed."""
+        answers: list[tuple[asyncio.Future[Any], Any, bool]] = []
+        for job in jobs:
+            mine: list[tuple[asyncio.Future[Any], Any, bool]] = []
+            try:
+                committed = self._transact([job], mine)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._roll_back()
+                mine = [(job[1], self._sorted(error, self._connection), False)]
+            else:
+                self.commits += 1
+                if committed is not None:
+                    committed()
+            answers += mine
+        return answers
+
+    def _transact(
+        self, jobs: list[tuple[Job, asyncio.Future[Any]]], answers: list[tuple[asyncio.Future[Any], Any, bool]]
+    ) -> Callable[[], None] | None:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        for job, future in jobs:
+            execute("SAVEPOINT job")
+            try:
+                outcome, worked = job(self._connection), True
+            except Exception as error:
+                if not self._connection.in_transaction:
+                    raise  # SQLite gave up the whole transaction (disk full, I/O): the others must run again
+                if not isinstance(error, FairleadError):
+                    error = self._sorted(error, self._connection)
+                    if isinstance(error, StoreFailed):
+                        raise error from None
+                outcome, worked = error, False
+                execute("ROLLBACK TO job")
+            execute("RELEASE job")
+            answers.append((future, outcome, worked))
+        committed = self._closing(self._connection) if self._closing is not None else None
+        self._room.take(self._connection)
+        execute("COMMIT")
+        return committed
+
+    def _fold_back(self) -> bool:
+        """Write the log into the file, which has its blocks already, so that the log's are used again."""
+        try:
+            busy = self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()[0][0]
+        except apsw.Error:
+            return False
+        return not busy
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             with contextlib.suppress(apsw.Error):  # the error that brought us here is the one to tell
                 self._connection.execute("ROLLBACK")
 
-    def _sorted(self, error: Exception) -> Exception:
+    def _sorted(self, error: Exception, connection: apsw.Connection) -> Exception:
+        if isinstance(error, FairleadError):
+            return error
         if isinstance(error, apsw.FullError):
             return StoreFull("the disk is full")
-        if _is_disk_failure(error):
-            self._failure = error
-            return self._failed()
-        return error
+        damage = _damage_told_by(error)
+        if not damage and not _is_disk_failure(error):
+            damage = _asked(self._audit, connection)
+        if damage:
+            return self._fail(StoreDamaged(damage))
+        return self._fail(error) if _is_disk_failure(error) else error
 
-    def _failed(self) -> StoreFailed:
+    def _fail(self, error: Exception) -> StoreFailed:
+        if self._failure is None:
+            self._failure = error
+            if self._loop is not None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    self._loop.call_soon_threadsafe(self.failed.set)
+        return self.told()
+
+    def told(self) -> StoreFailed:
+        """The failure, as callers get it."""
+        if isinstance(self._failure, StoreDamaged):
+            return StoreDamaged(str(self._failure))
         return StoreFailed(f"the disk failed and nothing more is written: {self._failure}")
 
     def _answer(self, answers: list[tuple[asyncio.Future[Any], Any, bool]]) -> None:
@@ -182,7 +289,22 @@ def _resolve(answers: list[tuple[asyncio.Future[Any], Any, bool]]) -> None:
 
 
 def _is_disk_failure(error: Exception) -> bool:
-    return isinstance(error, (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.ReadOnlyError))
+    return isinstance(error, (apsw.IOError, apsw.ReadOnlyError, StoreFailed)) or bool(_damage_told_by(error))
+
+
+def _damage_told_by(error: Exception) -> str:
+    """What SQLite itself found; text that is no Unicode is damage as well, for none such is ever stored."""
+    is_short = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGE_CODES
+    if is_short or isinstance(error, (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)):
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _asked(audit: Audit, connection: apsw.Connection) -> str:
+    try:
+        return audit(connection)
+    except Exception as error:  # noqa: BLE001 - an audit that cannot be made is its own finding
+        return f"it cannot be looked through: {error}"
 
 
 def _open(path: Path, setup: Callable[[apsw.Connection], None]) -> apsw.Connection:

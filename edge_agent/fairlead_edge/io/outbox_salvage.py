@@ -1,0 +1,247 @@
+"""A damaged outbox becomes a sound one: what can be read goes on, what cannot is counted and told.
+
+damaged file ─rows─▶ new file ─totals kept beside it─▶ queues ─checksums─▶ gaps ─count─▶ what is missing altogether
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from fairlead_edge.age import Stamp
+from fairlead_edge.checkpoint import NOTHING_DONE
+from fairlead_edge.gaps import Gap
+from fairlead_edge.io import (
+    outbox_audit,
+    outbox_damage,
+    outbox_jobs,
+    outbox_schema,
+    salvage,
+    store_clock,
+)
+from fairlead_edge.io.outbox_queries import WITH_RUNS, load_stamp, rows, text
+from fairlead_edge.queue_id import QueueId
+from fairlead_edge.totals import QueueTotals, Totals
+
+REASON: Final = "the store on disk was damaged"
+_FIND_ROWS: Final = 1_000
+_OWN_WAY: Final = ("queues", "references_", "runs", "usage", "sqlite_sequence")
+
+
+class Report:
+    """What a salvage came to."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        """Messages that go on."""
+        self.lost: list[tuple[QueueId, Gap]] = []
+
+
+def run(path: Path, *, kept: Totals | None, epoch: int, at: str, mint: Callable[[], str]) -> Report:
+    """Raises ``OSError`` or ``apsw.Error`` when there is no room for the new file."""
+    report = Report()
+    fill = partial(_fill, report=report, kept=kept, epoch=epoch, at=at, mint=mint)
+    salvage.salvage(path, fill=fill)
+    return report
+
+
+def _fill(
+    source: apsw.Connection,
+    target: apsw.Connection,
+    *,
+    report: Report,
+    kept: Totals | None,
+    epoch: int,
+    at: str,
+    mint: Callable[[], str],
+) -> None:
+    version = _version(source)
+    for migration in outbox_schema.MIGRATIONS[:version]:
+        rows(target, migration)
+    rows(target, f"PRAGMA user_version={version}")
+    for (table,) in rows(target, "SELECT name FROM sqlite_schema WHERE type = 'table'"):
+        if table not in _OWN_WAY:
+            salvage.copy(source, target, table)
+    salvage.copy(source, target, "queues", "id")
+    if kept is not None and _commits(source) > kept.commits:
+        kept = None  # after a power cut the file may be newer
+    numbers = {queue.id for queue in kept.queues} if kept else set()
+    for number in sorted(numbers | {number for (number,) in rows(target, "SELECT id FROM queues")}):
+        salvage.copy(source, target, "runs", "segment", where="queue = ?", bound=(number,))
+        salvage.copy(source, target, "references_", "offset", where="queue = ?", bound=(number,))
+    if version < len(outbox_schema.MIGRATIONS):
+        return  # rows as they were; brought to the present version first, they are looked at again
+    target.execute("BEGIN")
+    ends = dict(rows(target, "SELECT id, next_offset FROM queues WHERE typeof(next_offset) = 'integer'"))
+    _restore_queues(target, kept)
+    target.execute("UPDATE usage SET commits = ?", (1 + (kept.commits if kept else _commits(source)),))
+    tell = {"epoch": epoch, "now": _clock(target, kept), "at": at, "mint": mint}
+    for number, endpoint, priority in rows(target, "SELECT id, endpoint, priority FROM queues"):
+        queue = QueueId(endpoint, priority)
+        of_queue = kept.of(number) if kept else None
+        for gap in _settle_queue(target, number, queue, of_queue, ends.get(number), tell):
+            report.lost.append((queue, gap))
+    outbox_damage.recount(target)
+    _balance(target)
+    [(report.waiting,)] = rows(target, "SELECT coalesce(sum(stored), 0) FROM queues")
+    target.execute("COMMIT")
+
+
+def _version(source: apsw.Connection) -> int:
+    """That of the source, if it can be believed: an older one than the present keeps its form for now."""
+    present = len(outbox_schema.MIGRATIONS)
+    try:
+        found = rows(source, "PRAGMA user_version")[0][0]
+        if 0 < found < present and not set(salvage.columns(source, "queues")) >= {"damaged"}:
+            return int(found)
+    except salvage.READ_ERRORS:
+        pass
+    return present
+
+
+def _clock(target: apsw.Connection, kept: Totals | None) -> float:
+    """The store's clock goes on from what is kept; where nothing is, from the youngest message."""
+    reading = store_clock.read()
+    stamp = kept.clock if kept else None
+    if stamp is None:
+        with contextlib.suppress(*salvage.READ_ERRORS, TypeError, ValueError):
+            stamp = load_stamp(target)
+    if stamp is None:
+        found = rows(target, "SELECT max(enqueued) FROM runs WHERE typeof(enqueued) = 'real' AND enqueued < 1e12")
+        stamp = Stamp(
+            boot_id=reading.boot_id,
+            boot_seconds=reading.boot_seconds,
+            wall_seconds=reading.wall_seconds,
+            age_seconds=found[0][0] or 0.0,
+        )
+    target.execute("DELETE FROM clock")
+    outbox_jobs.save_stamp(target, stamp)
+    return store_clock.open_clock(stamp).now(reading.boot_seconds)
+
+
+def _commits(source: apsw.Connection) -> int:
+    try:
+        return int(rows(source, "SELECT commits FROM usage")[0][0])
+    except (*salvage.READ_ERRORS, IndexError, TypeError, ValueError):
+        return 0
+
+
+def _restore_queues(target: apsw.Connection, kept: Totals | None) -> None:
+    """Queues as the totals tell them, which are as new as the file at least; without any, those rows that can be."""
+    if kept is not None:
+        target.execute("DELETE FROM queues")
+        for queue in kept.queues:
+            values = {name: getattr(queue, name) for name in QueueTotals.__struct_fields__ if name != "topic"}
+            places = ", ".join("?" * len(values))
+            target.execute(f"INSERT INTO queues({', '.join(values)}) VALUES({places})", tuple(values.values()))
+        return
+    numbers = ["next_offset", "checkpoint", "accepted", "sent", "expired", "evicted", "damaged"]
+    unreadable = " OR ".join(f"typeof({name}) != 'integer' OR {name} < -1" for name in numbers)
+    target.execute(
+        f"DELETE FROM queues WHERE typeof(endpoint) != 'text' OR typeof(priority) != 'integer' OR {unreadable}"
+    )
+
+
+def _settle_queue(
+    target: apsw.Connection,
+    number: int,
+    queue: QueueId,
+    kept: QueueTotals | None,
+    end: int | None,
+    tell: dict[str, Any],
+) -> list[Gap]:
+    """Set aside what is damaged, and count what is missing altogether; ``end``: the next offset as the file has it."""
+    if kept is not None:
+        # Settled in commits the file has lost, and so back in it; what had expired is counted when it is swept.
+        target.execute(
+            "DELETE FROM references_ WHERE queue = ?1 AND offset <= ?2 AND segment IN (SELECT segment FROM runs"
+            " WHERE queue = ?1 AND (expires IS NULL OR expires > ?3))",
+            (number, kept.checkpoint, tell["now"]),
+        )
+    [(highest,)] = rows(target, "SELECT coalesce(max(offset) + 1, 0) FROM references_ WHERE queue = ?", (number,))
+    target.execute("UPDATE queues SET next_offset = max(next_offset, ?) WHERE id = ?", (highest, number))
+    first, last, topic = _extent(target, number, kept)
+    damaged = []
+    after: int | None = NOTHING_DONE
+    while after is not None:
+        after, found = outbox_damage.find(target, queue, after=after, limit=_FIND_ROWS)
+        damaged += found
+    lost = outbox_damage.set_aside(target, queue, damaged, topic=topic, **tell) if damaged else []
+    missing = _missing(target, number)
+    if kept is not None:
+        missing = max(missing, kept.next_offset - max(highest if end is None else end, kept.checkpoint + 1))
+    if missing > 0:
+        gap = Gap(first, max(first, last), missing, topic, REASON)
+        target.execute("UPDATE queues SET damaged = damaged + ? WHERE id = ?", (missing, number))
+        outbox_damage.tell(target, queue, gap, **tell)
+        lost.append(gap)
+    return lost
+
+
+def _extent(target: apsw.Connection, number: int, kept: QueueTotals | None) -> tuple[int, int, str]:
+    """Between which offsets something may be missing, and for which topic it was."""
+    [(next_offset, checkpoint)] = rows(target, "SELECT next_offset, checkpoint FROM queues WHERE id = ?", (number,))
+    topic = kept.topic if kept else ""
+    if not topic:
+        found = rows(
+            target,
+            f"SELECT CAST(u.topic AS BLOB) FROM {WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset DESC LIMIT 1",
+            (number,),
+        )
+        topic = text(found[0][0]) if found else ""
+    return checkpoint + 1, next_offset - 1, topic
+
+
+def _missing(target: apsw.Connection, number: int) -> int:
+    """Accepted, ended nowhere, and not there; gap records told meanwhile are there and were accepted."""
+    [(missing,)] = rows(
+        target,
+        "SELECT accepted - sent - expired - evicted - damaged"
+        " - (SELECT count(*) FROM references_ WHERE queue = q.id)"
+        " - (SELECT count(*) FROM dead_letters WHERE queue = q.id) FROM queues q WHERE id = ?",
+        (number,),
+    )
+    return int(missing)
+
+
+def _balance(target: apsw.Connection) -> None:
+    """More there than was counted: commits were lost that only took away; what is there goes once more."""
+    target.execute(
+        "UPDATE queues SET accepted = sent + expired + evicted + damaged + stored"
+        " + (SELECT count(*) FROM dead_letters WHERE queue = queues.id)"
+    )
+
+
+def problem(path: Path, kept: Totals | None) -> str:
+    """What is wrong with the file at ``path``, before it is used; "" when nothing is, or there is none."""
+    if salvage.is_unfinished(path):
+        return "an earlier salvage did not come to its end"
+    if not path.exists():
+        return "it is gone" if kept is not None and kept.queues else ""
+    try:
+        connection = apsw.Connection(str(path))
+        try:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            connection.set_busy_timeout(5_000)
+            if rows(connection, "PRAGMA user_version")[0][0] != len(outbox_schema.MIGRATIONS):
+                if not rows(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
+                    return "it is empty" if kept is not None and kept.queues else ""
+                [(found,)] = rows(connection, "PRAGMA integrity_check(1)")  # older, newer, or not made yet
+                return "" if found == "ok" else str(found)
+            wrong = outbox_audit.audit(connection)
+            return wrong or outbox_audit.compare(outbox_audit.read_totals(connection), kept)
+        finally:
+            connection.close()
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
+        if salvage.is_strange(path, error):
+            raise
+        return str(error) or type(error).__name__
+    except apsw.SQLError as error:
+        if "no such" not in str(error):  # a table or a column: what names them is damaged
+            raise
+        return str(error)

@@ -1,0 +1,196 @@
+"""A damaged SQLite file becomes a sound one that holds what can still be read of it, row by row.
+
+    X ──rename──▶ X.salvaging ──rows that can be read──▶ X.new ──rename──▶ X
+                      └──────────rename──▶ X.damaged (for people; replaced by the next one, may be removed)
+
+A crash in between is gone on from at the next opening: while ``X.salvaging`` is there, it is the truth, unless ``X`` is
+there as well.  Rows are taken over as they are; whether they are what was stored, their checksums tell later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from fairlead_edge.io import schema_pages, wal
+
+WAL: Final = "-wal"
+SHM: Final = "-shm"
+KEY_MAX: Final = (1 << 63) - 1
+COMMIT_ROWS: Final = 5_000
+PAGE_BYTES: Final = 4096
+
+READ_ERRORS: Final = (apsw.Error, UnicodeDecodeError)
+
+Fill = Callable[[apsw.Connection, apsw.Connection], None]
+"""(damaged, new and empty): take over what can be read."""
+SCHEMA_KEPT: Final = ".schema"
+"""Beside the file: the pages that name its tables (``schema_pages``)."""
+
+
+def is_unfinished(path: Path) -> bool:
+    """Did a salvage of ``path`` begin that did not come to its end?"""
+    return _beside(path, ".salvaging").exists()
+
+
+def salvage(path: Path, *, fill: Fill) -> None:
+    """Put a sound file in the place of a damaged one, with what ``fill`` takes over.
+
+    Raises ``OSError`` or ``apsw.Error`` when there is no room for it.
+    """
+    aside, new = _beside(path, ".salvaging"), _beside(path, ".new")
+    if not (aside.exists() and path.exists()):
+        for end in ("", WAL):
+            if not Path(f"{aside}{end}").exists():
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(f"{path}{end}", f"{aside}{end}")
+        for leftover in (f"{path}{SHM}", *(f"{new}{end}" for end in ("", WAL, SHM, "-journal"))):
+            Path(leftover).unlink(missing_ok=True)
+        _mend(aside, _beside(path, SCHEMA_KEPT))
+        _fill(aside, new, fill)
+        _flush(new)
+        new.rename(path)
+        _flush(path.parent)
+    damaged = _beside(path, ".damaged")
+    for end in (WAL, SHM):
+        Path(f"{damaged}{end}").unlink(missing_ok=True)
+        Path(f"{aside}{end}").unlink(missing_ok=True)
+    aside.rename(damaged)
+    _flush(path.parent)
+
+
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)
+
+
+def is_strange(path: Path, error: Exception) -> bool:
+    """No database, and nothing beside it says that it was one of ours: not to be replaced behind people's backs."""
+    return isinstance(error, apsw.NotADBError) and not _beside(path, SCHEMA_KEPT).exists()
+
+
+def _mend(aside: Path, kept: Path) -> None:
+    """Make the file one that SQLite opens: with all of its log, and with the pages that name its tables."""
+    wal.fold(aside)
+    if not _has_tables(aside):
+        schema_pages.restore(aside, kept)
+
+
+def _has_tables(path: Path) -> bool:
+    try:
+        connection = _opened(path)
+        try:
+            return bool(connection.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchall()[0][0])
+        finally:
+            connection.close()
+    except READ_ERRORS:
+        return False
+
+
+def _opened(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path))
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.execute("PRAGMA writable_schema=ON").fetchall()  # else nothing is read of a file that lost its end
+    return connection
+
+
+def _fill(aside: Path, new: Path, fill: Fill) -> None:
+    target = apsw.Connection(str(new))
+    try:
+        for pragma in ("auto_vacuum=INCREMENTAL", "journal_mode=OFF", "synchronous=OFF"):  # flushed once, as a whole
+            target.execute(f"PRAGMA {pragma}").fetchall()
+        source = _opened(aside)
+        try:
+            fill(source, target)
+        finally:
+            source.close()
+    finally:
+        target.close()
+
+
+def _flush(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def copy(
+    source: apsw.Connection,
+    target: apsw.Connection,
+    table: str,
+    key: str = "rowid",
+    *,
+    where: str = "",
+    bound: Sequence[Any] = (),
+) -> None:
+    """Take over every row that can be read.
+
+    ``key`` is the integer the table is ordered by, after what ``where`` fixes.
+    """
+    names = columns(target, table)
+    _copy(target, table, names, _walk(source, table, key, where, bound, names))
+
+
+def copy_small(source: apsw.Connection, target: apsw.Connection, table: str) -> None:
+    """The same for a table of a few rows in whatever order: from its beginning, and from its end."""
+    names = columns(target, table)
+    primary = [str(row[1]) for row in target.execute(f"PRAGMA table_info({table})").fetchall() if row[5]]
+    for turn in ("", " DESC"):
+        order = ", ".join(name + turn for name in primary)
+        _copy(target, table, names, _back(source, f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}", ()))
+
+
+def columns(connection: apsw.Connection, table: str) -> list[str]:
+    return [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+
+
+def _copy(target: apsw.Connection, table: str, names: list[str], found: Iterator[tuple[Any, ...]]) -> None:
+    places = ", ".join("?" * len(names))
+    insert = f"INSERT OR IGNORE INTO {table}({', '.join(names)}) VALUES({places})"
+    target.execute("BEGIN")
+    for number, row in enumerate(found, 1):
+        with contextlib.suppress(apsw.ConstraintError, apsw.MismatchError):  # a value no such row can have
+            target.execute(insert, row)
+        if number % COMMIT_ROWS == 0:
+            target.execute("COMMIT")
+            target.execute("BEGIN")
+    target.execute("COMMIT")
+
+
+def _walk(
+    source: apsw.Connection, table: str, key: str, where: str, bound: Sequence[Any], names: list[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows by ascending key.  Where a page cannot be read, go on behind it, and from there back down to it."""
+    chosen = f"SELECT {key}, {', '.join(names)} FROM {table} WHERE {where + ' AND ' if where else ''}{key}"
+    at, step = 0, 1
+    lost: int | None = None
+    while at <= KEY_MAX:
+        try:
+            for row in source.execute(f"{chosen} >= ? ORDER BY {key}", (*bound, at)):
+                if not isinstance(row[0], int) or row[0] < at:
+                    continue
+                if lost is not None:
+                    between = f"{chosen} BETWEEN ? AND ? ORDER BY {key} DESC"
+                    yield from (back[1:] for back in _back(source, between, (*bound, lost, row[0] - 1)))
+                    lost, step = None, 1
+                at = row[0] + 1
+                yield tuple(row[1:])
+            break
+        except READ_ERRORS:
+            lost = at if lost is None else lost
+            at = lost + step
+            step *= 2
+    if lost is not None:
+        yield from (back[1:] for back in _back(source, f"{chosen} >= ? ORDER BY {key} DESC", (*bound, lost)))
+
+
+def _back(source: apsw.Connection, statement: str, bound: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    with contextlib.suppress(*READ_ERRORS):
+        for row in source.execute(statement, tuple(bound)):
+            yield tuple(row)

@@ -1,0 +1,61 @@
+"""The pages of a store that name its tables, copied beside it: without them nothing of a damaged file can be read.
+
+They change with a migration only, and are a page or two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+SCHEMA_PAGES_MAX: Final = 16
+
+
+def keep(connection: apsw.Connection, file: int, path: Path) -> None:
+    """Copy the pages that say which tables there are, of the open ``file``, to ``path``.
+
+    They change with a migration only.  What cannot be copied now is copied at the next opening.
+    """
+    connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+    numbers = [row[0] for row in connection.execute("SELECT pageno FROM dbstat WHERE name = 'sqlite_schema'")]
+    page_bytes = int(connection.pragma("page_size"))
+    if not numbers or len(numbers) > SCHEMA_PAGES_MAX:
+        return
+    pages = b"".join(
+        struct.pack("<I", number) + os.pread(file, page_bytes, (number - 1) * page_bytes) for number in sorted(numbers)
+    )
+    content = struct.pack("<II", zlib.crc32(pages), page_bytes) + pages
+    with contextlib.suppress(OSError):
+        if not path.exists() or path.read_bytes() != content:
+            draft = path.with_name(path.name + ".draft")
+            draft.write_bytes(content)
+            draft.replace(path)
+
+
+def restore(file: Path, kept: Path) -> bool:
+    """Write those pages back into a damaged file that is set aside; False when there are none that can be believed."""
+    try:
+        content = kept.read_bytes()
+        crc, page_bytes = struct.unpack_from("<II", content)
+    except (OSError, struct.error):
+        return False
+    pages = content[8:]
+    if zlib.crc32(pages) != crc:
+        return False
+    with file.open("r+b") as opened:
+        size = opened.seek(0, os.SEEK_END)
+        for at in range(0, len(pages), page_bytes + 4):
+            (number,) = struct.unpack_from("<I", pages, at)
+            page = bytearray(pages[at + 4 : at + 4 + page_bytes])
+            if number == 1:  # how long the file is, and no list of free pages, which reading does not need
+                struct.pack_into(">III", page, 28, max(1, size // page_bytes), 0, 0)
+                page[92:96] = page[24:28]
+            opened.seek((number - 1) * page_bytes)
+            opened.write(page)
+    return True
