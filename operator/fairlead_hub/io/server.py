@@ -136,6 +136,7 @@ class LinkServer:
         link = self._links[session] = _Link(socket, session)
         socket.on_message = partial(self._receive, link)
         socket.on_room = partial(self._send, link)
+        socket.on_part, socket.part_seconds = partial(self._hear_part, link), session.link.keepalive_seconds
         socket.on_lost = partial(self._forget, link)
         _log.info("session_opened", node=session.node, session=session.number, held=session.hello.held)
         self.poke()
@@ -195,6 +196,16 @@ class LinkServer:
                 self._send(link)
         if self._hub.woken:
             self.poke()
+
+    def _hear_part(self, link: _Link) -> None:
+        """A message takes long to arrive: the node is there, and is told that we are; its keepalive waits behind it."""
+        now = self._clock()
+        link.session.link.last_received = now
+        if link.socket.paused or not link.socket.is_open:
+            return
+        keepalive = message.Keepalive()
+        link.session.link.sent(keepalive, now)
+        link.socket.write_frames((codec.encode(keepalive),))
 
     def _forget(self, link: _Link) -> None:
         reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")

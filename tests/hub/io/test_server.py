@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.pki import Authority
+from tests.support.slow_link import SlowLink
 from tests.support.upstream import until
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
@@ -310,6 +311,30 @@ async def test_upstream_without_messaging_is_not_now(served: Served) -> None:
         await socket.send(codec.encode(message.Upstream(id=1, stream="s"), b"[]"))
         answer = await heard(socket)
         assert isinstance(answer, message.Nack) and not answer.permanent and answer.retry_after
+
+
+async def test_a_message_that_takes_long_to_arrive_is_a_sign_of_life_and_is_answered_with_one() -> None:
+    """On a thin line one batch takes longer than the silence that ends a session: nobody may take it for dead."""
+    async with (
+        serving("edge-1", link=Link(keepalive_seconds=0.2)) as served,
+        SlowLink(served.port, bytes_per_second=40_000) as line,
+        connect(line.url, compression=None, proxy=None) as socket,
+    ):
+        await socket.send(codec.encode(served.core.hello("edge-1")))
+        assert isinstance(await heard(socket), message.Welcome)
+        sending = asyncio.create_task(
+            socket.send(codec.encode(message.Upstream(id=1, stream="s"), random.Random(1).randbytes(100_000)))
+        )
+        keepalives = 0
+        async with asyncio.timeout(WAIT_SECONDS):
+            while True:
+                header, _ = codec.decode_from_hub(await socket.recv(decode=False))
+                if not isinstance(header, message.Keepalive):
+                    break
+                keepalives += 1
+        await sending
+        assert isinstance(header, message.Nack), header
+        assert keepalives >= 3, "it was told that the hub is there while it could not ask"
 
 
 # ---- mutual TLS ----------------------------------------------------------------------------------
