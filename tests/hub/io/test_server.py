@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +93,15 @@ async def refused(socket: ClientConnection) -> message.Refuse:
 
 @contextlib.asynccontextmanager
 async def serving(
-    *nodes: str, context: ssl.SSLContext | None = None, opening_seconds: float = 10.0, **settings: Any
+    *nodes: str,
+    context: ssl.SSLContext | None = None,
+    opening_seconds: float = 10.0,
+    may_send: Callable[[], bool] = lambda: True,
+    **settings: Any,
 ) -> AsyncIterator[Served]:
     core = Core(*nodes, **settings)
     core.rule(CONFIG_MAPS)
-    served = Served(core, context, opening_seconds=opening_seconds)
+    served = Served(core, context, opening_seconds=opening_seconds, may_send=may_send)
     served.port = await served.server.start("127.0.0.1", 0)
     try:
         yield served
@@ -163,6 +167,37 @@ async def test_a_silent_node_is_given_up() -> None:
                 while True:
                     await socket.recv()
         await until(lambda: not served.hub.sessions)
+
+
+async def test_a_hub_in_doubt_says_nothing_to_anybody() -> None:
+    """Not even a keepalive: who was replaced while it was stopped must not be heard.  Then it serves again."""
+    certain = True
+    async with serving("edge-1", "edge-2", may_send=lambda: certain) as served:
+        async with served.socket(hello="edge-1") as open_before, served.socket() as greeting:
+            certain = False
+            served.put("a")
+            served.server.fall_silent()
+            for socket, frame in ((open_before, message.Keepalive()), (greeting, served.core.hello("edge-2"))):
+                with contextlib.suppress(ConnectionClosed):
+                    await socket.send(codec.encode(frame))
+                async with asyncio.timeout(WAIT_SECONDS):
+                    with pytest.raises(ConnectionClosed):
+                        await socket.recv()
+        await until(lambda: not served.hub.sessions)
+        certain = True
+        async with served.node() as node:
+            await until(lambda: set(node.held) == {"configmaps/shop/a"})
+
+
+async def test_whoever_wakes_up_in_doubt_ends_the_link_instead_of_sending() -> None:
+    """The change that wakes a session comes before anybody noticed the pause."""
+    certain = True
+    async with serving("edge-1", may_send=lambda: certain) as served, served.socket(hello="edge-1") as socket:
+        certain = False
+        served.put("a")
+        async with asyncio.timeout(WAIT_SECONDS):
+            with pytest.raises(ConnectionClosed):
+                await socket.recv()
 
 
 async def test_draining_says_come_back_soon() -> None:
