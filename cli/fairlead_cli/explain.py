@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from fairlead_cli import hub_account
+
+NO = frozenset(
+    (
+        "no_node",
+        "no_object",
+        "not_listed",
+        "not_selected",
+        "not_watched",
+        "parked",
+        "refused",
+        "unreadable",
+    )
+)
+"""Codes of answers that say no."""
 
 
 def register(root: click.Group) -> None:
@@ -33,6 +48,8 @@ def explain(
 
     With --hub (or a hub's --config) the answer includes what is queued or in flight right now; otherwise it is made
     from rules, records and EdgeNodes.
+
+    Exit 0: the node has it, or will get it; 1: it has not and will not as things are, or does not do what it says.
     """
     kind, slash, name = object_name.partition("/")
     if not slash or not kind or not name or "/" in name:
@@ -44,7 +61,12 @@ def explain(
         found = _surveyed(kubeconfig, node, kind, namespace, name)
     if output == "json":
         hub_account.print_json(found)
-        return
+    else:
+        _print(found, object_name, node)
+    sys.exit(1 if found["code"] in NO else 0)
+
+
+def _print(found: dict[str, Any], object_name: str, node: str) -> None:
     click.echo(f"{found.get('key', object_name)} at {node}: {found['answer']}")
     for side in ("wanted", "held"):
         if side in found:

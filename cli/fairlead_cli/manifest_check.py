@@ -12,8 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from fairlead_cli.positions import Document, KeyPath, read_documents
-from fairlead_edge.manifest import ManifestError, RouteError, parse, unknown_keys, unwrap
-from fairlead_edge.routes.advice import advise
+from fairlead_edge.manifest import ManifestError, RouteError, parse, unwrap
 from fairlead_edge.routes.errors import CompileError
 
 KIND = "EdgeRoutes"
@@ -104,22 +103,18 @@ class _Checker:
             return []
         for bad in manifest.quarantined:
             self.mistake(bad)
-        for name, value in self.manifest.get("routes", {}).items():
-            for key in unknown_keys(value):
-                path = (*self.path, "routes", name, key)
-                self.at(path, f"{key}: unknown key, it has no effect", name=name, severity="warning")
-        for good in manifest.routes:
-            for advice in advise(good.route):
-                self.inside(good.name, advice, severity="warning")
+        for odd in manifest.warnings:
+            self.mistake(odd, severity="warning")
         return [route.name for route in manifest.routes]
 
-    def mistake(self, bad: RouteError) -> None:
+    def mistake(self, bad: RouteError, severity: Literal["error", "warning"] = "error") -> None:
         """A place in the route's text when there is one, else its field."""
         if bad.line is not None and bad.column is not None and bad.end_column is not None:
             error = CompileError(line=bad.line, column=bad.column, end_column=bad.end_column, message=bad.message)
-            self.inside(bad.name, error)
+            self.inside(bad.name, error, severity)
         else:
-            self.at((*self.path, "routes", bad.name, bad.message.partition(":")[0]), bad.message, name=bad.name)
+            path = (*self.path, "routes", bad.name, bad.message.partition(":")[0])
+            self.at(path, bad.message, name=bad.name, severity=severity)
 
     def at(
         self, path: KeyPath, message: str, *, name: str = "", severity: Literal["error", "warning"] = "error"

@@ -9,7 +9,7 @@ import click
 
 from fairlead_cli import hub_account
 
-HEAD = ("NODE", "CONNECTED", "WANTED", "HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT")
+HEAD = ("NODE", "CONNECTED", "OBJECTS WANTED", "OBJECTS HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT")
 
 
 def register(root: click.Group) -> None:
@@ -45,7 +45,8 @@ def _surveyed(kubeconfig: Path | None) -> dict[str, Any]:
     from fairlead_hub.io.kube import Kube
 
     async def asked(kube: Kube) -> dict[str, Any]:
-        return {"nodes": await survey.nodes(kube), "parked": await survey.parked(kube)}
+        nodes, parked = await survey.nodes(kube), await survey.parked(kube)
+        return {"nodes": nodes, "parked": parked, "unreadable": await survey.unreadable(kube)}
 
     return hub_account.survey(kubeconfig, asked)
 
@@ -67,8 +68,10 @@ def _print_all(found: dict[str, Any]) -> None:
     rows = found["nodes"]
     if not rows:
         click.echo("no edge Nodes: label one with node-role.kubernetes.io/edge=")
-        return
-    _print_table(rows)
+    else:
+        _print_table(rows)
+    for rule in found.get("unreadable", []):
+        click.echo(f"{rule['kind']} {rule['name']} cannot be read: {rule['reason']}; {rule['consequence']}")
     for record in found.get("parked", []):
         parked = _parked(record)
         click.echo(f"parked at {record['node']}: {parked['key']}: {parked['reason']}")
@@ -111,11 +114,17 @@ def _note(row: dict[str, Any]) -> str:
         notes.append(f"braked: {brake['count']} removals, id {brake['id']}")
     elif brake:
         notes.append(f"brake {brake['id']} released: {brake['count']} removals to go")
+    if row.get("kept"):
+        notes.append(f"{row['kept']} objects kept that should go")
+    if row.get("rules"):
+        notes.append("rules that cannot be read")
     return "; ".join(notes)
 
 
 def _print_one(row: dict[str, Any]) -> None:
     _print_table([row])
+    if row.get("rules"):
+        click.echo(f"rules    {row['rules']}")
     for pending in row.get("pendingObjects", []):
         click.echo(f"pending  {pending['key']}: {pending['step']}")
     for parked in row.get("parkedObjects", []):

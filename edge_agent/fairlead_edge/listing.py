@@ -56,9 +56,13 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects a list or watch is about; ``namespace`` None: all."""
+    """Which objects a list or watch is about; ``namespace`` None: all.
+
+    What is held at another version of the group is not among them: it cannot be shown as this one.
+    """
 
     group: str
+    version: str
     plural: str
     namespace: str | None
     selection: Selection
@@ -66,7 +70,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     def covers(self, held: Held) -> bool:
         """True when it is of this type and namespace."""
         at = held.resource
-        return (at.group, at.plural) == (self.group, self.plural) and self.namespace in (None, at.namespace)
+        same = (at.group, at.version, at.plural) == (self.group, self.version, self.plural)
+        return same and self.namespace in (None, at.namespace)
 
     def sees(self, held: Held | None) -> bool:
         """True when it is selected, too."""
@@ -154,12 +159,12 @@ def _rewound(held: Iterable[Held], wanted: int, version: int, log: ChangeLog[Hel
     by_key = {(each.resource.namespace, each.resource.name): each for each in held}
     for change in reversed(log.since(wanted)):
         at = change.subject.resource
-        if change.version > version or not scope.covers(change.subject):
+        if change.version > version:
             continue
-        if change.previous is None:
-            by_key.pop((at.namespace, at.name), None)
-        else:
+        if change.previous is not None and scope.covers(change.previous):
             by_key[at.namespace, at.name] = change.previous
+        elif change.current is not None and scope.covers(change.current):
+            by_key.pop((at.namespace, at.name), None)
     return [by_key[key] for key in sorted(by_key)]
 
 

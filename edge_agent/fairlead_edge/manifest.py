@@ -10,14 +10,16 @@ and reason.  Only a document that is no manifest at all is refused, with `Manife
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
 from fairlead_edge.queue_id import DEFAULT_PRIORITY
+from fairlead_edge.routes.advice import advise
 from fairlead_edge.routes.compiler import Route, compile_route
 from fairlead_edge.routes.errors import CompileError, Invalid
 from fairlead_wire import event
@@ -31,6 +33,8 @@ DEFAULT_TTL_SECONDS: Final = 7200
 DEFAULT_TOPIC: Final = "default/telemetry"
 """Where messages for upstream go when their route names no topic: `namespace/topic`."""
 SCHEMA_MINOR_MAX: Final = 3
+KEY_CHARS_MAX: Final = 64
+"""Of an unknown key that is quoted."""
 
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(?:\.[0-9]{1,9}){0,2}")
 _NAME = re.compile(r"[^.$# ]+")
@@ -75,10 +79,14 @@ class ManifestRoute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a node routes by: `routes` run, `quarantined` say why the others do not."""
+    """What a node routes by: `routes` run, `quarantined` say why the others do not.
+
+    `warnings` tell of what is accepted and perhaps not meant.
+    """
 
     routes: tuple[ManifestRoute, ...] = ()
     quarantined: tuple[RouteError, ...] = ()
+    warnings: tuple[RouteError, ...] = ()
 
 
 def parse(raw: bytes | str | Mapping[str, Any]) -> Manifest:
@@ -92,37 +100,53 @@ def parse(raw: bytes | str | Mapping[str, Any]) -> Manifest:
         raise ManifestError(reasons)
     accepted: list[ManifestRoute] = []
     quarantined: list[RouteError] = []
+    warnings: list[RouteError] = []
     for name, value in routes.items():
         if minor == 0 and isinstance(value, str) and not value.strip():
             continue  # how a 1.0 twin deletes a route
         route = _route(name, value, minor, ttl_seconds, quarantined)
         if route is not None:
             accepted.append(route)
-    return Manifest(routes=tuple(accepted), quarantined=tuple(quarantined))
+        warnings += _warnings(name, route, value)
+    return Manifest(routes=tuple(accepted), quarantined=tuple(quarantined), warnings=tuple(warnings))
 
 
 def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
     """The union for a node that several EdgeRoutes objects name.
 
-    A route name belongs to the object that comes first in the alphabet, also when its route there is bad; the others
-    say so.  A route inherits the global time to live of its own object.
+    A route name belongs to the object that comes first in the alphabet of those whose route of that name is good: a bad
+    route owns nothing.  The objects concerned say so.  A route inherits the global time to live of its own object.
     """
+    ordered = sorted(manifests, key=lambda pair: pair[0])
+    owners: dict[str, str] = {}
+    for origin, manifest in ordered:
+        for route in manifest.routes:
+            owners.setdefault(route.name, origin)
     routes: list[ManifestRoute] = []
     quarantined: list[RouteError] = []
-    owners: dict[str, str] = {}
-    for origin, manifest in sorted(manifests, key=lambda pair: pair[0]):
-        for name in _names(manifest):
-            owner = owners.setdefault(name, origin)
-            if owner != origin:
+    warnings: list[RouteError] = []
+    bad: dict[str, list[str]] = {}
+    for origin, manifest in ordered:
+        for error in manifest.quarantined:
+            owner, message = owners.get(error.name), error.message
+            if owner is not None:
+                message += f"; the route of this name in EdgeRoutes {owner} runs"
+                bad.setdefault(error.name, []).append(origin)
+            quarantined.append(msgspec.structs.replace(error, message=message, origin=origin))
+        for route in manifest.routes:
+            owner = owners[route.name]
+            if owner == origin:
+                routes.append(replace(route, origin=origin))
+            else:
                 message = f"a route of this name is also in EdgeRoutes {owner}, which comes first"
-                quarantined.append(RouteError(name=name, message=message, origin=origin))
-        routes += [replace(route, origin=origin) for route in manifest.routes if owners[route.name] == origin]
-        quarantined += [
-            msgspec.structs.replace(error, origin=origin)
-            for error in manifest.quarantined
-            if owners[error.name] == origin
-        ]
-    return Manifest(routes=tuple(routes), quarantined=tuple(quarantined))
+                quarantined.append(RouteError(name=route.name, message=message, origin=origin))
+        mine = [each for each in manifest.warnings if owners.get(each.name, origin) == origin]
+        warnings += [msgspec.structs.replace(each, origin=origin) for each in mine]
+    for name, others in bad.items():
+        named = ", ".join(dict.fromkeys(others))
+        message = f"a route of this name is also in EdgeRoutes {named}, where it is bad: this one runs"
+        warnings.append(RouteError(name=name, message=message, origin=owners[name]))
+    return Manifest(routes=tuple(routes), quarantined=tuple(quarantined), warnings=tuple(warnings))
 
 
 def unwrap(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -234,9 +258,19 @@ def _route(
     )
 
 
-def unknown_keys(value: object) -> list[str]:
-    """Keys of an object-form route that mean nothing here: accepted as the original does, but worth a warning."""
-    return [key for key in value if key not in _ROUTE_KEYS] if isinstance(value, Mapping) else []
+def _warnings(name: str, route: ManifestRoute | None, value: object) -> list[RouteError]:
+    """What is accepted, as the original does, and has no effect, or hardly the one that is meant; None: a bad route."""
+    fields = value if isinstance(value, Mapping) else {}
+    texts = []
+    for key in fields:
+        if key not in _ROUTE_KEYS:
+            shown = str(key)[:KEY_CHARS_MAX]
+            meant = difflib.get_close_matches(shown, _ROUTE_KEYS, n=1)
+            texts.append(f"{shown}: unknown key, it has no effect" + (f"; did you mean {meant[0]}?" if meant else ""))
+    if route is not None and fields.get("topic") is not None and route.route.sink.module:
+        texts.append("topic: has no effect, because the route does not go to $upstream")
+    found = [RouteError(name=name, message=text) for text in texts]
+    return found + [_positioned(name, each) for each in (advise(route.route) if route is not None else ())]
 
 
 def _field(fields: Mapping[str, Any], key: str, default: Any) -> Any:
@@ -257,11 +291,6 @@ def _positioned(name: str, error: CompileError) -> RouteError:
     return RouteError(
         name=name, message=error.message, line=error.line, column=error.column, end_column=error.end_column
     )
-
-
-def _names(manifest: Manifest) -> Iterator[str]:
-    """Every route name of a manifest once, good or bad."""
-    yield from dict.fromkeys([*(route.name for route in manifest.routes), *(bad.name for bad in manifest.quarantined)])
 
 
 def _whole(value: object) -> bool:

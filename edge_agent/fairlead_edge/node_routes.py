@@ -21,6 +21,8 @@ from fairlead_wire.resource import Resource
 
 GROUP: Final = "fairlead.dev"
 PLURAL: Final = "edgeroutes"
+WARNINGS_MAX: Final = 32
+"""Of one object that are reported; ``fairlead routes check`` shows all."""
 
 
 def is_usable(resource: Resource, content: bytes) -> bool:
@@ -99,6 +101,12 @@ def _status(held: Held, merged: manifest.Manifest, reasons: tuple[str, ...]) -> 
         accepted=sorted(route.name for route in mine),
         errors=errors,
         topics=sorted({route.topic for route in mine if not route.route.sink.module}),
+        digest=held.digest,
+        warnings=[
+            _error(each.name, each.message, each.line, each.column, each.end_column)
+            for each in merged.warnings
+            if each.origin == name
+        ][:WARNINGS_MAX],
     )
 
 

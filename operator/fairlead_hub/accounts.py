@@ -7,10 +7,12 @@ Written at once on transitions, every few minutes otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 
-from fairlead_hub import edge_node, happenings, ledger
+from fairlead_hub import edge_node, happenings, ledger, removals
 from fairlead_hub.announcements import Announcements
+from fairlead_hub.grants import EDGE_NODES as EDGE_NODES
 from fairlead_hub.grants import Grants
 from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
@@ -18,7 +20,6 @@ from fairlead_hub.records import Records
 from fairlead_hub.restraints import Restraints
 from fairlead_wire import message
 
-EDGE_NODES = "edgenodes"
 RETURN_SECONDS = 30.0
 """How long after a start nodes that were connected are given to return before they are called away."""
 COUNTS_SECONDS = 10.0
@@ -100,8 +101,7 @@ class Accounts:
         topics = observed.status.get("grantedTopics")
         if isinstance(topics, list):
             self._grants.remember(node, (topic for topic in topics if isinstance(topic, str)))
-        away = node not in self._sessions and observed.status.get("connected") and self._nodes_listed
-        if away or observed.is_absurd(self._records.fence):
+        if node not in self._sessions and observed.status.get("connected") and self._nodes_listed:
             self._unreported.add(node)
 
     # ---- what is told ----------------------------------------------------------------------------
@@ -149,6 +149,14 @@ class Accounts:
         self._events.note(regarding, type, reason, text, now, self._records.text(now))
         self._announcements.node_restrained(node, reason, text, now)
 
+    def rule_happened(
+        self, kind: str, name: str, type: happenings.Type, reason: str, text: str, nodes: Iterable[str]
+    ) -> None:
+        """An event about a SyncRule or EdgeRoutes object that concerns these nodes."""
+        regarding = happenings.Regarding(kind=kind, namespace="", name=name)
+        self._events.note(regarding, type, reason, text, self._records.now, self._records.text())
+        self._unreported.update(nodes)
+
     def _report(self, node: str, now: float, *, due: bool) -> None:
         account = self.of(node)
         name: ledger.Name = (EDGE_NODES, "", node)
@@ -163,7 +171,7 @@ class Accounts:
             at=self._records.text(),
             fence=self._records.fence,
         )
-        if observed is not None and not due and not observed.is_absurd(self._records.fence):
+        if observed is not None and not due:
             status, said = document.status(observed), observed.status
             if edge_node.decides_the_same(status, said):
                 return
@@ -185,6 +193,7 @@ class Accounts:
         """What is known of one node now."""
         session = self._sessions.get(node)
         granted = self._grants.ever.get(node, frozenset())
+        unreadable = removals.told(self._placement, node) if self._placement.broken else ""
         if session is None:
             observed = self._book.observed.get((EDGE_NODES, "", node))
             said = observed.status if observed is not None else {}
@@ -201,6 +210,7 @@ class Accounts:
                 edge=None,
                 hold=self._restraints.hold(node),
                 brake=self._restraints.brake(node),
+                unreadable=unreadable,
             )
         return edge_node.Account(
             connected=True,
@@ -216,4 +226,6 @@ class Accounts:
             pending=len(session.pending_since),
             hold=self._restraints.hold(node),
             brake=self._restraints.brake(node),
+            kept=tuple(itertools.islice(session.frozen.items(), 1)),
+            unreadable=unreadable,
         )

@@ -168,13 +168,12 @@ class _App:
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 
-        server = LinkServer(hub, desk, context=self._context, on_stale=stale, may_send=keeper.may_send)
-        keeper.on_doubt = server.fall_silent
+        server = LinkServer(hub, desk, context=self._context, on_stale=stale)
         desk.wake = server.poke
         verdicts = VerdictDesk(hub)
         writer = Writer(
             hub.book,
-            KubeLedger(client, seconds_left=lambda: keeper.seconds_left),
+            KubeLedger(client),
             hub.counts,
             flush_seconds=settings.record.flush_seconds,
             in_flight=settings.record.writes_in_flight,

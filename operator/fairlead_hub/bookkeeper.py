@@ -105,6 +105,8 @@ class Bookkeeper:
                         self._records.lagging(session, key, live, now - since)
             if session.brake is not None and session.brake.stops:
                 self._note_braked(session)
+            if session.frozen:
+                self._note_kept(session)
 
     def _note_braked(self, session: NodeSession) -> None:
         """What is not removed although nobody wants it there."""
@@ -114,6 +116,17 @@ class Bookkeeper:
             if held is not None and key not in session.pending_since:
                 session.noted[key] = (held.uid, held.path)
                 self._records.braked(session, held)
+
+    def _note_kept(self, session: NodeSession) -> None:
+        """What is not removed because it is in doubt that it should be; what is only not listed yet soon will be."""
+        if self._view.waiting_for(session.node):
+            return
+        for key in session.frozen.keys() - session.noted.keys():
+            held = session.held.get(key)
+            if held is not None and key not in session.pending_since:
+                session.noted[key] = (held.uid, held.path)
+                self._records.kept(session, held, session.frozen[key])
+                self._accounts.changed(session.node)
 
     def restrained(self, session: NodeSession) -> None:
         """The node is held now, for another reason, or no longer: records of what waits say so."""

@@ -52,11 +52,16 @@ class Catalog:
         return self._referrers.get(key, {}).keys()
 
     def put(self, live: LiveObject) -> Change | None:
-        """None when the delivered content is what it was: nothing to send, nothing to write."""
+        """None when the delivered content is what it was: nothing to send, nothing to write.
+
+        With the same content a Pod may refer to more, because its status names what was made for it.
+        """
         before = self._by_key.get(live.key)
         if before is not None and before.uid == live.uid and before.digest == live.digest and before.kind == live.kind:
-            before.seen_version = live.seen_version
-            return None
+            if before.references == live.references:
+                before.seen_version = live.seen_version
+                return None
+            live.version, live.held = before.version, before.held
         if before is not None:
             self._unindex(before)
         self._by_key[live.key] = live

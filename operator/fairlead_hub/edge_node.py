@@ -36,6 +36,10 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """Objects on their way."""
     hold: str = ""
     brake: Brake | None = None
+    kept: tuple[tuple[str, str], ...] = ()
+    """One key that the node should not hold and may not lose yet, and why; there may be more."""
+    unreadable: str = ""
+    """SyncRules that concern the node and cannot be read, in a sentence."""
 
 
 class EdgeNodeDocument(ledger.Document, frozen=True, kw_only=True):
@@ -74,7 +78,8 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
     on_hold = "Annotation" if account.hold else "NotOnHold"
     stopped = account.brake.why if account.brake is not None and account.brake.stops else ""
     braked = "TooManyRemovals" if stopped else "NotBraked"
-    behind = _behind(account)
+    behind, why = _behind(account)
+    readable = "RuleUnreadable" if account.unreadable else "AllReadable"
     return {
         "connected": account.connected,
         "lastContactTime": account.last_contact or None,
@@ -95,24 +100,29 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
         "fence": fence,
         "conditions": [
             condition("Connected", account.connected, reason, "", before, generation, now),
-            condition("Synced", not behind, behind or "AllHeld", "", before, generation, now),
+            condition("Synced", not behind, behind or "AllHeld", why, before, generation, now),
+            condition("RulesReadable", not account.unreadable, readable, account.unreadable, before, generation, now),
             condition("OnHold", bool(account.hold), on_hold, account.hold, before, generation, now),
             condition("Braked", bool(stopped), braked, stopped, before, generation, now),
         ],
     }
 
 
-def _behind(account: Account) -> str:
-    """Why not everything is as it should be, in one word; empty when it is."""
+def _behind(account: Account) -> tuple[str, str]:
+    """Why not everything is as it should be, in one word and for people; empty when it is."""
     if not account.connected:
-        return "Away"
+        return "Away", ""
     if account.parked:
-        return "Parked"
+        return "Parked", ""
     if account.brake is not None and account.brake.stops:
-        return "Braked"
+        return "Braked", ""
     if account.hold and account.pending:
-        return "OnHold"
-    return "" if account.held >= account.wanted else "Connected"
+        return "OnHold", ""
+    if account.held < account.wanted:
+        return "Connected", ""
+    for key, why in account.kept:
+        return "Kept", f"{key} and perhaps more should go and is kept: {why}"
+    return "", ""
 
 
 def brake_status(brake: Brake | None) -> dict[str, Any] | None:
@@ -133,7 +143,8 @@ def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
 def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
     keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold")
-    return all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
+    same = all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
+    return same and _of_rules(status) == _of_rules(observed)
 
 
 def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
@@ -142,10 +153,19 @@ def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _is_synced(status: dict[str, Any]) -> Any:
+    return _condition(status, "Synced").get("status")
+
+
+def _of_rules(status: dict[str, Any]) -> Any:
+    """What is said of rules that cannot be read; documents of older hubs say nothing, which is the same as none."""
+    return _condition(status, "RulesReadable").get("message", "")
+
+
+def _condition(status: dict[str, Any], type: str) -> dict[str, Any]:
     conditions = status.get("conditions")
     if not isinstance(conditions, list):
-        return None
-    return next((each.get("status") for each in conditions if each.get("type") == "Synced"), None)
+        return {}
+    return next((each for each in conditions if each.get("type") == type), {})
 
 
 def _queues(edge: message.EdgeStatus | None) -> list[dict[str, Any]]:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fairlead_hub import edge_node
-from fairlead_hub.content import LiveObject
+from fairlead_hub import edge_node, removals
+from fairlead_hub.content import EDGE_ROUTES, LiveObject
 from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
 from fairlead_hub.node_session import NodeSession
+from fairlead_hub.placement import Placement
 
 LIST_MAX = 100
 """Pending and parked keys listed for one node."""
+NOTES_MAX = 5
+"""Reasons given in one sentence."""
+SIMILAR_OF_MAX = 10_000
+"""Names looked through for one that was meant."""
 _CODES = (
     ("in flight", "in_flight"),
     ("held back", "held_back"),
@@ -71,6 +78,24 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
     return row
 
 
+def unreadable(placement: Placement) -> list[dict[str, Any]]:
+    """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
+    rows = [("SyncRule", n, f"syncrules/{n}", removals.consequence(placement, n))
+            for n in placement.broken_names("syncrules")]  # fmt: skip
+    rows += [("EdgeRoutes", n, f"edgeroutes/{n}", removals.ROUTES_CONSEQUENCE)
+             for n in placement.broken_names("edgeroutes")]  # fmt: skip
+    return [
+        {
+            "kind": kind,
+            "name": name,
+            "reason": placement.broken[key],
+            "consequence": consequence,
+            "nodes": len(placement.unreadable_at(name)) if kind == "SyncRule" else 0,
+        }
+        for kind, name, key, consequence in rows
+    ]
+
+
 def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
     session = hub.sessions.get(name)
     account = hub.accounts.of(name)
@@ -89,6 +114,8 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "hold": account.hold,
         "brake": edge_node.brake_status(account.brake),
         "waitingFor": hub.view.waiting_for(name),
+        "kept": len(session.frozen) if session is not None else 0,
+        "rules": removals.told(hub.placement, name),
     }
 
 
@@ -117,24 +144,99 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
         return "no_node", f"there is no edge Node {node}"
     waiting = hub.view.waiting_for(node)
     if key is None:
-        for (_, kind), why in hub.placement.frozen.items():
-            if _is_called(f"{kind.lower()}s", type.lower()):
-                return "not_listed", f"{kind} cannot be listed: {why}"
-        return "not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched"
+        return _unwatched(hub, type, waiting)
     session = hub.sessions.get(node)
+    held = session is not None and key in session.held
+    if live is None and not held:
+        return _nowhere(hub, key, waiting)
     wanted = live is not None and hub.view.wish(node, key) is not None
+    if not wanted and not held and not waiting and (session is None or session.live):
+        return _unselected(hub, node, key, away=session is None)
     if session is None:
         last = hub.accounts.of(node).last_contact or "never"
-        would = "it should hold this" if wanted else "it should not hold this"
         hold = hub.restraints.hold(node)
         back = f"; when it is back, nothing is sent while it is on hold: {hold}" if hold else ""
+        would = "it should hold this" if wanted else waiting
         return "away", f"the node is away (last contact: {last}); {would}{back}"
-    if live is None and key not in session.held:
-        return "no_object", waiting or "there is no such object in the cluster, and the node holds none"
-    if not wanted and key not in session.held:
-        return "not_selected", "no SyncRule selects this object for this node"
     at = step(session, key, now)
+    if at == "held" and live is not None and live.group_kind == EDGE_ROUTES:
+        return _routes_held(hub, node, live)
     return next((code for begins, code in _CODES if at.startswith(begins)), at.split(" ")[0].rstrip(",:")), at
+
+
+def _unwatched(hub: Hub, type: str, waiting: str) -> tuple[str, str]:
+    for (_, kind), why in hub.placement.frozen.items():
+        if removals.is_called(f"{kind.lower()}s", type.lower()):
+            return "not_listed", f"{kind} cannot be listed: {why}"
+    for (version, kind), why in hub.placement.unserved.items():
+        if removals.is_called(f"{kind.lower()}s", type.lower()):
+            return "not_listed", f"{version} {kind} cannot be listed: {why}"
+    return "not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched"
+
+
+def _nowhere(hub: Hub, key: str, waiting: str) -> tuple[str, str]:
+    """Not in the cluster: misspelled, or in another namespace?"""
+    type, namespace, name = key.split("/", 2)
+    kind = hub.view.kinds.get(type)
+    if waiting:
+        return "no_object", waiting
+    if kind is not None and (why := hub.placement.frozen.get(kind.group_kind)) is not None:
+        return "not_listed", f"{kind.kind} cannot be listed: {why}"
+    others = hub.catalog.of_kind(kind.group_kind).values() if kind is not None else ()
+    found = [(each.resource.namespace, each.resource.name) for each in others]
+    return "no_object", nowhere(kind.kind if kind is not None else type, namespace, name, found)
+
+
+def nowhere(kind: str, namespace: str, name: str, others: Iterable[tuple[str, str]]) -> str:
+    """For people: there is no such object, and what they may have meant of ``others`` (namespace, name)."""
+    place = f" in namespace {namespace}" if namespace else ""
+    text = f"there is no {kind} {name}{place}"
+    others = list(others)
+    elsewhere = sorted(other for other, same in others if same == name and other != namespace)
+    if elsewhere:
+        more = f" ({len(elsewhere)} namespaces have one)" if len(elsewhere) > 1 else ""
+        return f"{text}; there is one in namespace {elsewhere[0]}: use -n {elsewhere[0]}{more}"
+    names = sorted({other for place, other in others if place == namespace})
+    similar = difflib.get_close_matches(name, names[:SIMILAR_OF_MAX], n=1)
+    return f"{text}; did you mean {similar[0]}?" if similar else text
+
+
+def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> tuple[str, str]:
+    type, _, name = key.split("/", 2)
+    back = "; the node is away" if away else ""
+    if type == removals.EDGE_ROUTES_TYPE:
+        why = hub.placement.broken.get(f"edgeroutes/{name}")
+        if why is not None:
+            return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {removals.ROUTES_CONSEQUENCE}"
+        return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it{back}"
+    kind = hub.view.kinds.get(type)
+    notes = [
+        f"SyncRule {rule.name} names {entry.api_version} {entry.kind}, which is not served"
+        for rule, entry in (hub.placement.named(kind.group_kind) if kind is not None else ())
+        if not hub.placement.in_force(entry)
+    ]
+    notes += [f"SyncRule {rule} cannot be read: {hub.placement.broken[f'syncrules/{rule}']}"
+              for rule in hub.placement.broken_names("syncrules")]  # fmt: skip
+    return "not_selected", "; ".join(["no SyncRule selects this object for this node", *notes[:NOTES_MAX]]) + back
+
+
+def _routes_held(hub: Hub, node: str, live: LiveObject) -> tuple[str, str]:
+    """On the node's disk is not in force: what the node made of it counts."""
+    edge = hub.accounts.edges.get(node)
+    said = edge.routes.get(live.resource.name) if edge is not None else None
+    if said is None or said.uid != live.uid or said.digest not in ("", live.digest):
+        return "held", "held; the node has not told yet which of its routes it runs"
+    errors = [(each.route, each.message) for each in said.errors]
+    return routes_held(said.accepted, errors)
+
+
+def routes_held(accepted: Sequence[str], errors: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Which routes of an object run at a node that holds it, and which (name, why) do not."""
+    runs = f"routes in force: {', '.join(sorted(accepted)[:LIST_MAX]) or 'none'}"
+    if not errors:
+        return "held", f"held; {runs}"
+    told = "; ".join(f"{route or 'manifest'}: {text}" for route, text in errors[:NOTES_MAX])
+    return "refused", f"the node holds it and refuses {len(errors)}: {told}; {runs}"
 
 
 def step(session: NodeSession, key: str, now: float) -> str:
@@ -152,6 +254,8 @@ def step(session: NodeSession, key: str, now: float) -> str:
         return f"held back since {waiting_seconds:.1f} s: {session.hold} (annotation fairlead.dev/hold on its EdgeNode)"
     if key in session.flights:
         return f"in flight, unacknowledged since {now - session.pending_since.get(key, now):.1f} s"
+    if key in session.withheld:
+        return f"withheld: {session.withheld[key]}"
     due = session.queue.due_at(key)
     if due is not None:
         return f"waiting {max(0.0, due - now):.1f} s for retry {max(1, session.patience.retries(key))}"
@@ -172,12 +276,6 @@ def _key(hub: Hub, node: str, type: str, namespace: str, name: str) -> str | Non
     session = hub.sessions.get(node)
     for key in session.held if session is not None else ():
         plural, held_namespace, held_name = key.split("/", 2)
-        if held_name == name and held_namespace in (namespace, "") and _is_called(plural, type.lower()):
+        if held_name == name and held_namespace in (namespace, "") and removals.is_called(plural, type.lower()):
             return key
     return None
-
-
-def _is_called(plural: str, asked: str) -> bool:
-    """Without discovery: ``tills.shop.io`` is called till, tills and tills.shop.io."""
-    short = plural.partition(".")[0]
-    return asked in (plural, short, short.removesuffix("s"), short.removesuffix("es"), f"{short[:-3]}y")

@@ -1,24 +1,51 @@
 """Which topics a node may name: those of the EdgeRoutes that select it, and those that ever did.
 
 A topic once granted stays granted, also over a restart (``EdgeNode`` remembers): what was routed before a change of
-routes must not be refused after it (contract section 8).  Fairlead's own topics are never granted, whoever names them.
+routes must not be refused after it (contract section 8).  So a topic is written down before the node may hear of it:
+EdgeRoutes wait for ``EdgeNode`` to name their topics (``unwritten``).  Fairlead's own topics are never granted,
+whoever names them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlead_hub import rules
+from fairlead_hub import ledger, rules
 from fairlead_hub.placement import Placement
 from fairlead_wire import event
+
+EDGE_NODES = "edgenodes"
+_ALWAYS = frozenset((rules.DEFAULT_TOPIC,))
 
 
 class Grants:
     """``ever``: by node."""
 
-    def __init__(self, placement: Placement) -> None:
+    def __init__(self, placement: Placement, book: ledger.Book) -> None:
         self._placement = placement
+        self._book = book
         self.ever: dict[str, frozenset[str]] = {}
+        self._written: dict[str, tuple[ledger.Observed, frozenset[str]]] = {}
+        """By node: its EdgeNode as it was read last, and the topics in it."""
+
+    def unwritten(self, node: str, routes: str) -> frozenset[str]:
+        """Topics of an EdgeRoutes object, by its name, that this node would not be granted after a restart."""
+        found = self._placement.routes.get(routes)
+        if found is None or found.topics == _ALWAYS:
+            return frozenset()
+        return found.topics - _ALWAYS - self._durable(node)
+
+    def _durable(self, node: str) -> frozenset[str]:
+        observed = self._book.observed.get((EDGE_NODES, "", node))
+        if observed is None:
+            self._written.pop(node, None)
+            return frozenset()
+        known = self._written.get(node)
+        if known is None or known[0] is not observed:
+            topics = observed.status.get("grantedTopics")
+            said = frozenset(topic for topic in topics if isinstance(topic, str)) if isinstance(topics, list) else ()
+            known = self._written[node] = (observed, frozenset(said))
+        return known[1]
 
     def widen(self, node: str) -> bool:
         """Its EdgeRoutes may have changed.  True: it may name more than before."""
@@ -36,6 +63,7 @@ class Grants:
     def forget(self, node: str) -> None:
         """The Node is gone."""
         self.ever.pop(node, None)
+        self._written.pop(node, None)
 
     def of(self, node: str) -> frozenset[str]:
         return self.ever.get(node, frozenset((rules.DEFAULT_TOPIC,)))

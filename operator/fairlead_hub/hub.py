@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import admission, content, happenings, ledger, rules
+from fairlead_hub import admission, happenings, ledger, rules
 from fairlead_hub.accounts import EDGE_NODES, Accounts
 from fairlead_hub.announcements import Announcements
 from fairlead_hub.bookkeeper import Bookkeeper
@@ -26,6 +26,7 @@ from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
 from fairlead_hub.records import Records
 from fairlead_hub.restraints import Restraints
+from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.settings import Settings
 from fairlead_hub.view import ClusterView
 from fairlead_wire import codec, message
@@ -54,7 +55,8 @@ class Hub:
         self.happenings = happenings.Happenings()
         self.announcements = Announcements(self.records.text, self.view.kinds)
         self.sessions: dict[str, NodeSession] = {}
-        self.grants = Grants(self.placement)
+        self.grants = Grants(self.placement, self.book)
+        self.view.grants = self.grants
         self.restraints = Restraints(settings.brake, text=self.records.text)
         self.accounts = Accounts(
             name,
@@ -66,6 +68,7 @@ class Hub:
             events=self.happenings,
             announcements=self.announcements,
         )
+        self.rules = RuleReader(self.placement, self.accounts, self.announcements)
         self.bookkeeper = Bookkeeper(
             self.sessions,
             view=self.view,
@@ -95,7 +98,9 @@ class Hub:
         before_nodes: set[str] = set()
         if live.group_kind == EDGE_ROUTES:
             before_nodes = self.placement.nodes_for(live)
-            self._read_routes(live, now)
+            if self.rules.routes_seen(live, now):
+                for node in self.sessions:
+                    self._grant(node)
         change = self.catalog.put(live)
         if change is None:
             self.counts.same_content += 1
@@ -107,9 +112,7 @@ class Hub:
         before_nodes: set[str] = set()
         if live is not None and live.group_kind == EDGE_ROUTES and live.uid == uid:
             before_nodes = self.placement.nodes_for(live)
-            self.placement.routes.pop(live.resource.name, None)
-            self.placement.broken.pop(f"edgeroutes/{live.resource.name}", None)
-            self.announcements.routes_read(live.resource.name, "", now)
+            self.rules.routes_gone(live.resource.name, now)
         change = self.catalog.remove(key, uid)
         if change is not None:
             self._changed(change, now, before_nodes)
@@ -175,38 +178,27 @@ class Hub:
         self.counts.records_collected += self.records.forget_node(name)
         self.accounts.forget(name)
 
+    def kind_served(self, kind: GroupKind, answers: Mapping[str, str]) -> None:
+        """What the API server says of the apiVersions rules name for a kind: "" it serves this one, or why not."""
+        self._audits |= self.placement.set_served(kind, answers)
+
     def set_rule(self, rule: rules.Rule) -> None:
-        self._audits |= self.placement.set_rule(rule)
+        self._audits |= self.rules.read(rule)
+
+    def break_rule(self, found: rules.Unreadable) -> None:
+        """It cannot be read: what it selected goes on, and nothing of that is removed until it is mended."""
+        self._audits |= self.rules.unreadable(found)
 
     def drop_rule(self, name: str) -> None:
-        self._audits |= self.placement.drop_rule(name)
+        self._audits |= self.rules.gone(name)
         self._audit_all = True
-
-    def break_rule(self, name: str, reason: str) -> None:
-        """It cannot be read: what it selected before goes on, and nothing is deleted until it is mended."""
-        self.placement.broken[f"syncrules/{name}"] = reason
-
-    def _read_routes(self, live: LiveObject, now: float) -> None:
-        name = live.resource.name
-        try:
-            if live.problem is not None:
-                raise ValueError(live.problem.reason)
-            self.placement.routes[name] = rules.routes(content.unpacked(live))
-        except ValueError as error:
-            self.placement.broken[f"edgeroutes/{name}"] = str(error)
-            self.announcements.routes_read(name, str(error), now)
-            return
-        self.announcements.routes_read(name, "", now)
-        self.placement.broken.pop(f"edgeroutes/{name}", None)
-        for node in self.sessions:
-            self._grant(node)
 
     def _changed(self, change: Change, now: float, nodes: set[str]) -> None:
         for live in (change.before, change.after):
             if live is not None:
                 nodes |= self.placement.nodes_for(live, self.sessions)
-        if change.after is None:
-            self.placement.forget(change.key)
+        if change.after is None and change.before is not None:
+            self.placement.forget(change.before)
         for node in nodes:
             self._offer(node, change.key, now)
         for node, key in self.placement.referred_by(change):
@@ -246,6 +238,7 @@ class Hub:
         """An EdgeNode document as it stands, with its annotations."""
         self.records.now = now
         self.accounts.observed(node, observed)
+        self._send_granted(now, node)
         before = self.restraints.hold(node)
         if self.restraints.observed(node, told, observed.status):
             self._restrained(node, before, now)
@@ -368,6 +361,13 @@ class Hub:
         if self.grants.widen(node):
             self.accounts.changed(node)
 
+    def _send_granted(self, now: float, *nodes: str) -> None:
+        """EdgeRoutes that waited for their topics to be written down go to their nodes (none named: to all)."""
+        sessions = (self.sessions[node] for node in nodes if node in self.sessions) if nodes else self.sessions.values()
+        for session in [each for each in sessions if each.withheld]:
+            for key in [key for key in session.withheld if not self.view.withheld(session.node, key)]:
+                self._offer(session.node, key, now)
+
     def grants_known(self) -> str:
         """Why topics cannot be judged yet; empty when they can."""
         for name in ("nodes", "edgeroutes"):
@@ -385,6 +385,7 @@ class Hub:
         """Tell of the nodes; asked every second or so."""
         self.records.now = now
         self.accounts.report(now)
+        self._send_granted(now)
 
     def reconcile(self, now: float) -> None:
         """The SyncController's slow pass: what events should have done already is done again where it was not."""

@@ -59,6 +59,7 @@ class NodeSession:
         "patience",
         "pending_since",
         "queue",
+        "withheld",
     )
 
     def __init__(
@@ -87,6 +88,8 @@ class NodeSession:
         self.held: dict[str, Held] = {}
         self.frozen: dict[str, str] = {}
         """Held, not wanted, but not to be deleted yet: key → why."""
+        self.withheld: dict[str, str] = {}
+        """Wanted, not to be sent yet: key → why.  Whoever ends the reason offers it again."""
         self.pending_since: dict[str, float] = {}
         """Keys on their way, oldest first."""
         self.noted: dict[str, tuple[str, str]] = {}
@@ -206,7 +209,7 @@ class NodeSession:
             return
         if wish is None:
             assert held is not None
-            doubt = self._view.doubt(self.node, key)
+            doubt = self._view.doubt(self.node, held.path)
             if not doubt and self.brake is not None:
                 doubt = self.brake.objection(key, now)
             if doubt:
@@ -220,6 +223,11 @@ class NodeSession:
             return
         live = wish.live
         self.frozen.pop(key, None)
+        if why := self._view.withheld(self.node, key):
+            self.queue.done(key)
+            self.withheld[key] = why
+            return
+        self.withheld.pop(key, None)
         flight = Flight(key=key, uid=live.uid, path=live.path, held=live.held, policy=wish.delivery)
         if live.problem is not None:
             self._failed(flight, live.problem.code, live.problem.reason, now, permanent=True)
@@ -351,6 +359,7 @@ class NodeSession:
         self.pending_since.pop(key, None)
         self._unnote(key)
         self.frozen.pop(key, None)
+        self.withheld.pop(key, None)
         self.patience.forget(key)
         if key in self.parked:
             self._unpark(key, "unwanted")

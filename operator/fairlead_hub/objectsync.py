@@ -166,10 +166,19 @@ def parse(body: dict[str, Any]) -> Record | None:
         wanted_version=_text(found.get("wantedResourceVersion")),
         state=state if state in ("Synced", "Pending", "Parked", "Deleting") else "Pending",
         reason=_text(found.get("reason")),
+        message=_message(found.get("conditions")),
         retries=found["retries"] if isinstance(found.get("retries"), int) else 0,
         next_retry_time=_text(found.get("nextRetryTime")),
         last_ack_time=_text(found.get("lastAckTime")),
     )
+
+
+def _message(conditions: Any) -> str:
+    """What a record says for people."""
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and each.get("type") == "Synced":
+            return _text(each.get("message"))
+    return ""
 
 
 def _text(value: Any) -> str:

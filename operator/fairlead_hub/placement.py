@@ -4,8 +4,11 @@
                                   ──nodes_for(object)───▶ who is concerned by a change
                                   ──wanted(node)────────▶ all a node should hold (asked when it connects)
 
-No delete is ever derived from a cache that is not synced: ``doubt`` says why a node may not lose objects of a kind
+No delete is ever derived from a cache that is not synced: ``removals.blocked`` says why a node may not lose an object
 yet.  A kind that cannot be listed (403, CRD gone) is *frozen*: what is there stays.
+
+What is wrong with one rule concerns that rule alone.  One that cannot be read stays in force as it could be read last,
+and one that names a version which is not served selects nothing while another version of the kind is.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ from fairlead_hub.settings import Delivery
 
 INPUTS = ("nodes", "syncrules", "edgeroutes", "edgenodes")
 """What must be listed before anything is decided; EdgeNodes, because a node may be held."""
+
+GONE_MAX = 100_000
+"""Deleted objects whose labels are remembered; of others nobody knows them, and they are kept."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,9 +49,18 @@ class Placement:
         self.routes: dict[str, rules.Routes] = {}
         self.broken: dict[str, str] = {}
         """``syncrules/name`` or ``edgeroutes/name`` → why it could not be read."""
+        self.reaches: dict[str, rules.Rule] = {}
+        """By the name of a broken SyncRule: what it may have selected besides its last readable form."""
+        self.gone: dict[str, Mapping[str, str]] = {}
+        """Labels of what was deleted while a rule could not be read, by key."""
         self.synced: set[GroupKind] = set()
         self.frozen: dict[GroupKind, str] = {}
+        self.unserved: dict[tuple[str, str], str] = {}
+        """(apiVersion, kind) that rules name and the API server does not serve → its answer."""
+        self._served: set[tuple[str, str]] = set()
         self.inputs_synced: set[str] = set()
+        self._named: dict[GroupKind, list[tuple[rules.Rule, rules.Entry]]] = {}
+        """By kind: every entry that names it, also at a version that is not served."""
         self._entries: dict[GroupKind, list[tuple[rules.Rule, rules.Entry]]] = {}
         self._rule_nodes: dict[str, frozenset[str]] = {}
         self._covered: dict[tuple[str, int], tuple[int, dict[str, LiveObject]]] = {}
@@ -74,41 +89,132 @@ class Placement:
 
     def set_rule(self, rule: rules.Rule) -> frozenset[str]:
         """Returns the nodes it concerns, before or after."""
+        before = self.unreadable_at(rule.name) | self._rule_nodes.get(rule.name, frozenset())
         self.broken.pop(f"syncrules/{rule.name}", None)
-        before = self._rule_nodes.get(rule.name, frozenset())
+        self.reaches.pop(rule.name, None)
         self.rules[rule.name] = rule
         self._rule_nodes[rule.name] = frozenset(n for n, labels in self.nodes.items() if rule.nodes.matches(labels))
         self._index_rules()
         return before | self._rule_nodes[rule.name]
 
     def drop_rule(self, name: str) -> frozenset[str]:
+        before = self.unreadable_at(name)
         self.broken.pop(f"syncrules/{name}", None)
+        self.reaches.pop(name, None)
         if self.rules.pop(name, None) is None:
+            return before
+        self._index_rules()
+        return before | self._rule_nodes.pop(name)
+
+    def break_rule(self, found: rules.Unreadable) -> frozenset[str]:
+        """It cannot be read: the last readable form of the same object stays in force.  Returns whom it concerns."""
+        known = self.rules.get(found.name)
+        before: frozenset[str] = frozenset()
+        if known is not None and known.uid != found.uid:
+            before = self.drop_rule(found.name)  # that one is gone; this one only has its name
+            known = None
+        if known is None and found.last is not None:
+            before |= self.set_rule(found.last)
+        self.broken[f"syncrules/{found.name}"] = found.reason
+        if found.reach is not None and known is None:  # of what was in force here we have the form
+            self.reaches[found.name] = found.reach
+        return before | self.unreadable_at(found.name)
+
+    def set_served(self, kind: GroupKind, answers: Mapping[str, str]) -> frozenset[str]:
+        """What the API server says of apiVersions of a kind: "" it serves this one, or why not.
+
+        Returns the nodes a difference concerns.
+        """
+        changed = [version for version, why in answers.items() if why != self._answer((version, kind[1]))]
+        for version in changed:
+            if answers[version]:
+                self._served.discard((version, kind[1]))
+                self.unserved[(version, kind[1])] = answers[version]
+            else:
+                self._served.add((version, kind[1]))
+                self.unserved.pop((version, kind[1]), None)
+        if not changed:
             return frozenset()
         self._index_rules()
-        return self._rule_nodes.pop(name)
+        return frozenset().union(*(self._rule_nodes[rule.name] for rule, _ in self.named(kind)))
+
+    def _answer(self, version_kind: tuple[str, str]) -> str | None:
+        return "" if version_kind in self._served else self.unserved.get(version_kind)
 
     def _index_rules(self) -> None:
-        entries: dict[GroupKind, list[tuple[rules.Rule, rules.Entry]]] = defaultdict(list)
+        named: dict[GroupKind, list[tuple[rules.Rule, rules.Entry]]] = defaultdict(list)
         # By name, so that which of two rules wins does not depend on who was created first.
         for name in sorted(self.rules):
             for entry in self.rules[name].entries:
-                entries[entry.group_kind].append((self.rules[name], entry))
-        self._entries = dict(entries)
+                named[entry.group_kind].append((self.rules[name], entry))
+        self._named = dict(named)
+        known = {(entry.api_version, entry.kind) for pairs in named.values() for _, entry in pairs}
+        self._served &= known
+        self.unserved = {pair: why for pair, why in self.unserved.items() if pair in known}
+        self._entries = {}
+        for kind, pairs in named.items():
+            if in_force := [pair for pair in pairs if self.in_force(pair[1])]:
+                self._entries[kind] = in_force
         self._covered.clear()
         self._wishes.clear()
 
+    def _is_served(self, entry: rules.Entry) -> bool:
+        return (entry.api_version, entry.kind) in self._served
+
+    def in_force(self, entry: rules.Entry) -> bool:
+        """Does it select anything?  Not if its version is not served; nor before that is known, while another is."""
+        if self._is_served(entry):
+            return True
+        known = (entry.api_version, entry.kind) in self.unserved
+        return not known and not any(self._is_served(other) for _, other in self.named(entry.group_kind))
+
     # ---- questions -------------------------------------------------------------------------------
 
-    def kinds(self) -> dict[GroupKind, str]:
-        """Every kind a rule names (and Pods where something is ``referenced``) → the apiVersion to watch it at."""
-        found = {kind: entries[0][1].api_version for kind, entries in self._entries.items()}
-        if any(entry.select == "referenced" for entries in self._entries.values() for _, entry in entries):
-            found.setdefault(POD, "v1")
+    def kinds(self) -> dict[GroupKind, tuple[str, ...]]:
+        """Every kind a rule names (and Pods where something is ``referenced``) → the apiVersions to watch it at: the
+        first one that is served counts."""
+        found = {
+            kind: tuple(dict.fromkeys(entry.api_version for _, entry in entries))
+            for kind, entries in self._named.items()
+        }
+        if any(entry.select == "referenced" for entries in self._named.values() for _, entry in entries):
+            found.setdefault(POD, ("v1",))
         return found
+
+    def named(self, kind: GroupKind) -> list[tuple[rules.Rule, rules.Entry]]:
+        """Entries that name this kind, by rule name, in force or not."""
+        return self._named.get(kind, [])
+
+    def rule_names(self) -> set[str]:
+        """Every SyncRule there is, readable or not."""
+        return {*self.rules, *self.broken_names("syncrules")}
+
+    def broken_names(self, collection: str) -> list[str]:
+        """Names of the ``syncrules`` or ``edgeroutes`` that cannot be read, sorted."""
+        return sorted(key.partition("/")[2] for key in self.broken if key.startswith(f"{collection}/"))
 
     def rule_nodes(self, name: str) -> frozenset[str]:
         return self._rule_nodes.get(name, frozenset())
+
+    def unreadable_at(self, name: str) -> frozenset[str]:
+        """Nodes that a SyncRule which cannot be read concerns, as far as that can be told."""
+        if f"syncrules/{name}" not in self.broken:
+            return frozenset()
+        reach = self.reaches.get(name)
+        found = self.rule_nodes(name)
+        if reach is not None:
+            found |= {node for node, labels in self.nodes.items() if reach.nodes.matches(labels)}
+        return found
+
+    def unreadable_for(self, node: str) -> list[str]:
+        """Broken SyncRules that concern this node, by name."""
+        return [name for name in self.broken_names("syncrules") if self.concerns(name, node)] if self.broken else []
+
+    def concerns(self, name: str, node: str) -> bool:
+        """Does a rule select this node, or may it have?"""
+        reach, labels = self.reaches.get(name), self.nodes.get(node)
+        may_have = reach is not None and labels is not None and reach.nodes.matches(labels)
+        return may_have or node in self.rule_nodes(name)
 
     def wish(self, node: str, live: LiveObject) -> Wish | None:
         """Should this node hold it?  Of several rules the most urgent priority and the first rule's delivery count."""
@@ -145,9 +251,15 @@ class Placement:
         self._wishes[live.key] = (live, covering)
         return covering
 
-    def forget(self, key: str) -> None:
-        """The object is gone."""
-        self._wishes.pop(key, None)
+    def forget(self, gone: LiveObject) -> None:
+        """The object is gone; its labels still tell whether a rule that cannot be read selected it."""
+        self._wishes.pop(gone.key, None)
+        if self.broken:
+            self.gone[gone.key] = gone.labels
+            if len(self.gone) > GONE_MAX:
+                del self.gone[next(iter(self.gone))]
+        elif self.gone:
+            self.gone.clear()
 
     def _selects(self, entry: rules.Entry, node: str, live: LiveObject) -> bool:
         match entry.select:
@@ -202,6 +314,8 @@ class Placement:
         for rule in self.rules.values():
             if node in self._rule_nodes[rule.name]:
                 for index, entry in enumerate(rule.entries):
+                    if not self.in_force(entry):
+                        continue
                     found.update((live.key, live) for live in self._candidates(rule, index, entry, node))
         return found
 
@@ -248,24 +362,14 @@ class Placement:
             if name not in self.inputs_synced:
                 return f"{name} are not listed yet"
         for kind in self._kinds_of(node):
-            if kind not in self.synced and kind not in self.frozen:
+            if kind not in self.synced and kind not in self.frozen and not self.is_unserved(kind):
                 return f"{kind[1]} is not listed yet"
         return ""
 
-    def doubt(self, node: str, kind: GroupKind) -> str:
-        """Why nothing of this kind may be deleted at this node now; empty when it may."""
-        waiting = self.waiting_for(node)
-        if waiting:
-            return waiting
-        if self.broken:
-            name, why = next(iter(self.broken.items()))
-            return f"{name} cannot be read: {why}"
-        if kind in self.frozen:
-            return f"{kind[1]} cannot be listed: {self.frozen[kind]}"
-        needs_pods = any(entry.select == "referenced" for _, entry in self._entries.get(kind, ()))
-        if needs_pods and POD in self.frozen:
-            return f"Pod cannot be listed: {self.frozen[POD]}"
-        return ""
+    def is_unserved(self, kind: GroupKind) -> bool:
+        """At none of the versions that rules name."""
+        pairs = self.named(kind)
+        return bool(pairs) and all((entry.api_version, entry.kind) in self.unserved for _, entry in pairs)
 
     def _kinds_of(self, node: str) -> Iterator[GroupKind]:
         for kind, entries in self._entries.items():

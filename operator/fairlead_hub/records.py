@@ -106,12 +106,19 @@ class Records:
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
         reason, text = ("OnHold", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
+        if not session.hold and key in session.withheld:
+            reason, text = "Withheld", session.withheld[key]
         self.want(replace(record, reason=reason, message=text))
 
     def braked(self, session: NodeSession, held: Held) -> None:
         """It should go, and is kept."""
         record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
         self.want(replace(record, reason="Braked", message="too many removals at once; EdgeNode says how to release"))
+
+    def kept(self, session: NodeSession, held: Held, why: str) -> None:
+        """It should go, and may not yet."""
+        record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
+        self.want(replace(record, reason="Kept", message=why))
 
     def recovered(self, session: NodeSession, outcome: Recovered, live: LiveObject | None) -> None:
         """It was late, and is as it should be without having been sent."""
@@ -135,7 +142,7 @@ class Records:
         for name in self.book.of_node(session.node):
             if name[0] not in COLLECTIONS:
                 continue
-            there = self._parsed(name, absurd=True)
+            there = self._parsed(name)
             if there is not None and there.uid not in held_by_uid:
                 live = wanted_by_uid.get(there.uid)
                 if live is None:
@@ -185,12 +192,9 @@ class Records:
         _, _, namespace, _ = objectsync.identity(held.path, self.kinds)
         return self._parsed(_name(node, namespace, held.uid))
 
-    def _parsed(self, name: ledger.Name, *, absurd: bool = False) -> Record | None:
-        """What stands there.  Under a fence that cannot be it counts as nothing, and is written over."""
+    def _parsed(self, name: ledger.Name) -> Record | None:
         observed = self.book.observed.get(name)
-        if observed is None or (not absurd and observed.is_absurd(self.fence)):
-            return None
-        return _parse(name, observed)
+        return None if observed is None else _parse(name, observed)
 
     def _record(self, node: str, path: str, uid: str, held: Held | None, wanted: str, state: State) -> Record:
         api_version, kind, namespace, name = objectsync.identity(path, self.kinds)

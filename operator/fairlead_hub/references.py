@@ -1,7 +1,8 @@
 """What a Pod mounts or names, as keys of the objects it refers to (``type/namespace/name``).
 
-Only what the Pod says of itself: a claim's volume or a service account's secrets are one step further, and a rule
-with ``select: all`` is the word for those.
+Only what the Pod says of itself, or is made for it alone: the claim of a generic ephemeral volume is called after Pod
+and volume, and which ResourceClaim was made from a template stands in the Pod's status.  A claim's volume or a service
+account's secrets are one step further, and a rule with ``select: all`` is the word for those.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+CLAIMS = "resourceclaims.resource.k8s.io"
+CLAIM_TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
 _VOLUME_SECRETS = ("azureFile", "cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos")
 
 
@@ -16,8 +19,9 @@ def of_pod(pod: dict[str, Any]) -> frozenset[str]:
     """Keys of everything the Pod refers to; unknown or odd parts are passed over, the API server judged them."""
     spec = _dict(pod.get("spec"))
     namespace = str(_dict(pod.get("metadata")).get("namespace", ""))
+    pod_name = str(_dict(pod.get("metadata")).get("name", ""))
     found = {f"namespaces//{namespace}"}
-    for plural, name in _namespaced(spec):
+    for plural, name in (*_namespaced(spec, pod_name), *_made_for_it(_dict(pod.get("status")))):
         if isinstance(name, str) and name:
             found.add(f"{plural}/{namespace}/{name}")
     for field, plural in (
@@ -25,22 +29,32 @@ def of_pod(pod: dict[str, Any]) -> frozenset[str]:
         ("priorityClassName", "priorityclasses.scheduling.k8s.io"),
         ("runtimeClassName", "runtimeclasses.node.k8s.io"),
     ):
-        if spec.get(field):
+        if isinstance(spec.get(field), str) and spec[field]:
             found.add(f"{plural}//{spec[field]}")
     return frozenset(found)
 
 
-def _namespaced(spec: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _namespaced(spec: dict[str, Any], pod_name: str) -> Iterator[tuple[str, Any]]:
     yield "serviceaccounts", spec.get("serviceAccountName")
     for secret in _dicts(spec.get("imagePullSecrets")):
         yield "secrets", secret.get("name")
     for claim in _dicts(spec.get("resourceClaims")):
-        yield "resourceclaims.resource.k8s.io", claim.get("resourceClaimName")
+        for source in (claim, _dict(claim.get("source"))):  # API versions before v1beta1 had a level between
+            yield CLAIMS, source.get("resourceClaimName")
+            yield CLAIM_TEMPLATES, source.get("resourceClaimTemplateName")
     for volume in _dicts(spec.get("volumes")):
         yield from _volume(volume)
+        if _dict(volume.get("ephemeral")).get("volumeClaimTemplate") is not None and volume.get("name"):
+            yield "persistentvolumeclaims", f"{pod_name}-{volume['name']}"
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         for container in _dicts(spec.get(kind)):
             yield from _container(container)
+
+
+def _made_for_it(status: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for claim in _dicts(status.get("resourceClaimStatuses")):
+        yield CLAIMS, claim.get("resourceClaimName")
+    yield CLAIMS, _dict(status.get("extendedResourceClaimStatus")).get("resourceClaimName")
 
 
 def _volume(volume: dict[str, Any]) -> Iterator[tuple[str, Any]]:

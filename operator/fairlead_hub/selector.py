@@ -1,11 +1,23 @@
-"""Kubernetes LabelSelectors, compiled once and asked often.  Empty or absent selects everything."""
+"""Kubernetes LabelSelectors, compiled once and asked often.  Empty or absent selects everything.
+
+What Kubernetes would refuse is refused, and so is an unknown field: a selector that lost what it meant would select
+everything.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+KEY_PREFIX_CHARS_MAX = 253
+_KEY = re.compile(
+    r"(?:([a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*)/)?"
+    r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 class _Requirement(msgspec.Struct, frozen=True):
@@ -47,24 +59,55 @@ def compile(value: Any, where: str) -> Selector:
     unknown = value.keys() - {"matchLabels", "matchExpressions"}
     if unknown:
         raise ValueError(f"{where}: unknown field {sorted(unknown)[0]}; known are matchLabels, matchExpressions")
+    labels, expressions = value.get("matchLabels") or {}, value.get("matchExpressions") or []
+    if not isinstance(labels, dict):
+        raise ValueError(f"{where}.matchLabels: must map labels to values")
+    if not isinstance(expressions, list):
+        raise ValueError(f"{where}.matchExpressions: must be a list")
     found = []
-    for key, wanted in sorted((value.get("matchLabels") or {}).items()):
-        if not isinstance(wanted, str):
-            raise ValueError(f"{where}.matchLabels.{key}: must be text")
+    for key, wanted in sorted(labels.items()):
+        _check_key(key, f"{where}.matchLabels")
+        _check_value(wanted, f"{where}.matchLabels.{key}")
         found.append(_Requirement(key, "In", frozenset((wanted,))))
-    for index, expression in enumerate(value.get("matchExpressions") or []):
+    for index, expression in enumerate(expressions):
         found.append(_expression(expression, f"{where}.matchExpressions[{index}]"))
     return Selector(tuple(found))
+
+
+def _check_key(key: str, where: str) -> None:
+    found = _KEY.fullmatch(key)
+    if found is None or len(found[1] or "") > KEY_PREFIX_CHARS_MAX:
+        raise ValueError(f"{where}: {_cut(key)!r} is no label; one is like site or example.com/site")
+
+
+def _check_value(value: Any, where: str) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"{where}: must be text")
+    if _VALUE.fullmatch(value) is None:
+        raise ValueError(
+            f"{where}: {_cut(value)!r} is no label's value; it has at most 63 letters, digits, -, _ and .,"
+            " and begins and ends with a letter or digit"
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _expression(value: Any, where: str) -> _Requirement:
     if not isinstance(value, dict) or not isinstance(value.get("key"), str):
         raise ValueError(f"{where}: needs key and operator")
+    unknown = value.keys() - {"key", "operator", "values"}
+    if unknown:
+        raise ValueError(f"{where}: unknown field {sorted(unknown)[0]}; known are key, operator, values")
+    _check_key(value["key"], f"{where}.key")
     operator, values = value.get("operator"), value.get("values") or []
     if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
         raise ValueError(f"{where}.operator: must be In, NotIn, Exists or DoesNotExist, is {operator!r}")
-    if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
+    if not isinstance(values, list):
         raise ValueError(f"{where}.values: must be a list of text")
+    for number, item in enumerate(values):
+        _check_value(item, f"{where}.values[{number}]")
     if bool(values) != (operator in ("In", "NotIn")):
         raise ValueError(f"{where}.values: {'needed' if not values else 'not allowed'} with {operator}")
     return _Requirement(value["key"], operator, frozenset(values))

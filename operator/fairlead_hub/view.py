@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from fairlead_hub import removals
 from fairlead_hub.catalog import Catalog
 from fairlead_hub.content import Kind, LiveObject
+from fairlead_hub.grants import Grants
 from fairlead_hub.placement import Placement, Wish
+from fairlead_wire import resource
+
+TOPICS_TOLD_MAX = 5
+"""Named in one sentence."""
 
 
 class View(Protocol):
@@ -18,8 +24,11 @@ class View(Protocol):
     def wanted(self, node: str) -> dict[str, LiveObject]:
         """Everything that is wanted there, by key."""
 
-    def doubt(self, node: str, key: str) -> str:
-        """Why this key may not be deleted there yet; empty when it may."""
+    def doubt(self, node: str, path: str) -> str:
+        """Why what the node holds as this path may not be deleted there yet; empty when it may."""
+
+    def withheld(self, node: str, key: str) -> str:
+        """Why what is wanted there under this key may not be sent yet; empty when it may."""
 
     def waiting_for(self, node: str) -> str:
         """Why it is not known yet what is wanted there; empty when it is."""
@@ -33,6 +42,8 @@ class ClusterView:
         self._placement = placement
         self.kinds: dict[str, Kind] = {}
         """What discovery found, by the type part of a key."""
+        self.grants: Grants | None = None
+        """None: nothing waits for a grant (the command line only asks)."""
 
     def know_kind(self, kind: Kind) -> None:
         """Discovery found what a rule names."""
@@ -50,19 +61,21 @@ class ClusterView:
     def wanted(self, node: str) -> dict[str, LiveObject]:
         return self._placement.wanted(node)
 
-    def doubt(self, node: str, key: str) -> str:
-        type = key.partition("/")[0]
-        known = self.kinds.get(type)
-        if known is not None:
-            return self._placement.doubt(node, known.group_kind)
-        # Held from an earlier life, and discovery does not know the type: no rule may name it any more, or its
-        # definition is gone.  Any frozen kind of its group that discovery never found may be this one.
-        group = type.partition(".")[2]
-        found = {kind.group_kind for kind in self.kinds.values()}
-        for frozen in self._placement.frozen:
-            if frozen[0] == group and frozen not in found:
-                return self._placement.doubt(node, frozen)
-        return self._placement.doubt(node, (group, ""))
+    def doubt(self, node: str, path: str) -> str:
+        at = resource.parse(path)
+        known = self.kinds.get(at.type)
+        kind = known.group_kind if known is not None else None
+        return removals.blocked(self._placement, node, at, kind, self._catalog.get(at.key))
+
+    def withheld(self, node: str, key: str) -> str:
+        type, _, name = key.split("/", 2)
+        if self.grants is None or type != removals.EDGE_ROUTES_TYPE:
+            return ""
+        unwritten = sorted(self.grants.unwritten(node, name))
+        if not unwritten:
+            return ""
+        some = ", ".join(unwritten[:TOPICS_TOLD_MAX]) + (", …" if len(unwritten) > TOPICS_TOLD_MAX else "")
+        return f"topics it names are not written down on EdgeNode {node} yet: {some}"
 
     def waiting_for(self, node: str) -> str:
         return self._placement.waiting_for(node)

@@ -7,13 +7,14 @@ import json
 from click.testing import CliRunner
 from tests.support.cluster import Cluster
 
+from fairlead_cli.explain import NO
 from fairlead_cli.main import build
 
 
-def explained(name: str, node: str, *source: str) -> tuple[str, str]:
-    done = CliRunner().invoke(build(), ["explain", name, "-n", "cli-test", "--node", node, "-o", "json", *source])
-    assert done.exit_code == 0, done.output
+def explained(name: str, node: str, *source: str, namespace: str = "cli-test") -> tuple[str, str]:
+    done = CliRunner().invoke(build(), ["explain", name, "-n", namespace, "--node", node, "-o", "json", *source])
     found = json.loads(done.output)
+    assert done.exit_code == (1 if found["code"] in NO else 0), done.output
     return found["code"], found["answer"]
 
 
@@ -25,6 +26,7 @@ def test_the_hub_knows(hub_http: str) -> None:
     assert explained("cm/missing", "edge-near", *source)[0] == "no_object"
     assert explained("secret/a", "edge-near", *source)[0] == "not_watched"
     assert explained("cm/a", "nobody", *source)[0] == "no_node"
+    assert explained("cm/a", "edge-near", *source, namespace="default")[1].count("use -n cli-test")
     code, answer = explained("cm/a", "edge-far", *source)
     assert code == "away" and "it should hold this" in answer
 
@@ -36,6 +38,16 @@ def test_the_api_objects_know_most_of_it(cluster: Cluster, hub_http: str) -> Non
     assert explained("cm/missing", "edge-near", *source)[0] == "no_object"
     assert explained("cm/a", "nobody", *source)[0] == "no_node"
     assert explained("cm/a", "edge-far", *source)[0] == "no_record"
+    assert explained("cm/a", "edge-near", *source, namespace="default")[1].count("use -n cli-test")
+    assert explained("secret/a", "edge-near", *source)[0] == "not_watched"
+
+
+def test_no_is_exit_1(hub_http: str) -> None:
+    """For scripts: is it there, or on its way?"""
+    for name, code in (("cm/a", 0), ("cm/missing", 1), ("secret/a", 1)):
+        command = ["explain", name, "-n", "cli-test", "--node", "edge-near", "--hub", hub_http]
+        done = CliRunner().invoke(build(), command)
+        assert done.exit_code == code, done.output
 
 
 def test_an_object_needs_kind_and_name() -> None:

@@ -17,7 +17,7 @@ from fairlead_edge.metastore import Held
 
 def scope(*, namespace: str | None = None, plural: str = "configmaps", name: str = "", **query: str) -> Scope:
     selection = listing.read_selection(query, "", plural, name=name)
-    return Scope(group="", plural=plural, namespace=namespace, selection=selection)
+    return Scope(group="", version="v1", plural=plural, namespace=namespace, selection=selection)
 
 
 def one(name: str, version: int = 1, **more: Any) -> Held:
@@ -172,6 +172,41 @@ def test_a_new_object_under_the_old_name_is_two_events() -> None:
 def test_other_namespaces_and_types_are_not_told(other: Scope) -> None:
     """A watch is about its own type and namespace."""
     assert listing.events(Change(version=11, previous=None, current=one("a")), other) == []
+
+
+def till(api: str, name: str, version: int) -> Held:
+    document = {"apiVersion": f"shop.io/{api}", "kind": "Till", "metadata": {"name": name, "namespace": "shop"}}
+    return held(document, "tills", local_version=version)
+
+
+def tills(api: str) -> Scope:
+    return Scope(group="shop.io", version=api, plural="tills", namespace=None, selection=listing.Selection())
+
+
+def test_an_object_that_comes_at_another_version_leaves_the_watch_of_the_old_one() -> None:
+    """As the list does: a rule names another apiVersion, and the same object is held at it."""
+    old, new = till("v1", "a", 11), till("v2", "a", 12)
+    change = Change(version=12, previous=old, current=new)
+    assert listing.events(change, tills("v1")) == [("DELETED", old)]
+    assert listing.events(change, tills("v2")) == [("ADDED", new)]
+
+
+def test_a_list_is_rewound_over_a_change_of_version() -> None:
+    """Whoever goes on with a page, or asks for an exact version, sees what was held then, at that version."""
+    old, other = till("v1", "a", 11), till("v1", "b", 12)
+    new = till("v2", "a", 13)
+    log = log_of(
+        Change(version=11, previous=None, current=old),
+        Change(version=12, previous=None, current=other),
+        Change(version=13, previous=old, current=new),
+    )
+    at = listing.Selection(at_version=12)
+
+    def then(api: str, now: list[Held]) -> list[str]:
+        return names(listing.page(now, 13, log, msgspec.structs.replace(tills(api), selection=at)))
+
+    assert then("v1", [other]) == ["a", "b"]
+    assert then("v2", [new]) == []
 
 
 def test_a_list_carries_its_version_and_continuation() -> None:

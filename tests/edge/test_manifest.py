@@ -210,13 +210,6 @@ def test_a_bad_global_time_to_live_refuses_the_manifest(ttl: Any) -> None:
     assert reason.startswith("storeAndForwardConfiguration.timeToLiveSecs: ")
 
 
-def test_unknown_keys_are_found_for_a_warning() -> None:
-    """Accepted as in the original."""
-    assert parse(document({"r": {"route": UP, "ttl": 5}})).quarantined == ()
-    assert manifest.unknown_keys({"route": UP, "ttl": 5}) == ["ttl"]
-    assert manifest.unknown_keys(UP) == []
-
-
 # ── several objects ──
 
 
@@ -239,11 +232,53 @@ def test_the_alphabetically_first_object_owns_a_name() -> None:
     assert "EdgeRoutes a" in error.message
 
 
-def test_a_name_is_owned_also_by_a_bad_route() -> None:
-    """Mending the first object must not change who answers for the name."""
-    merged = merge([("a", parse(document({"r": "nonsense"}))), ("b", parse(document({"r": UP})))])
-    assert merged.routes == ()
-    assert [(error.origin, error.line) for error in merged.quarantined] == [("a", 1), ("b", None)]
+def test_a_bad_route_owns_nothing() -> None:
+    """The good one of that name runs, whichever object comes first; both objects say so."""
+    for bad, good in (("a", "b"), ("b", "a")):
+        merged = merge([(bad, parse(document({"r": "nonsense", "s": UP}))), (good, parse(document({"r": UP})))])
+        assert sorted((route.name, route.origin) for route in merged.routes) == [("r", good), ("s", bad)]
+        [error] = merged.quarantined
+        assert (error.origin, error.line) == (bad, 1) and f"in EdgeRoutes {good} runs" in error.message
+        [warning] = merged.warnings
+        assert (warning.name, warning.origin) == ("r", good) and f"EdgeRoutes {bad}, where it is bad" in warning.message
+
+
+def test_a_mended_route_takes_its_name_by_the_alphabet_again() -> None:
+    """As if it had never been bad: who owns a name is a matter of what is there now, not of how it came."""
+    merged = merge([("a", parse(document({"r": UP}))), ("b", parse(document({"r": UP})))])
+    assert [(route.name, route.origin) for route in merged.routes] == [("r", "a")]
+    assert merged.warnings == ()
+
+
+def test_routes_that_are_bad_everywhere_run_nowhere() -> None:
+    """Each object names its own mistake."""
+    priority = {"route": UP, "priority": 12}
+    merged = merge([("a", parse(document({"r": "nonsense"}))), ("b", parse(document({"r": priority})))])
+    assert merged.routes == () and merged.warnings == ()
+    assert [(error.origin, error.message.partition(":")[0]) for error in merged.quarantined][1] == ("b", "priority")
+
+
+BROKERED = 'FROM /messages/* INTO BrokeredEndpoint("/modules/a/inputs/b")'
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        (UP, []),
+        ({"route": UP, "topic": "a/b", "priority": 1, "timeToLiveSecs": 5}, []),
+        ({"route": UP, "timeToLive": 60}, ["timeToLive: unknown key, it has no effect; did you mean timeToLiveSecs?"]),
+        ({"route": UP, "x" * 900: 60}, [f"{'x' * 64}: unknown key, it has no effect"]),
+        ({"route": BROKERED, "topic": "a/b"}, ["topic: has no effect, because the route does not go to $upstream"]),
+        ("FROM /messages/modules/*/outputs/o INTO $upstream", ["a * counts only at the end of a source"]),
+        ({"route": "FROM nowhere", "ttl": 1}, ["ttl: unknown key, it has no effect"]),
+    ],
+    ids=["text", "all keys", "misspelled", "long", "brokered", "star", "bad"],
+)
+def test_what_is_accepted_and_perhaps_not_meant_is_warned_of(value: Any, texts: list[str]) -> None:
+    """Accepted as the original does; said where people look."""
+    found = parse(document({"r": value})).warnings
+    assert [each.name for each in found] == ["r"] * len(texts)
+    assert all(each.message.startswith(text) for each, text in zip(found, texts, strict=True))
 
 
 def test_merge_of_nothing() -> None:

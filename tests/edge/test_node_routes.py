@@ -92,6 +92,29 @@ def test_one_bad_route_is_named_with_its_place_and_the_others_run() -> None:
     assert (error.route, error.line, error.column) == ("bad", 1, 6)
 
 
+def test_a_broken_route_takes_no_good_one_down_and_leaves_no_trace_when_it_goes() -> None:
+    """A later object with a misspelled alarm and a priority of 12: both routes of the older one run on."""
+    good = edge_routes("shops", {"alarms": UP, "telemetry": UP})
+    bad = edge_routes("aaa", {"alarms": "FRM /messages/* INTO $upstream", "telemetry": {"route": UP, "priority": 12}})
+    routes = NodeRoutes("edge-1", [good], ever=True)
+    before = routes.statuses["shops"]
+    routes.follow(Change(version=1, previous=None, current=bad))
+    assert taken(routes) == ["alarms", "telemetry"]
+    assert routes.statuses["shops"].accepted == ["alarms", "telemetry"] and not routes.statuses["shops"].errors
+    assert {each.route for each in routes.statuses["shops"].warnings} == {"alarms", "telemetry"}
+    assert [each.route for each in routes.statuses["aaa"].errors] == ["alarms", "telemetry"]
+    routes.follow(Change(version=2, previous=bad, current=None))
+    assert routes.statuses == {"shops": before}
+
+
+def test_the_status_says_which_content_was_judged() -> None:
+    """Versions rise without a change of content; the digest does not."""
+    first = edge_routes("a", {"all": {"route": UP, "timeToLive": 60}})
+    status = NodeRoutes("edge-1", [first], ever=True).statuses["a"]
+    assert status.digest == first.digest
+    assert [each.message.partition(":")[0] for each in status.warnings] == ["timeToLive"]
+
+
 def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
     """Its reasons carry the key."""
     routes = NodeRoutes(

@@ -138,11 +138,11 @@ def test_errors_without_end_are_cut(core):
 
 def test_routes_the_hub_cannot_read_are_told_once(core):
     """They concern no node yet; mended and broken again is news."""
-    for number, routes in enumerate([["x"], ["x", "y"], {}, ["x"]]):
-        core.put("main", ROUTES, namespace="", spec={"routes": routes, "schemaVersion": str(number)})
+    for number, nodes in enumerate([["x"], ["x", "y"], {}, ["x"]]):
+        core.put("main", ROUTES, namespace="", spec={"nodeSelector": nodes, "schemaVersion": str(number)})
     refused = [(node, data) for type, node, data in told(core) if type == "routes.refused"]
     assert [(node, data["routes"]) for node, data in refused] == [("", "main"), ("", "main")]
-    assert "spec.routes" in refused[0][1]["errors"][0]["message"]
+    assert "spec.nodeSelector" in refused[0][1]["errors"][0]["message"]
 
 
 def test_refused_messages_are_told_at_once_and_then_counted(core):

@@ -51,6 +51,20 @@ def test_references_are_counted_by_pod():
     assert list(catalog.referred_from("edge-2")) == []
 
 
+def test_a_claim_made_for_a_pod_is_referred_to_as_soon_as_its_status_names_it():
+    """The content that is delivered stays the same, and so does the version it came from."""
+    catalog = Catalog()
+    before = live(POD, "p", version="1", spec={"nodeName": "edge-1"})
+    catalog.put(before)
+    status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]}
+    change = catalog.put(live(POD, "p", version="2", spec={"nodeName": "edge-1"}, status=status))
+    assert change is not None and change.after.digest == before.digest
+    assert (change.after.version, change.after.seen_version, change.after.held) == ("1", "2", before.held)
+    assert list(catalog.referrers("resourceclaims.resource.k8s.io/shop/p-gpu")) == ["edge-1"]
+    catalog.remove(before.key, before.uid)
+    assert list(catalog.referrers("resourceclaims.resource.k8s.io/shop/p-gpu")) == []
+
+
 def test_a_kind_is_forgotten_as_a_whole():
     """No rule names it any more; its generation rises so that caches over it notice."""
     catalog = Catalog()

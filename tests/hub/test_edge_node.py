@@ -25,6 +25,7 @@ def test_a_connected_node_that_holds_everything_is_synced():
     assert conditions(found) == {
         "Connected": ("True", "Connected"),
         "Synced": ("True", "AllHeld"),
+        "RulesReadable": ("True", "AllReadable"),
         "OnHold": ("False", "NotOnHold"),
         "Braked": ("False", "NotBraked"),
     }
@@ -41,6 +42,23 @@ def test_a_node_that_is_away_says_so():
 def test_parked_objects_are_not_synced():
     """Even when as many are held as wanted."""
     assert conditions(status(replace(ACCOUNT, parked=1)))["Synced"][0] == "False"
+
+
+def test_what_is_kept_is_not_synced():
+    """The node holds more than it should, and one of the reasons is named."""
+    found = status(replace(ACCOUNT, kept=(("configmaps/shop/a", "SyncRule r cannot be read"),)))
+    assert conditions(found)["Synced"] == ("False", "Kept")
+    [synced] = [each for each in found["conditions"] if each["type"] == "Synced"]
+    assert "configmaps/shop/a" in synced["message"] and "SyncRule r" in synced["message"]
+
+
+def test_rules_that_cannot_be_read_are_told_and_are_a_transition():
+    """Also to an EdgeNode that an older hub wrote, which says nothing of rules."""
+    before, after = status(), status(replace(ACCOUNT, unreadable="SyncRule r: why"))
+    assert conditions(after)["RulesReadable"] == ("False", "RuleUnreadable")
+    assert not edge_node.counts_only(after, before) and not edge_node.decides_the_same(after, before)
+    older = {**before, "conditions": [each for each in before["conditions"] if each["type"] != "RulesReadable"]}
+    assert edge_node.decides_the_same(before, older)
 
 
 def test_queues_are_summed_by_priority():

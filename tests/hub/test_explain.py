@@ -1,16 +1,20 @@
 """Where a node stands and why an object is there or not, in words for people and codes for programs."""
 
+import msgspec
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP, live
+from tests.support.live import CONFIG_MAP, ROUTES, live
 
-from fairlead_hub import explain
+from fairlead_hub import explain, rules
+from fairlead_hub.io.watches import EDGE_ROUTES_KIND
 from fairlead_hub.settings import Brake
+from fairlead_wire import message
 
 
 @pytest.fixture
 def core():
     made = Core("edge-1")
+    made.hub.view.know_kind(EDGE_ROUTES_KIND)
     made.rule(CONFIG_MAPS)
     return made
 
@@ -191,3 +195,99 @@ def test_a_kind_that_a_rule_names_and_nobody_can_list_is_explained(core):
     core.hub.kind_frozen(("", "Widget"), "no such kind")
     found = asked(core, kind="widget")
     assert (found["code"], found["answer"]) == ("not_listed", "Widget cannot be listed: no such kind")
+
+
+# ---- no, and why ----------------------------------------------------------------------------------
+
+
+def test_a_misspelled_name_and_a_missing_namespace_are_told_apart_from_not_selected(core):
+    """With what was perhaps meant."""
+    core.put("prices")
+    core.put("other", namespace="ship")
+    for connected in (False, True):
+        if connected:
+            core.connect().sent()
+        wrong, elsewhere = asked(core, name="prises"), asked(core, name="prices", namespace="default")
+        assert (wrong["code"], elsewhere["code"]) == ("no_object", "no_object")
+        assert wrong["answer"] == "there is no ConfigMap prises in namespace shop; did you mean prices?"
+        assert elsewhere["answer"].endswith("; there is one in namespace shop: use -n shop")
+    assert asked(core, name="zzz")["answer"] == "there is no ConfigMap zzz in namespace shop"
+
+
+def test_an_object_not_selected_for_a_node_that_is_away(core):
+    """That the node is away is not the reason."""
+    core.rule({**CONFIG_MAPS, "namespaces": ["other"]})
+    core.put("a")
+    found = asked(core)
+    assert found["code"] == "not_selected" and found["answer"].endswith("; the node is away")
+
+
+def test_rules_that_do_nothing_are_named_where_nothing_is_selected(core):
+    """One that cannot be read, one whose version is not served."""
+    core.rule({**CONFIG_MAPS, "namespaces": ["other"]})
+    core.rule({"apiVersion": "v2", "kind": "ConfigMap"}, name="odd")
+    core.hub.kind_served(("", "ConfigMap"), {"v1": "", "v2": "404"})
+    core.hub.break_rule(rules.unreadable({"metadata": {"name": "bad"}}, "spec: why"))
+    core.put("a")
+    core.connect().sent()
+    answer = asked(core)["answer"]
+    assert "SyncRule odd names v2 ConfigMap, which is not served" in answer
+    assert "SyncRule bad cannot be read: spec: why" in answer
+    assert asked(core, kind="gadget")["code"] == "not_watched"
+    core.rule({"apiVersion": "shop.io/v1", "kind": "Gadget"}, name="gadgets")
+    core.hub.kind_served(("shop.io", "Gadget"), {"shop.io/v1": "404"})
+    core.settle()
+    assert asked(core, kind="gadget")["code"] == "not_listed"
+
+
+def test_what_a_rule_that_cannot_be_read_does_is_listed(core):
+    """For the status of everything."""
+    core.hub.break_rule(rules.unreadable({"metadata": {"name": "r"}}, "spec: why"))
+    core.put("main", ROUTES, namespace="", spec={"nodeSelector": ["x"]})
+    rule, routes = explain.unreadable(core.hub.placement)
+    assert (rule["kind"], rule["name"], rule["reason"], rule["nodes"]) == ("SyncRule", "r", "spec: why", 1)
+    assert "stays in force" in rule["consequence"] and "sent to no node" in routes["consequence"]
+    [row] = explain.nodes(core.hub, 0.0)
+    assert "SyncRule r: spec: why" in row["rules"]
+
+
+# ---- EdgeRoutes -----------------------------------------------------------------------------------
+
+
+def routes(core, **spec):
+    return core.put("main", ROUTES, namespace="", spec={"routes": {"a": "x", "b": "y"}, **spec})
+
+
+def of_routes(core, kind="eroutes"):
+    found = asked(core, kind=kind, name="main", namespace="default")
+    return found["code"], found["answer"]
+
+
+def test_routes_are_explained_as_what_they_are(core):
+    """No SyncRule has to do with them, and on the node's disk is not in force."""
+    routes(core, nodeSelector={"matchLabels": {"role": "shop"}})
+    assert of_routes(core)[1].startswith("EdgeRoutes main is not for this node: its nodeSelector")
+    one = routes(core)
+    edge = core.connect("edge-1", one)
+    edge.sent()
+    assert of_routes(core) == ("held", "held; the node has not told yet which of its routes it runs")
+    bad = message.RouteError(route="b", message="expected a source", line=1, column=1, end_column=2)
+    for errors, found in (([], ("held", "held; routes in force: a")), ([bad], ("refused", REFUSED))):
+        said = message.RoutesStatus(uid=one.uid, resource_version="1", accepted=["a"], errors=errors, digest=one.digest)
+        edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": said})))
+        assert of_routes(core) == found
+
+
+REFUSED = "the node holds it and refuses 1: b: expected a source; routes in force: a"
+
+
+def test_routes_that_wait_or_cannot_be_read_say_so(core):
+    """Each in its own words."""
+    routes(core, routes={"a": {"route": "x", "topic": "shop/alarms"}})
+    core.connect().sent()
+    code, answer = of_routes(core)
+    assert code == "withheld" and "shop/alarms" in answer
+    assert of_routes(core, "edgeroutes")[0] == of_routes(core, "EdgeRoutes.fairlead.dev")[0] == "withheld"
+    routes(core, nodeSelector=["x"])
+    code, answer = of_routes(core)
+    assert code == "unreadable" and "spec.nodeSelector" in answer

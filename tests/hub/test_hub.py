@@ -5,7 +5,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
-from fairlead_hub import admission
+from fairlead_hub import admission, rules
 from fairlead_hub.settings import Link
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
@@ -159,15 +159,87 @@ def test_nothing_is_deleted_in_doubt(core, doubt):
         case "frozen":
             core.hub.kind_frozen(KIND, "403 Forbidden")
         case _:
-            core.hub.break_rule("other", "spec.resources: at least one entry is needed")
+            unreadable(core, "r")
     core.remove(one)
     core.settle()
     assert edge.sent() == []
     assert list(edge.session.frozen) == [one.key]
-    core.hub.drop_rule("other")
     core.hub.kind_synced(KIND)
+    core.rule(CONFIG_MAPS)
     core.settle()
     assert told(edge.sent()) == [("Delete", "a")]
+
+
+def unreadable(core, name, generation=1, status=None):
+    body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
+    core.hub.break_rule(rules.unreadable(body, "spec.resources: at least one entry is needed"))
+
+
+def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
+    """A new one selects nothing; one that was in force keeps what it selected, and everybody is told."""
+    core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
+    one, secret = core.put("a"), core.put("s", SECRET)
+    edge = core.connect("edge-1", one, secret)
+    edge.sent()
+    unreadable(core, "new")
+    unreadable(core, "secrets")
+    core.remove(one)
+    core.remove(secret)
+    core.settle()
+    assert told(edge.sent()) == [("Delete", "a")]
+    assert "SyncRule secrets cannot be read" in edge.session.frozen[secret.key]
+    events = {each.regarding.name: each for each in core.hub.happenings.take()}
+    assert events["new"].reason == events["secrets"].reason == "Unreadable"
+    assert "selects nothing until it is mended" in events["new"].message
+    assert "stays in force" in events["secrets"].message
+    account = core.hub.accounts.of("edge-1")
+    assert "SyncRule secrets" in account.unreadable and account.kept[0][0] == secret.key
+    core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
+    core.settle()
+    assert told(edge.sent()) == [("Delete", "s")]
+    assert [each.reason for each in core.hub.happenings.take() if each.regarding.name == "secrets"][-1] == "Readable"
+
+
+def test_the_same_reason_is_told_once(core):
+    """A list brings every rule again."""
+    unreadable(core, "new")
+    unreadable(core, "new")
+    assert [each.count for each in core.hub.happenings.take()] == [1]
+
+
+def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
+    """Its form stands in the status of the rule; what it selects is delivered on and not removed."""
+    form = rules.rule({"metadata": {"name": "r"}, "spec": {"resources": [CONFIG_MAPS]}}).form
+    after = Core("edge-1", listed=False)
+    status = {"observedGeneration": 2, "lastReadable": {"generation": 1, "spec": form}}
+    unreadable(after, "r", generation=2, status=status)
+    after.list_all()
+    one, gone = after.put("a"), live(CONFIG_MAP, "gone")
+    edge = after.connect("edge-1", gone)
+    after.settle()
+    assert told(edge.sent()) == [("Update", "a")]
+    assert list(edge.session.frozen) == [gone.key]
+    assert one.key in after.hub.placement.wanted("edge-1")
+
+
+async def test_what_is_kept_is_told_by_its_record(core):
+    """It should go and does not, and why."""
+    one = core.put("a")
+    edge = core.connect("edge-1", one)
+    edge.sent()
+    unreadable(core, "r")
+    core.remove(one)
+    edge.sent()
+    core.hub.sweep(core.now)
+    await core.flush()
+    status = core.status(one)
+    assert (status["state"], status["reason"]) == ("Deleting", "Kept")
+    assert "SyncRule r cannot be read" in str(status["conditions"])
+    core.rule(CONFIG_MAPS)
+    core.settle()
+    edge.ack(*edge.sent())
+    await core.flush()
+    assert core.status(one) is None
 
 
 def test_a_kind_whose_definition_vanished_stays_at_the_edge(core):
@@ -309,6 +381,25 @@ def test_a_status_that_is_none_is_malformed(core, content):
         edge.say(message.Status(), content)
 
 
+def test_a_claim_made_from_a_template_follows_its_pod(core):
+    """The Pod is not sent again when its status names the claim; the claim is."""
+    claim = msgspec.structs.replace(CONFIG_MAP, group="resource.k8s.io", kind="ResourceClaim", plural="resourceclaims")
+    core.rule(
+        {"apiVersion": "v1", "kind": "Pod", "select": "bound"},
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "select": "referenced"},
+        name="pods",
+    )
+    core.hub.view.know_kind(claim)
+    core.hub.kind_synced(claim.group_kind)
+    core.put("p-gpu", claim)
+    core.put("p", POD, spec={"nodeName": "edge-1"})
+    edge = core.connect("edge-1")
+    edge.ack(*edge.sent())
+    status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]}
+    core.put("p", POD, spec={"nodeName": "edge-1"}, version="2", status=status)
+    assert told(edge.sent()) == [("Update", "p-gpu")]
+
+
 # ---- EdgeRoutes ---------------------------------------------------------------------------------
 
 
@@ -317,20 +408,64 @@ def routes(core, topic, name="main", **more):
     return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
 
 
-def test_edge_routes_the_hub_cannot_read_are_told_and_freeze_deletes(core):
-    """The field and the reason; nothing is deleted until they are mended."""
-    routes(core, "no-namespace")
-    assert "spec.routes.r.topic" in core.hub.placement.broken["edgeroutes/main"]
-    assert "edgeroutes/main" in core.hub.view.doubt("edge-1", "configmaps/shop/a")
+def test_edge_routes_the_hub_cannot_read_keep_themselves_and_nothing_else(core):
+    """The field and the reason; nodes keep what they hold of it, and it comes back when it is mended."""
+    good = routes(core, "default/telemetry")
+    edge = core.connect("edge-1")
+    edge.ack(*edge.sent())
+    routes(core, "bad", nodeSelector={"site": "x"})
+    assert "spec.nodeSelector" in core.hub.placement.broken["edgeroutes/main"]
+    core.settle()
+    assert edge.sent() == [] and list(edge.session.frozen) == [good.key]
+    assert core.hub.view.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
+    assert [each.reason for each in core.hub.happenings.take() if each.regarding.kind == "EdgeRoutes"] == ["Unreadable"]
+    routes(core, "default/telemetry", nodeSelector={"matchLabels": {}})
+    assert core.hub.placement.broken == {}
+    assert told(edge.sent()) == [("Update", "main")]
+
+
+def test_a_bad_topic_spoils_its_own_route_only(core):
+    """The object goes to the node, who runs the good ones; their topics are granted."""
+    table = {"a": {"route": "FROM /* INTO $upstream", "topic": "none"}, "b": {"route": "x", "topic": "shop/alarms"}}
+    core.put("main", ROUTES, namespace="", spec={"routes": table})
+    core.connect("edge-1").sent()
+    assert core.hub.placement.broken == {}
+    assert core.hub.grants.of("edge-1") == {"default/telemetry", "shop/alarms"}
+
+
+async def test_routes_are_sent_when_their_topics_are_durably_granted(core):
+    """A hub killed after the node got them would otherwise know nothing of the grant."""
+    one = routes(core, "shop/alarms")
+    edge = core.connect("edge-1")
+    assert edge.sent() == [] and "shop/alarms" in edge.session.withheld[one.key]
+    core.hub.report(1.0)
+    await core.flush()
+    assert "shop/alarms" in core.ledger.documents[("edgenodes", "", "edge-1")].status["grantedTopics"]
+    core.hub.report(2.0)
+    edge.ack(*edge.sent())
+    assert edge.session.held.keys() == {one.key}
+    assert edge.session.withheld == {}
+
+
+async def test_a_change_of_topics_waits_and_an_older_one_does_not_overtake(core):
+    """Each version waits for its own topics; what the node holds stays in force meanwhile."""
+    first = routes(core, "default/telemetry")
+    edge = core.connect("edge-1")
+    edge.ack(*edge.sent())
     routes(core, "shop/alarms")
-    assert core.hub.view.doubt("edge-1", "configmaps/shop/a") == ""
+    routes(core, "shop/others")
+    assert edge.sent() == [] and edge.session.held[first.key].digest == first.digest
+    core.hub.report(1.0)
+    await core.flush()
+    core.hub.edge_node_observed("edge-1", core.hub.book.observed[("edgenodes", "", "edge-1")], {}, 1.5)
+    assert told(edge.sent()) == [("Update", "main")]
 
 
 def test_deleted_edge_routes_are_deleted_at_the_edge(core):
     """Like any other object."""
     one = routes(core, "shop/alarms")
-    edge = core.connect("edge-1")
-    edge.ack(*edge.sent())
+    edge = core.connect("edge-1", one)
+    assert edge.sent() == []
     core.remove(one)
     assert told(edge.sent()) == [("Delete", "main")]
     assert "shop/alarms" in core.hub.grants.of("edge-1")

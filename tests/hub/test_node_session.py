@@ -23,6 +23,7 @@ class Cluster:
         self.objects = {}
         self.unsure = ""
         self.unlisted = ""
+        self.ungranted = ""
         self.policy = QUICK
 
     def put(self, name="a", **fields):
@@ -37,8 +38,11 @@ class Cluster:
     def wanted(self, node):
         return dict(self.objects)
 
-    def doubt(self, node, key):
+    def doubt(self, node, path):
         return self.unsure
+
+    def withheld(self, node, key):
+        return self.ungranted
 
     def waiting_for(self, node):
         return self.unlisted

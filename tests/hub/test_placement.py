@@ -96,40 +96,77 @@ def test_a_dropped_rule_takes_its_wishes_along(placement):
     assert placement.drop_rule("r") == frozenset()
 
 
-def test_nothing_is_deleted_before_everything_is_listed(placement):
-    """A cache that is not synced proves nothing."""
-    add_rule(placement, ALL_MAPS)
+def read(name, generation=1, uid="u", status=None, **spec):
+    body = {"metadata": {"name": name, "uid": uid, "generation": generation}, "spec": spec, "status": status or {}}
+    try:
+        return rules.rule(body)
+    except ValueError as error:
+        return rules.unreadable(body, str(error))
+
+
+def test_a_rule_that_cannot_be_read_stays_in_force_as_it_was(placement):
+    """Its last form wishes on, for old objects and new ones."""
+    placement.set_rule(read("r", resources=[ALL_MAPS], nodeSelector={"matchLabels": {"role": "shop"}}))
+    one = put(placement, live(CONFIG_MAP, "a"))
+    assert placement.break_rule(read("r", 2, resources=[])) == {"edge-1"}
+    assert "spec.resources" in placement.broken["syncrules/r"]
+    assert placement.nodes_for(one) == {"edge-1"} == placement.nodes_for(put(placement, live(CONFIG_MAP, "b")))
+    assert placement.unreadable_for("edge-1") == ["r"] and placement.unreadable_for("edge-2") == []
+    assert placement.set_rule(read("r", 3, resources=[ALL_MAPS])) == {"edge-1", "edge-2"}
+    assert placement.broken == {} and placement.unreadable_for("edge-1") == []
+
+
+def test_the_last_readable_form_is_taken_from_the_rules_own_status(placement):
+    """A hub that starts anew knows no more than what stands in the API."""
+    kept = {"generation": 3, "spec": read("r", resources=[ALL_MAPS]).form}
+    found = read("r", 4, resources=[], status={"observedGeneration": 3, "lastReadable": kept})
+    assert placement.break_rule(found) == {"edge-1", "edge-2"}
+    assert placement.nodes_for(put(placement, live(CONFIG_MAP, "a"))) == {"edge-1", "edge-2"}
+    assert placement.rules["r"].generation == 3
+
+
+def test_a_namesake_inherits_nothing(placement):
+    """The rule was deleted and made anew, unreadable, while the watch was broken."""
+    placement.set_rule(read("r", resources=[ALL_MAPS]))
+    assert placement.break_rule(read("r", uid="other", resources=[])) == {"edge-1", "edge-2"}
+    assert placement.nodes_for(put(placement, live(CONFIG_MAP, "a"))) == set()
+    assert placement.drop_rule("r") == frozenset() and placement.broken == {}
+
+
+V1BETA1 = {"apiVersion": "v1beta1", "kind": "ConfigMap"}
+
+
+def test_a_version_that_is_not_served_concerns_its_own_entry(placement):
+    """The kind is watched at the first version that is; the other entry selects nothing."""
+    add_rule(placement, V1BETA1, name="a")
+    add_rule(placement, {**ALL_MAPS, "namespaces": ["shop"]}, name="b")
     kind = CONFIG_MAP.group_kind
-    assert "ConfigMap is not listed yet" in placement.doubt("edge-1", kind)
-    placement.synced.add(kind)
-    assert placement.doubt("edge-1", kind) == ""
-    placement.inputs_synced.discard("syncrules")
-    assert "syncrules" in placement.doubt("edge-1", kind)
+    assert placement.kinds() == {kind: ("v1beta1", "v1")}
+    assert placement.set_served(kind, {"v1beta1": "no such thing", "v1": ""}) == {"edge-1", "edge-2"}
+    assert placement.set_served(kind, {"v1beta1": "no such thing", "v1": ""}) == frozenset()
+    shop, ship = live(CONFIG_MAP, "a"), live(CONFIG_MAP, "a", uid="2", namespace="ship")
+    put(placement, shop, ship)
+    assert placement.wanted("edge-1") == {shop.key: shop}
+    assert placement.nodes_for(ship) == set() and placement.wish("edge-1", ship) is None
+    assert not placement.is_unserved(kind)
+    placement.set_served(kind, {"v1beta1": "", "v1": ""})
+    assert len(placement.wanted("edge-1")) == 2
 
 
-def test_a_kind_that_cannot_be_listed_freezes_what_is_there(placement):
-    """403 or a CRD that is gone: nothing of the kind is deleted, other kinds go on."""
-    add_rule(placement, ALL_MAPS, REFERENCED)
-    placement.synced.update({CONFIG_MAP.group_kind, POD.group_kind})
-    placement.frozen[SECRET.group_kind] = "403 Forbidden"
-    assert placement.waiting_for("edge-1") == ""
-    assert "403" in placement.doubt("edge-1", SECRET.group_kind)
-    assert placement.doubt("edge-1", CONFIG_MAP.group_kind) == ""
+def test_a_new_rule_at_another_version_selects_nothing_before_discovery_has_answered(placement):
+    """Otherwise it would place what it may never place."""
+    add_rule(placement, {**ALL_MAPS, "namespaces": ["shop"]}, name="b")
+    placement.set_served(CONFIG_MAP.group_kind, {"v1": ""})
+    add_rule(placement, V1BETA1, name="a")
+    put(placement, live(CONFIG_MAP, "a", namespace="ship"))
+    assert placement.wanted("edge-1") == {}
 
 
-def test_references_are_uncertain_while_pods_cannot_be_listed(placement):
-    """Without the Pods nobody knows what is referenced."""
-    add_rule(placement, REFERENCED)
-    assert POD.group_kind in placement.kinds()
-    placement.synced.add(SECRET.group_kind)
-    placement.frozen[POD.group_kind] = "403 Forbidden"
-    assert "Pod" in placement.doubt("edge-1", SECRET.group_kind)
-
-
-def test_a_rule_that_cannot_be_read_deletes_nothing(placement):
-    """A typing error in a rule must not empty a node."""
-    placement.broken["syncrules/r"] = "spec.resources: at least one entry is needed"
-    assert "syncrules/r cannot be read" in placement.doubt("edge-1", CONFIG_MAP.group_kind)
-    add_rule(placement, ALL_MAPS)
-    placement.synced.add(CONFIG_MAP.group_kind)
-    assert placement.doubt("edge-1", CONFIG_MAP.group_kind) == ""
+def test_a_kind_that_is_served_at_no_version_keeps_nobody_waiting(placement):
+    """It is told, and what is there stays (removals)."""
+    add_rule(placement, V1BETA1)
+    assert "ConfigMap is not listed yet" in placement.waiting_for("edge-1")
+    placement.set_served(CONFIG_MAP.group_kind, {"v1beta1": "no such thing"})
+    assert placement.waiting_for("edge-1") == "" and placement.is_unserved(CONFIG_MAP.group_kind)
+    placement.drop_rule("r")
+    assert placement.unserved == {}

@@ -37,7 +37,36 @@ def test_cluster_scoped_names_have_no_namespace():
     assert {"namespaces//shop", "nodes//edge-1", "priorityclasses.scheduling.k8s.io//high"} <= found
 
 
+def test_what_is_made_for_the_pod_is_its_own():
+    """The claim of an ephemeral volume by its name, claims made from templates by the Pod's status."""
+    pod = {
+        "metadata": {"namespace": "shop", "name": "till-0"},
+        "spec": {
+            "volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}, {"ephemeral": {}}],
+            "resourceClaims": [
+                {"name": "gpu", "resourceClaimTemplateName": "gpus"},
+                {"name": "own", "resourceClaimName": "mine"},
+                {"name": "older", "source": {"resourceClaimName": "older"}},
+            ],
+        },
+        "status": {
+            "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "till-0-gpu-x7"}, {"name": "late"}],
+            "extendedResourceClaimStatus": {"resourceClaimName": "till-0-extended"},
+        },
+    }
+    assert references.of_pod(pod) == {
+        "namespaces//shop",
+        "persistentvolumeclaims/shop/till-0-scratch",
+        "resourceclaimtemplates.resource.k8s.io/shop/gpus",
+        *(f"{references.CLAIMS}/shop/{name}" for name in ("till-0-gpu-x7", "mine", "older", "till-0-extended")),
+    }
+
+
 def test_odd_parts_are_passed_over():
     """What the API server let through cannot stop the hub."""
     assert of(volumes=None, containers=[None, {"env": "x"}, 3], imagePullSecrets={}) == {"namespaces//shop"}
+    volumes = [{"ephemeral": {"volumeClaimTemplate": {}}}]
+    assert of(volumes=volumes, resourceClaims=["x", {"source": 3}], nodeName=3) == {"namespaces//shop"}
+    odd = {"metadata": [], "spec": [], "status": {"resourceClaimStatuses": {}, "extendedResourceClaimStatus": 3}}
+    assert references.of_pod(odd) == {"namespaces//"}
     assert references.of_pod({}) == {"namespaces//"}

@@ -58,6 +58,14 @@ def test_namespaces_and_labels_must_both_fit():
         ({"resources": [{"apiVersion": "v1", "kind": "Pod", "namespaces": "shop"}]}, "namespaces"),
         ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "delivery": {"minimum_delay": -1}}, "spec.delivery"),
         ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "nodeSelector": {"a": "b"}}, "spec.nodeSelector"),
+        ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "nodeselector": {}}, "spec: unknown field nodeselector"),
+        ({"resources": [{"apiVersion": "v1", "kind": "Pod", "labels": {}}]}, r"\[0\]: unknown field labels"),
+        ({"resources": [{"apiVersion": "a/b/c", "kind": "Pod"}]}, "must be like v1"),
+        ({"resources": [{"apiVersion": "../v1", "kind": "Pod"}]}, "must be like v1"),
+        ({"resources": [{"apiVersion": "v1", "kind": "Config Map"}]}, "must be like ConfigMap"),
+        ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "delivery": {"minimum_delay": 9, "maximum_delay": 1}},
+         "spec.delivery: maximum_delay"),
+        ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "delivery": {"minimum_delay": 0}}, "above 0"),
     ],
 )
 def test_nonsense_names_its_field(spec, where):
@@ -76,8 +84,48 @@ def test_topics_named_by_routes():
     assert found.route_names == {"a", "b"}
 
 
-@pytest.mark.parametrize("topic", ["alarms", "/alarms", "shop/", "a/b/c", 3])
-def test_a_topic_is_namespace_and_name(topic):
-    """Anything else names no topic."""
-    with pytest.raises(ValueError, match=r"routes\.a\.topic"):
-        rules.routes({"metadata": {"name": "r", "uid": "u"}, "spec": {"routes": {"a": {"route": "x", "topic": topic}}}})
+@pytest.mark.parametrize("topic", ["alarms", "/alarms", "shop/", "a/b/c", 3, "a b/c", "system/events", "ü/x"])
+def test_a_topic_that_is_none_is_left_out_and_the_others_count(topic):
+    """Routes are judged one by one, by the edge; a bad one spoils nothing."""
+    table = {"a": {"route": "x", "topic": topic}, "b": {"route": "x", "topic": "shop/alarms"}, "c": 7}
+    found = rules.routes({"metadata": {"name": "r", "uid": "u"}, "spec": {"routes": table}})
+    assert found.topics == {"default/telemetry", "shop/alarms"}
+    assert found.route_names == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("table", [None, [], "x", ["a"], 3])
+def test_routes_that_are_no_table_are_for_the_edge_to_refuse(table):
+    """The object goes to its nodes, who say what is wrong with it."""
+    found = rules.routes({"metadata": {"name": "r", "uid": "u"}, "spec": {"routes": table}})
+    assert found.topics == {"default/telemetry"} and found.route_names == frozenset()
+
+
+@pytest.mark.parametrize("spec", [{"nodeSelector": {"site": "x"}}, {"nodeselector": {}}, ["x"]])
+def test_routes_for_unknown_nodes_cannot_be_read(spec):
+    """A misspelled selector is not for every node."""
+    with pytest.raises(ValueError, match="spec"):
+        rules.routes({"metadata": {"name": "r", "uid": "u"}, "spec": spec})
+
+
+def test_a_rule_keeps_its_form_for_its_status():
+    """As much as an object has room for."""
+    resources = [{"apiVersion": "v1", "kind": "ConfigMap"}]
+    assert rule(resources=resources).form == '{"resources":[{"apiVersion":"v1","kind":"ConfigMap"}]}'
+    many = [{**resources[0], "namespaces": [f"{n:063}" for n in range(1000)]}] * 8
+    assert rule(resources=many).form == ""
+
+
+def test_a_form_that_was_too_large_to_keep_counts_as_unknown():
+    """That it was in force is known."""
+    body = {"metadata": {"name": "r", "generation": 4}, "spec": {"resources": [{"apiVersion": "v1", "kind": "Pod"}]}}
+    for kept in ({"generation": 3, "spec": ""}, {"generation": 3, "spec": "{"}, {"generation": 3, "spec": "[]"}):
+        found = rules.unreadable({**body, "status": {"observedGeneration": 4, "lastReadable": kept}}, "why")
+        assert found.last is None and found.reach is not None
+    assert rules.unreadable({**body, "status": {"observedGeneration": 4}}, "why").reach is None
+
+
+@pytest.mark.parametrize("status", [None, [], {"conditions": "x"}, {"conditions": [3]}, {"observedGeneration": "x"}])
+def test_a_status_written_by_hand_ends_nothing(status):
+    """Whatever stands there."""
+    found = rules.unreadable({"metadata": {"name": "r", "generation": 1}, "spec": {}, "status": status}, "why")
+    assert (found.last, found.reach) == (None, None)

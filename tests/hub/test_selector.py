@@ -39,7 +39,17 @@ def test_what_matches(value, expected):
         ({"matchExpressions": [{"key": "a", "operator": "Like"}]}, "operator"),
         ({"matchExpressions": [{"key": "a", "operator": "In"}]}, "values: needed"),
         ({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}, "values: not allowed"),
-        ({"matchExpressions": [{"key": "a", "operator": "In", "values": [1]}]}, "list of text"),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": [1]}]}, r"values\[0\]: must be text"),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": "b"}]}, "list of text"),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"], "value": "c"}]}, "unknown field value"),
+        ({"matchExpressions": {"key": "a"}}, "spec.matchExpressions: must be a list"),
+        ({"matchLabels": ["a"]}, "spec.matchLabels: must map"),
+        ({"matchLabels": {"a b": "c"}}, "'a b' is no label"),
+        ({"matchLabels": {"A.com/b": "c"}}, "is no label"),
+        ({"matchLabels": {f"{'a' * 254}/b": "c"}}, "is no label"),
+        ({"matchLabels": {"a": "-b"}}, "spec.matchLabels.a: '-b' is no label's value"),
+        ({"matchLabels": {"a": "b" * 64}}, "at most 63"),
+        ({"matchExpressions": [{"key": "", "operator": "Exists"}]}, r"\[0\].key: '' is no label"),
     ],
 )
 def test_nonsense_names_its_field(value, where):

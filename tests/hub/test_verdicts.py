@@ -1,4 +1,4 @@
-"""What SyncRules and EdgeRoutes are told in their status."""
+"""What SyncRules are told in their status."""
 
 import pytest
 from tests.support.live import CONFIG_MAP, live
@@ -7,7 +7,6 @@ from fairlead_hub import rules, verdicts
 from fairlead_hub.catalog import Catalog
 from fairlead_hub.placement import INPUTS, Placement
 from fairlead_hub.settings import Delivery
-from fairlead_wire import message
 
 
 @pytest.fixture
@@ -19,7 +18,6 @@ def placement():
     made.set_rule(
         rules.rule({"metadata": {"name": "r"}, "spec": {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}]}})
     )
-    made.routes["main"] = rules.routes({"metadata": {"name": "main", "uid": "u"}, "spec": {"routes": {"a": "x"}}})
     return made
 
 
@@ -30,70 +28,68 @@ def conditions(found):
 def test_a_rule_learns_how_much_it_matches(placement):
     """Nodes and objects, and whether its kinds are listed yet."""
     placement.catalog.put(live(CONFIG_MAP, "a"))
-    found = verdicts.of_rule(placement, "r", [], 1, "t")
+    found = verdicts.of_rule(placement, "r", {}, 1, "t")
     assert (found["matchedNodes"], found["matchedObjects"]) == (2, 1)
     assert conditions(found)["Listed"]["status"] == "False"
     placement.synced.add(CONFIG_MAP.group_kind)
-    assert conditions(verdicts.of_rule(placement, "r", [], 1, "t"))["Listed"]["status"] == "True"
+    assert conditions(verdicts.of_rule(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
 
 
 def test_a_kind_that_cannot_be_listed_is_told(placement):
     """With the reason, as a condition."""
     placement.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"
-    found = verdicts.of_rule(placement, "r", [], 1, "t")
+    found = verdicts.of_rule(placement, "r", {}, 1, "t")
     assert found["unlistedKinds"] == ["ConfigMap: 403 Forbidden"]
     assert conditions(found)["Listed"]["reason"] == "Unlistable"
 
 
-def test_one_node_cannot_fill_the_status_of_routes(placement):
-    """It names the routes there are, in a few words; what else it says is left out."""
-    errors = [message.RouteError(route="z" * 9000, message="m" * 9000, line=1, column=1, end_column=2)] * 99
-    said = message.RoutesStatus(
-        uid="u", resource_version="1" * 9000, accepted=["a", *(f"made-up-{n}" for n in range(9000))], errors=errors
-    )
-    edge = message.EdgeStatus(held=0, routes={"main": said})
-    [row] = verdicts.of_routes(placement, {"edge-1": edge}, "main", [], 1, "t")["nodes"]
-    assert row["acceptedRoutes"] == ["a"]
-    assert len(str(row)) < verdicts.ERRORS_MAX * 900
+def unreadable(name, **status):
+    return rules.unreadable({"metadata": {"name": name, "generation": 1}, "spec": {}, "status": status}, "spec: why")
 
 
-def test_a_broken_rule_is_told_why(placement):
-    """The field and the reason reach the one who wrote it."""
-    placement.broken["syncrules/bad"] = "spec.resources: at least one entry is needed"
-    accepted = conditions(verdicts.of_rule(placement, "bad", [], 1, "t"))["Accepted"]
-    assert (accepted["status"], accepted["message"]) == ("False", "spec.resources: at least one entry is needed")
-    assert verdicts.of_rule(placement, "unknown", [], 1, "t") is None
+def test_a_broken_rule_is_told_why_and_what_it_does_meanwhile(placement):
+    """The field and the reason reach the one who wrote it; also in the one sentence of the column."""
+    placement.break_rule(unreadable("bad"))
+    found = verdicts.of_rule(placement, "bad", {}, 1, "t")
+    accepted = conditions(found)["Accepted"]
+    assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
+    assert accepted["message"] == found["message"] == "spec: why; it selects nothing until it is mended"
+    assert found["lastReadable"] is None
+    assert verdicts.of_rule(placement, "unknown", {}, 1, "t") is None
 
 
-def report(*errors):
-    return message.EdgeStatus(
-        held=1,
-        routes={"main": message.RoutesStatus(uid="u", resource_version="7", accepted=["a"], errors=list(errors))},
-    )
+def test_the_form_that_is_in_force_is_written_down(placement):
+    """A hub that starts anew must know what a rule selected before it became unreadable."""
+    form = verdicts.of_rule(placement, "r", {}, 1, "t")["lastReadable"]
+    assert form == {"generation": 0, "spec": placement.rules["r"].form}
+    placement.break_rule(unreadable("r"))
+    found = verdicts.of_rule(placement, "r", {"lastReadable": {"generation": 7, "spec": "{}"}}, 2, "t")
+    assert found["lastReadable"] == form and found["matchedNodes"] == 2
+    assert "last readable form (generation 0) stays in force" in found["message"]
 
 
-def test_routes_learn_which_nodes_accepted_them(placement):
-    """With the position of each error at each node."""
-    error = message.RouteError(route="b", message="unknown function", line=1, column=5, end_column=9)
-    found = verdicts.of_routes(placement, {"edge-1": report(), "edge-2": report(error)}, "main", [], 1, "t")
-    assert (found["matchedNodes"], found["acceptedNodes"]) == (2, 1)
-    assert found["nodes"][1]["errors"] == [
-        {"route": "b", "message": "unknown function", "line": 1, "column": 5, "endColumn": 9}
-    ]
-    assert conditions(found)["Accepted"]["status"] == "False"
-    assert "edge-2" in conditions(found)["Accepted"]["message"]
+def test_a_form_this_hub_cannot_read_is_left_as_it_stands(placement):
+    """A newer hub wrote it; and that something unknown was in force is not forgotten."""
+    kept = {"generation": 3, "spec": '{"resources":7}'}
+    placement.break_rule(unreadable("bad", lastReadable=kept))
+    assert verdicts.of_rule(placement, "bad", {"lastReadable": kept}, 4, "t")["lastReadable"] == kept
+    assert verdicts.of_rule(placement, "bad", {}, 4, "t")["lastReadable"] == {"generation": 0, "spec": ""}
 
 
-def test_a_node_that_has_not_reported_is_not_counted(placement):
-    """Silence is no consent."""
-    found = verdicts.of_routes(placement, {"edge-1": report()}, "main", [], 1, "t")
-    assert [node["node"] for node in found["nodes"]] == ["edge-1"]
-    assert found["acceptedNodes"] == 1
-    assert verdicts.of_routes(placement, {}, "unknown", [], 1, "t") is None
+def test_a_version_that_is_not_served_is_told(placement):
+    """Although the kind is listed at another; it selects nothing."""
+    body = {"metadata": {"name": "odd"}, "spec": {"resources": [{"apiVersion": "v2", "kind": "ConfigMap"}]}}
+    placement.set_rule(rules.rule(body))
+    placement.set_served(CONFIG_MAP.group_kind, {"v1": "", "v2": "404 no such thing"})
+    placement.synced.add(CONFIG_MAP.group_kind)
+    placement.catalog.put(live(CONFIG_MAP, "a"))
+    found = verdicts.of_rule(placement, "odd", {}, 1, "t")
+    assert found["unlistedKinds"] == ["v2 ConfigMap: 404 no such thing"] and found["matchedObjects"] == 0
+    assert conditions(found)["Listed"]["reason"] == "Unlistable" and "404" in found["message"]
+    assert conditions(verdicts.of_rule(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
 
 
-def test_the_list_of_errors_is_bounded(placement):
-    """One edge cannot fill an object in etcd."""
-    errors = [message.RouteError(route=f"r{n}", message="m", line=1, column=1, end_column=2) for n in range(1000)]
-    found = verdicts.of_routes(placement, {"edge-1": report(*errors)}, "main", [], 1, "t")
-    assert len(found["nodes"][0]["errors"]) == verdicts.ERRORS_MAX
+@pytest.mark.parametrize("status", [{}, {"conditions": 7}, {"conditions": [7]}])
+def test_a_status_written_by_hand_is_replaced(placement, status):
+    """Whatever stands there."""
+    assert verdicts.of_rule(placement, "r", status, 1, "t")["conditions"]

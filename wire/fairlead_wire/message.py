@@ -220,8 +220,6 @@ class Ack(Header, frozen=True, kw_only=True, tag="ack"):
     parent_id: Id = msgspec.field(name="parentID")
     cumulative: bool = False
     refused: list[Refused] = []
-    held_seconds: Seconds | None = None
-    """Upstream only: between the batch's arrival and this answer; the rest of the time it was on the link."""
 
 
 class Nack(Header, frozen=True, kw_only=True, tag="nack"):
@@ -232,10 +230,6 @@ class Nack(Header, frozen=True, kw_only=True, tag="nack"):
     reason: str
     permanent: bool = False
     retry_after: Seconds | None = None
-    scope: Literal["stream", "hub"] = "stream"
-    """Upstream only.  ``hub``: nothing would be taken now, of whatever stream."""
-    held_seconds: Seconds | None = None
-    """As in ``Ack``."""
 
 
 class Keepalive(Header, frozen=True, kw_only=True, tag="keepalive"):
@@ -267,13 +261,18 @@ class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RoutesStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the edge made of one EdgeRoutes object, at which of its versions."""
+    """What the edge made of one EdgeRoutes object, at which of its versions.
+
+    Agents before 0.2 say neither ``digest`` (of the content that was judged) nor ``warnings``.
+    """
 
     uid: str
     resource_version: str
     accepted: list[str]
     errors: list[RouteError]
     topics: list[str] = []
+    digest: str = ""
+    warnings: list[RouteError] = []
 
 
 class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -34,16 +33,6 @@ _NORMAL_CLOSURE: Final = 1000
 
 class LinkDown(Temporary):
     """No session is open, or it ended before the hub answered: offer the same again in the next one."""
-
-
-class _Batch(NamedTuple):
-    """What waits to go up, and who waits for its answer."""
-
-    stream: str
-    encoding: message.Encoding
-    content: bytes
-    follows: bool
-    answer: asyncio.Future[message.Ack | message.Nack]
 
 
 class Conversation:
@@ -65,9 +54,7 @@ class Conversation:
         self._counters = counters
         self._opened = opened
         self._urgent: deque[bytes] = deque()
-        self._bulk: list[tuple[int, int, _Batch]] = []
-        """A heap: batches by priority, then in the order they were offered."""
-        self._offered = 0
+        self._bulk: deque[bytes] = deque()
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._retimed = asyncio.Event()
@@ -120,16 +107,18 @@ class Conversation:
             self._perform(effect)
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
     ) -> message.Ack | message.Nack:
         """Raises ``LinkDown`` when the session is not open, or ends before the answer."""
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
-        batch = _Batch(stream, encoding, content, follows, asyncio.get_running_loop().create_future())
-        self._offered += 1
-        heapq.heappush(self._bulk, (priority, self._offered, batch))
+        loop = asyncio.get_running_loop()
+        id, send = self._core.send_upstream(stream, encoding, content, loop.time(), follows=follows)
+        answer: asyncio.Future[message.Ack | message.Nack] = loop.create_future()
+        self._unanswered[id] = answer
+        self._bulk.append(send.frame)
         self._to_send.set()
-        return await batch.answer
+        return await answer
 
     def _perform(self, effect: sync.Effect) -> None:
         match effect:
@@ -210,9 +199,7 @@ class Conversation:
                 self._to_send.clear()
                 await self._to_send.wait()
             # Acks are waited for with a timer, batches are not: on a slow link an ack must not queue behind megabytes.
-            frame = self._urgent.popleft() if self._urgent else self._framed(heapq.heappop(self._bulk)[2])
-            if frame is None:
-                continue
+            frame = self._urgent.popleft() if self._urgent else self._bulk.popleft()
             try:
                 await self._connection.send(frame)
             except ConnectionClosed as error:
@@ -220,18 +207,6 @@ class Conversation:
                 return await _forever()
             self._counters["frames_sent"] += 1
             self._counters["bytes_sent"] += len(frame)
-
-    def _framed(self, batch: _Batch) -> bytes | None:
-        """It leaves now, under the next id of this session; None when nobody waits for it, or the session ended."""
-        if batch.answer.done():
-            return None
-        if not self._core.is_open:
-            batch.answer.set_exception(_lost())
-            return None
-        now = asyncio.get_running_loop().time()
-        id, send = self._core.send_upstream(batch.stream, batch.encoding, batch.content, now, follows=batch.follows)
-        self._unanswered[id] = batch.answer
-        return send.frame
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()
@@ -248,15 +223,10 @@ class Conversation:
                 await self._connection.close(_CLOSE_CODES.get(end.code, _NORMAL_CLOSURE), reason)
 
     def _fail_unanswered(self) -> None:
-        for waiting in (*self._unanswered.values(), *(batch.answer for _, _, batch in self._bulk)):
+        for waiting in self._unanswered.values():
             if not waiting.done():
-                waiting.set_exception(_lost())
+                waiting.set_exception(LinkDown("the link went down before the hub answered"))
         self._unanswered.clear()
-        self._bulk.clear()
-
-
-def _lost() -> LinkDown:
-    return LinkDown("the link went down before the hub answered")
 
 
 async def _forever() -> None:

@@ -79,6 +79,7 @@ class ObjectsApi:
             return await self._get(request, found, kind)
         scope = listing.Scope(
             group=kind.group,
+            version=kind.version,
             plural=kind.plural,
             namespace=found.namespace,
             selection=listing.read_selection(request.query, kind.group, kind.plural, name=found.name),
@@ -109,8 +110,7 @@ class ObjectsApi:
 
     async def _page(self, scope: listing.Scope, kind: Kind) -> listing.Page:
         held, version = await self._store.select(scope.group, scope.plural, scope.namespace)
-        same_version = [each for each in held if each.resource.version == kind.version]
-        return listing.page(same_version, version, self._store.log, scope)
+        return listing.page([each for each in held if scope.covers(each)], version, self._store.log, scope)
 
     async def _watch(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.StreamResponse:
         from_version = listing.read_number(request.query, "resourceVersion")

@@ -7,7 +7,6 @@ missing and ends what is gone, so that no request cut short leaves a subscriptio
 from __future__ import annotations
 
 import asyncio
-import resource
 import socket
 from dataclasses import dataclass, field
 from functools import partial
@@ -233,8 +232,7 @@ class Pusher:
     async def _send(self, name: Name, url: str, item: Item) -> Sent:
         if self._session is None:
             # One connection for each subscription: with fewer, those to endpoints that do not answer keep others out.
-            limit = min(SUBSCRIPTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
-            connector = aiohttp.TCPConnector(resolver=_Resolver(), limit=limit)
+            connector = aiohttp.TCPConnector(resolver=_Resolver(), limit=SUBSCRIPTIONS_MAX)
             timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         headers = {

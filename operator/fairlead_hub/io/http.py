@@ -80,7 +80,8 @@ class Account:
     async def _all_nodes(self, _: web.Request) -> web.Response:
         hub, now = self._hub, self._clock()
         doubts = explain.doubts(hub, self._freshness, now)
-        return _json({"hub": hub.name, "fence": hub.fence, **doubts, "nodes": explain.nodes(hub, now)})
+        rows, unreadable = explain.nodes(hub, now), explain.unreadable(hub.placement)
+        return _json({"hub": hub.name, "fence": hub.fence, **doubts, "nodes": rows, "unreadable": unreadable})
 
     async def _one_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]

@@ -60,11 +60,18 @@ class HubMetrics(Collector):
             ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.frozen)),
             ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
             ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
+            ("versions_unserved", "apiVersions of kinds named by rules and not served.", len(hub.placement.unserved)),
+            ("withheld_objects", "EdgeRoutes whose topics wait to be granted.", sum(len(s.withheld) for s in sessions)),
             ("nodes_on_hold", "Nodes nothing is sent to, because somebody said so.", len(hub.restraints.holds)),
             ("nodes_braked", "Nodes whose removals are stopped.", hub.restraints.braked()),
             ("fence", "Fencing number.", hub.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
+        text = "SyncRules and EdgeRoutes that cannot be read."
+        unreadable = GaugeMetricFamily("fairlead_hub_rules_unreadable", text, labels=["collection"])
+        for collection in ("syncrules", "edgeroutes"):
+            unreadable.add_metric([collection], len(hub.placement.broken_names(collection)))
+        yield unreadable
 
     def _record_lag(self, now: float) -> float:
         return max(0.0, now - min(self._hub.book.behind_since.values(), default=now))
@@ -78,7 +85,6 @@ class HubMetrics(Collector):
             ("handshakes", "Sessions opened.", counts.handshakes),
             ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),
             ("records_collected", "Records of vanished nodes removed.", counts.records_collected),
-            ("absurd_fences", "Records written over whose fence cannot be.", counts.absurd_fences),
             ("frames_sent", "Frames to nodes.", counts.frames_sent),
             ("sent_bytes", "Bytes to nodes.", counts.bytes_sent),
             ("frames_received", "Frames from nodes.", counts.frames_received),

@@ -6,21 +6,26 @@ What is in flight at this moment only the hub knows; rules, records and EdgeNode
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from fairlead_hub import api_json, content, objectsync, restraints, rules
+from fairlead_hub import api_json, content, objectsync, removals, restraints, rules
+from fairlead_hub import explain as explaining
 from fairlead_hub.catalog import Catalog
 from fairlead_hub.content import LiveObject
+from fairlead_hub.io.kind_watch import discover
 from fairlead_hub.io.kube import Kube, Refused, Unreadable
-from fairlead_hub.io.watches import EDGE_LABEL, OURS, discover
+from fairlead_hub.io.watches import EDGE_LABEL, OURS
 from fairlead_hub.placement import Placement
 from fairlead_hub.settings import Delivery
 from fairlead_wire.errors import Malformed
 
 WAITING = ("no_record", "pending", "deleting")
 """Codes of verdicts after which something would be sent."""
+NAMES_MAX = 500
+"""Names looked through for one that was meant."""
 POD_KIND = content.Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 
 
@@ -45,6 +50,7 @@ async def nodes(kube: Kube) -> list[dict[str, Any]]:
                 "parked": said.get("objectsParked", 0),
                 "hold": _hold(account),
                 "brake": said.get("brake"),
+                "rules": _said_of_rules(said),
             }
         )
     return sorted(rows, key=lambda row: str(row["node"]))
@@ -61,12 +67,30 @@ async def parked(kube: Kube) -> list[dict[str, Any]]:
     return found
 
 
+async def unreadable(kube: Kube) -> list[dict[str, Any]]:
+    """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
+    placement = Placement(Catalog(), Delivery())
+    for item in await _items(kube, f"{OURS}/syncrules"):
+        try:
+            rules.rule(item)
+        except ValueError as error:
+            placement.break_rule(rules.unreadable(item, str(error)))
+    for item in await _items(kube, f"{OURS}/edgeroutes"):
+        try:
+            rules.routes(item)
+        except ValueError as error:
+            placement.broken[f"edgeroutes/{item['metadata']['name']}"] = str(error)
+    return explaining.unreadable(placement)
+
+
 async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) -> dict[str, Any]:
     """Is this object wanted at the node, and what does its record say?"""
     placement, live, problem = await _placement(kube, node, asked, namespace, name)
-    if problem:
+    if problem and problem[0] == "no_node":
         return {"node": node, "code": problem[0], "answer": problem[1]}
     record = await _record(kube, node, asked, namespace, name, live)
+    if problem and record is None:
+        return {"node": node, "code": problem[0], "answer": problem[1]}
     found: dict[str, Any] = {"node": node}
     if live is not None:
         found["key"] = live.key
@@ -74,9 +98,17 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
     if record is not None:
         found["record"] = msgspec.to_builtins(record)
     found["code"], found["answer"] = _verdict(placement, node, live, record)
+    if found["code"] == "held" and live is not None and live.group_kind == content.EDGE_ROUTES:
+        found["code"], found["answer"] = await _routes_held(kube, node, name, found["answer"])
     if found["code"] in WAITING:
         found["code"], found["answer"] = await _restrained(kube, node, found["code"], found["answer"])
     return found
+
+
+def _said_of_rules(said: dict[str, Any]) -> str:
+    """Which rules that concern the node cannot be read."""
+    conditions = said.get("conditions") or ()
+    return next((str(each.get("message", "")) for each in conditions if each.get("type") == "RulesReadable"), "")
 
 
 def _hold(account: dict[str, Any]) -> str:
@@ -104,7 +136,14 @@ def _verdict(
     if live is None and record is None:
         return "no_object", "there is no such object in the cluster, and no record of the node holding one"
     if live is not None and placement.wish(node, live) is None and record is None:
-        return "not_selected", "no SyncRule selects this object for this node"
+        if live.group_kind == content.EDGE_ROUTES:
+            name = live.resource.name
+            why = placement.broken.get(f"edgeroutes/{name}")
+            if why is not None:
+                return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {removals.ROUTES_CONSEQUENCE}"
+            return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it"
+        notes = "".join(f"; {told}" for told in _unreadable(placement))
+        return "not_selected", f"no SyncRule selects this object for this node{notes}"
     if record is None and live is not None and live.problem is not None:
         return "undeliverable", f"no edge can be given it: {live.problem.code}: {live.problem.reason}"
     if record is None:
@@ -113,6 +152,8 @@ def _verdict(
         again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""
         return "parked", f"parked after {record.retries} retries: {record.reason}{again}"
     if live is None or placement.wish(node, live) is None:
+        if record.reason == "Kept":
+            return "kept", f"the node holds it and should not; it is kept: {record.message or record.reason}"
         return "deleting", "the node holds it and should not; its removal is due"
     if record.digest == live.digest:
         return "held", f"held since {record.last_ack_time or 'an earlier session'}"
@@ -138,20 +179,34 @@ async def _placement(
         try:
             placement.set_rule(rules.rule(item))
         except ValueError as error:
-            return placement, None, ("rule_broken", f"SyncRule {item['metadata']['name']}: {error}")
+            placement.break_rule(rules.unreadable(item, str(error)))
     for raw in await _raw_items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         with contextlib.suppress(content.Unusable):
             catalog.put(content.build(raw, POD_KIND))
-    return placement, await _object(kube, placement, catalog, asked, namespace, name), None
+    live, problem = await _object(kube, placement, catalog, asked, namespace, name)
+    if problem is not None and placement.broken:
+        problem = (problem[0], "; ".join([problem[1], *_unreadable(placement)]))
+    return placement, live, problem
+
+
+def _unreadable(placement: Placement) -> list[str]:
+    """The first of the rules nobody can read: what they would select, nobody can tell."""
+    names = placement.broken_names("syncrules")[: explaining.NOTES_MAX]
+    return [f"SyncRule {name} cannot be read: {placement.broken[f'syncrules/{name}']}" for name in names]
 
 
 async def _object(
     kube: Kube, placement: Placement, catalog: Catalog, asked: str, namespace: str, name: str
-) -> LiveObject | None:
-    for (_, kind_name), api_version in {**placement.kinds(), ("fairlead.dev", "EdgeRoutes"): OURS[5:]}.items():
-        try:
-            kind = await discover(kube, api_version, kind_name)
-        except Refused:
+) -> tuple[LiveObject | None, tuple[str, str] | None]:
+    """The object as it is, or why there is none: a code and a sentence."""
+    kinds = {**placement.kinds(), content.EDGE_ROUTES: (OURS[5:],)}
+    unlisted: list[tuple[str, str]] = []
+    for group_kind, versions in kinds.items():
+        kind = await _served(kube, placement, group_kind, versions)
+        if kind is None:
+            if removals.is_called(f"{group_kind[1].lower()}s", asked.lower()):
+                text = f"{group_kind[1]} cannot be listed: the API server serves none in {', '.join(versions)}"
+                unlisted.append(("not_listed", text))
             continue
         if not kind.is_called(asked):
             continue
@@ -162,16 +217,59 @@ async def _object(
         except Refused as error:
             if error.status != 404:
                 raise
-            return None
+            return None, ("no_object", await _nowhere(kube, kind, namespace, name))
         try:
             live = content.build(raw, kind)
         except content.Unusable as error:
             raise Unreadable(f"{place}/{name}: {error}") from None
-        if kind.kind == "EdgeRoutes" and live.problem is None:
-            placement.routes[name] = rules.routes(content.unpacked(live))
+        if kind.group_kind == content.EDGE_ROUTES and live.problem is None:
+            try:
+                placement.routes[name] = rules.routes(content.unpacked(live))
+            except ValueError as error:
+                placement.broken[f"edgeroutes/{name}"] = str(error)
         catalog.put(live)
-        return catalog.get(live.key)
-    return None
+        return catalog.get(live.key), None
+    return None, unlisted[0] if unlisted else ("not_watched", f"no SyncRule names the kind {asked}")
+
+
+async def _served(
+    kube: Kube, placement: Placement, group_kind: content.GroupKind, versions: Sequence[str]
+) -> content.Kind | None:
+    """The kind at the first version that is served."""
+    found: content.Kind | None = None
+    answers = {}
+    for version in versions:
+        try:
+            kind = await discover(kube, version, group_kind[1])
+        except Refused as error:
+            answers[version] = str(error)
+        else:
+            answers[version] = ""
+            found = found or kind
+    placement.set_served(group_kind, answers)
+    return found
+
+
+async def _nowhere(kube: Kube, kind: content.Kind, namespace: str, name: str) -> str:
+    """Looked for in the other namespaces, and among the names of this one."""
+    others = [] if not kind.namespaced else await _items(kube, kind.root, fieldSelector=f"metadata.name={name}")
+    base = kind.root.removesuffix(kind.plural)
+    place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
+    if not others:
+        page = await _one(kube, place, limit=str(NAMES_MAX))
+        others = [item for item in page.get("items") or () if isinstance(item, dict)]
+    found = [(item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in others]
+    return explaining.nowhere(kind.kind, namespace if kind.namespaced else "", name, found)
+
+
+async def _routes_held(kube: Kube, node: str, name: str, held: str) -> tuple[str, str]:
+    """What the node made of it, as its status tells."""
+    status = (await _one(kube, f"{OURS}/edgeroutes/{name}")).get("status") or {}
+    for row in status.get("nodes") or ():
+        if row.get("node") == node and not row.get("lagging"):
+            errors = [(each.get("route", ""), each.get("message", "")) for each in row.get("errors") or ()]
+            return explaining.routes_held(row.get("acceptedRoutes") or (), errors)
+    return "held", f"{held}; the node has not told yet which of its routes it runs"
 
 
 async def _record(
@@ -196,9 +294,9 @@ async def _is_called(kube: Kube, record: objectsync.Record, asked: str) -> bool:
         return asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
 
 
-async def _one(kube: Kube, path: str) -> dict[str, Any]:
+async def _one(kube: Kube, path: str, **params: str) -> dict[str, Any]:
     try:
-        return api_json.document(await kube.get(path))[0]
+        return api_json.document(await kube.get(path, **params))[0]
     except Malformed as error:
         raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
 

@@ -10,15 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Literal, Protocol
-
-import msgspec
+from typing import Protocol
 
 from fairlead_hub import upstream
 from fairlead_hub.hub import Hub
 from fairlead_hub.node_session import NodeSession
-from fairlead_hub.rules import DEFAULT_TOPIC
-from fairlead_messaging.failures import Busy, NoAnswer, Unreachable
 from fairlead_messaging.io.client import Producer, Published
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
@@ -26,10 +22,6 @@ from fairlead_wire.io import logs
 
 NOT_NOW_SECONDS = 5.0
 STARTING_SECONDS = 1.0
-AWAY_SECONDS = 1.0
-"""How long messaging is taken for away after it was found so; then a batch finds out."""
-AWAY_STATUSES = frozenset({502, 503, 504, 507})
-"""Answers "not now" that are not about one topic or producer."""
 STREAMS_MAX = 256
 """Streams of one session; an edge has one for each priority."""
 _log = logs.get("hub.upstream")
@@ -49,14 +41,17 @@ def _nobody() -> None:
     """Until the server is there to be woken."""
 
 
+class _TopicRefused(Temporary):
+    """Messaging says that this topic can never be."""
+
+
 class _Chain:
     """One stream of one session: what waits to be published, and whether it may be."""
 
     __slots__ = ("batches", "is_worked_on", "order")
 
     def __init__(self) -> None:
-        self.batches: deque[tuple[message.Upstream, bytes, float]] = deque()
-        """Header, content, and when it came (the loop's clock)."""
+        self.batches: deque[tuple[message.Upstream, bytes]] = deque()
         self.order = upstream.Order()
         self.is_worked_on = False
 
@@ -70,9 +65,6 @@ class UpstreamDesk:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: set[str] = set()
         """Topics known to exist."""
-        self._away_until = float("-inf")
-        """Messaging was found away: until then nobody's batch is tried, so that no less urgent one is the first."""
-        self._away_reason = ""
         self.wake: Callable[[], None] = _nobody
 
     def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
@@ -85,7 +77,7 @@ class UpstreamDesk:
             chain = chains[header.stream] = _Chain()
         if len(chain.batches) > self._window:
             raise Malformed(f"more than {self._window} upstream batches at once")
-        chain.batches.append((header, content, asyncio.get_running_loop().time()))
+        chain.batches.append((header, content))
         if not chain.is_worked_on:
             chain.is_worked_on = True
             task = asyncio.get_running_loop().create_task(self._work(session, chain))
@@ -100,26 +92,18 @@ class UpstreamDesk:
     async def _work(self, session: NodeSession, chain: _Chain) -> None:
         try:
             while chain.batches:
-                header, content, came_at = chain.batches[0]
-                answer: message.Ack | message.Nack | None = None
+                header, content = chain.batches[0]
                 try:
                     answer = await self._judged(session, chain.order, header, content)
-                except Malformed as error:
+                except RemoteError as error:
                     self._hub.counts.malformed += 1
                     refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
                     session.refuse(refusal)
-                except Exception as error:  # noqa: BLE001 - a defect must cost this batch a retry, not the stream its life
-                    remedy = "report it; the node sends the batch again"
-                    told = logs.told_of(error)
-                    _log.error("upstream_error", node=session.node, stream=header.stream, remedy=remedy, **told)
-                    reason = f"the hub failed: {told['error']}"
-                    answer = self._not_now(header, "hub_error", reason, NOT_NOW_SECONDS)
-                    chain.order.answered(answer)
+                    answer = None
                 if chain.batches:
                     chain.batches.popleft()
                 if answer is not None:
-                    held = asyncio.get_running_loop().time() - came_at
-                    session.say(msgspec.structs.replace(answer, held_seconds=round(held, 3)))
+                    session.say(answer)
                 self._hub.woken.add(session)
                 self.wake()
         finally:
@@ -140,28 +124,19 @@ class UpstreamDesk:
         self, session: NodeSession, header: message.Upstream, content: bytes
     ) -> message.Ack | message.Nack:
         if self._messaging is None:
-            reason = "this hub has no messaging service"
-            return self._not_now(header, "no_messaging", reason, NOT_NOW_SECONDS, scope="hub")
+            return self._not_now(header, "no_messaging", "this hub has no messaging service", NOT_NOW_SECONDS)
         waiting = self._hub.grants_known()
         if waiting:
-            return self._not_now(header, "starting", waiting, STARTING_SECONDS, scope="hub")
-        away_seconds = self._away_until - asyncio.get_running_loop().time()
-        if away_seconds > 0:
-            return self._not_now(header, "messaging_away", self._away_reason, away_seconds, scope="hub")
+            return self._not_now(header, "starting", waiting, STARTING_SECONDS)
         plan = upstream.plan(session.node, header, content, self._hub.grants.of(session.node))
         refused = list(plan.refused)
         try:
             for parcel in plan.parcels:
                 refused.extend(await self._publish(parcel))
         except Temporary as error:
-            seconds = error.retry_after_seconds or STARTING_SECONDS
-            if not await self._is_away(error):
-                return self._not_now(header, "messaging_unavailable", str(error), seconds)
-            self._away_until = asyncio.get_running_loop().time() + min(seconds, AWAY_SECONDS)
-            self._away_reason = str(error)
-            return self._not_now(header, "messaging_away", str(error), seconds, scope="hub")
-        except RemoteError as error:  # of what answers in messaging's place, not of the node
-            return self._not_now(header, "messaging_unavailable", str(error), NOT_NOW_SECONDS)
+            return self._not_now(
+                header, "messaging_unavailable", str(error), error.retry_after_seconds or STARTING_SECONDS
+            )
         counts = self._hub.counts
         counts.upstream_messages += plan.count - len(refused)
         for item in refused:
@@ -170,36 +145,9 @@ class UpstreamDesk:
             self._hub.announcements.messages_refused(session.node, refused, asyncio.get_running_loop().time())
         return message.Ack(parent_id=header.id, refused=upstream.told(refused))
 
-    async def _is_away(self, error: Temporary) -> bool:
-        """Would messaging take nothing at all?  Or is it this topic, or something in this batch?
-
-        Where no answer came the service is asked something small: a batch it chokes on must not stop all others.
-        """
-        assert self._messaging is not None
-        if isinstance(error, Busy):
-            return error.status in AWAY_STATUSES
-        if not isinstance(error, NoAnswer):
-            return isinstance(error, Unreachable)
-        namespace, _, name = DEFAULT_TOPIC.partition("/")
-        try:
-            await self._messaging.create_topic(namespace, name)
-        except Temporary:
-            return True
-        except (Permanent, RemoteError):
-            pass  # it answers
-        return False
-
-    def _not_now(
-        self,
-        header: message.Upstream,
-        code: str,
-        reason: str,
-        seconds: float,
-        *,
-        scope: Literal["stream", "hub"] = "stream",
-    ) -> message.Nack:
+    def _not_now(self, header: message.Upstream, code: str, reason: str, seconds: float) -> message.Nack:
         self._hub.counts.upstream_deferred[code] += 1
-        return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
+        return message.Nack(parent_id=header.id, code=code, reason=reason, permanent=False, retry_after=seconds)
 
     async def _publish(self, parcel: upstream.Parcel) -> list[message.Refused]:
         """Raises ``Temporary``.  A message that messaging will never take is found by halving, the others go."""
@@ -226,6 +174,8 @@ class UpstreamDesk:
         for topic in self._hub.grants.topics() - self._ready:
             try:
                 await self._create(topic)
+            except _TopicRefused:
+                continue  # it harms itself alone; the others are created
             except Temporary as error:
                 _log.warning("topic_delayed", topic=topic, reason=str(error))
                 return
@@ -238,5 +188,6 @@ class UpstreamDesk:
             await self._messaging.create_topic(namespace, name)
         except Permanent as error:
             _log.warning("topic_refused", topic=topic, reason=str(error))
-            raise Temporary(f"topic {topic} cannot be created: {error}", retry_after_seconds=NOT_NOW_SECONDS) from None
+            text = f"topic {topic} cannot be created: {error}"
+            raise _TopicRefused(text, retry_after_seconds=NOT_NOW_SECONDS) from None
         self._ready.add(topic)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead_hub import ledger, verdicts
+from functools import partial
+
+from fairlead_hub import ledger, removals, route_verdicts, verdicts
 from fairlead_hub.hub import Hub
 
 COLLECTIONS = ("syncrules", "edgeroutes")
@@ -16,9 +18,9 @@ class VerdictDesk:
 
     def refresh(self) -> None:
         placement = self._hub.placement
-        for name in {*placement.rules, *_broken(placement.broken, "syncrules")}:
+        for name in placement.rule_names():
             self.ask("syncrules", name)
-        for name in {*placement.routes, *_broken(placement.broken, "edgeroutes")}:
+        for name in {*placement.routes, *placement.broken_names("edgeroutes")}:
             self.ask("edgeroutes", name)
 
     def ask(self, collection: str, name: str) -> None:
@@ -39,17 +41,41 @@ class _Verdict(ledger.Document, frozen=True, kw_only=True):
 
     def status(self, observed: ledger.Observed | None) -> ledger.Status:
         collection, _, name = self.name
-        hub, before, generation = self.hub, [], 1
-        if observed is not None:
-            before, generation = observed.status.get("conditions", []), observed.generation
+        hub, before = self.hub, observed.status if observed is not None else {}
+        generation = observed.generation if observed is not None else 1
         now = hub.records.text()
         if collection == "syncrules":
             return verdicts.of_rule(hub.placement, name, before, generation, now) or {}
-        return verdicts.of_routes(hub.placement, hub.accounts.edges, name, before, generation, now) or {}
+        heard = partial(_heard, hub, name)
+        return route_verdicts.of_routes(hub.placement, heard, name, before, generation, now) or {}
 
 
-def _broken(broken: dict[str, str], collection: str) -> list[str]:
-    return [key.partition("/")[2] for key in broken if key.startswith(f"{collection}/")]
+def _heard(hub: Hub, name: str, node: str) -> route_verdicts.Heard:
+    """What a node said of an EdgeRoutes object, and whether that is the newest."""
+    session, key = hub.sessions.get(node), f"{removals.EDGE_ROUTES_TYPE}//{name}"
+    live = hub.catalog.get(key)
+    if session is None or live is None:
+        return route_verdicts.Heard(lag="the node is away", away=True)
+    if not session.live:
+        return route_verdicts.Heard(lag="the node has just come back", away=True)
+    held, edge = session.held.get(key), hub.accounts.edges.get(node)
+    if held is None or (held.uid, held.digest) != (live.uid, live.digest):
+        return route_verdicts.Heard(lag=f"version {live.version} is not delivered: {_why_not(hub, node, key)}")
+    said = edge.routes.get(name) if edge is not None else None
+    if said is None or said.uid != live.uid or said.digest not in ("", live.digest):
+        return route_verdicts.Heard(lag=f"the node has not told what it makes of version {live.version}")
+    return route_verdicts.Heard(said=said)
+
+
+def _why_not(hub: Hub, node: str, key: str) -> str:
+    """Without times, which would be another status each second."""
+    session = hub.sessions[node]
+    parked = session.parked.get(key)
+    if parked is not None:
+        return f"parked, {parked.code}: {parked.reason}"
+    if session.hold:
+        return f"on hold: {session.hold}"
+    return session.withheld.get(key, "on its way")
 
 
 def _same(status: ledger.Status, observed: ledger.Status) -> bool:

@@ -17,20 +17,24 @@ from fairlead_hub.accounts import EDGE_NODES
 from fairlead_hub.content import EDGE_ROUTES, GroupKind, Kind
 from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.kube import Kube, Refused, Unavailable, decoded
+from fairlead_hub.io.kind_watch import KindWatch
+from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.reflector import Reflector, Sink
 from fairlead_wire import resource
-from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
 EDGE_LABEL = "node-role.kubernetes.io/edge"
 OURS = "apis/fairlead.dev/v1alpha1"
-DISCOVERY_RETRY_SECONDS = 5.0
 NOT_SERVED = "answered 404"
 _log = logs.get("hub.watches")
 
 EDGE_ROUTES_KIND = Kind(
-    group="fairlead.dev", version="v1alpha1", kind="EdgeRoutes", plural="edgeroutes", namespaced=False
+    group="fairlead.dev",
+    version="v1alpha1",
+    kind="EdgeRoutes",
+    plural="edgeroutes",
+    namespaced=False,
+    short_names=frozenset(("edgeroute", "eroutes")),
 )
 
 INPUTS = (
@@ -144,10 +148,12 @@ class _RuleSink:
                 raise ValueError(problem)
             rule = rules.rule(body)
         except ValueError as error:
-            self._hub.break_rule(name, str(error))
-            _log.warning("rule_broken", rule=name, reason=str(error))
+            self._hub.break_rule(rules.unreadable(body, str(error)))
+            self._changed()
+            remedy = "mend the field; kubectl get syncrule shows what it does meanwhile"
+            _log.warning("rule_broken", rule=name, reason=str(error), remedy=remedy)
         else:
-            if self._hub.placement.rules.get(name) != rule:
+            if self._hub.placement.rules.get(name) != rule or f"syncrules/{name}" in self._hub.placement.broken:
                 self._hub.set_rule(rule)
                 self._changed()
         self._poke()
@@ -161,7 +167,7 @@ class _RuleSink:
         self._poke()
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        for name in self._hub.placement.rules.keys() - identities:
+        for name in self._hub.placement.rule_names() - identities:
             self._hub.drop_rule(name)
         self._changed()
         self._hub.input_synced("syncrules")
@@ -239,7 +245,7 @@ class Watches:
         self._kube, self._hub, self._clock, self._poke = kube, hub, clock, poke
         self._freshness = freshness if freshness is not None else Freshness(INPUTS)
         self._running: set[Reflector] = set()
-        self._kinds: dict[GroupKind, tuple[str, asyncio.Task[None]]] = {}
+        self._kinds: dict[GroupKind, tuple[KindWatch, asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -265,32 +271,21 @@ class Watches:
 
     def _follow(self, start: Callable[..., asyncio.Task[None]]) -> None:
         wanted = self._hub.placement.kinds()
-        for kind, (api_version, task) in list(self._kinds.items()):
-            if wanted.get(kind) != api_version:
+        wanted.pop(EDGE_ROUTES, None)  # watched whatever rules say
+        for kind, (_, task) in list(self._kinds.items()):
+            if kind not in wanted:
                 task.cancel()
                 del self._kinds[kind]
-                self._hub.kind_unsynced(kind)
-                if kind not in wanted and kind != EDGE_ROUTES:
-                    self._hub.kind_dropped(kind, self._clock())
-        for kind, api_version in wanted.items():
-            if kind not in self._kinds and kind != EDGE_ROUTES:
-                task = start(self._watch_kind(kind, api_version), name=f"watch {kind[1]}")
-                self._kinds[kind] = (api_version, task)
+                self._hub.kind_dropped(kind, self._clock())
+        for kind, versions in wanted.items():
+            if kind not in self._kinds:
+                watch = KindWatch(self._kube, self._hub, kind, self._watched, clock=self._clock, poke=self._poke)
+                self._kinds[kind] = (watch, start(watch.run(), name=f"watch {kind[1]}"))
+            self._kinds[kind][0].want(versions)
         self._poke()
 
-    async def _watch_kind(self, wanted: GroupKind, api_version: str) -> None:
-        while True:
-            try:
-                kind = await discover(self._kube, api_version, wanted[1])
-            except Unavailable as error:
-                _log.warning("discovery_unavailable", kind=wanted[1], reason=str(error))
-            except Refused as error:
-                self._hub.kind_frozen(wanted, str(error))
-                self._poke()
-            else:
-                self._hub.view.know_kind(kind)
-                await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self._poke))
-            await asyncio.sleep(DISCOVERY_RETRY_SECONDS)
+    async def _watched(self, kind: Kind) -> None:
+        await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self._poke))
 
     async def _reflect(self, root: str, sink: Sink) -> None:
         """Until cancelled."""
@@ -324,9 +319,7 @@ class Watches:
 def _observed(found: api_json.Own) -> ledger.Observed:
     header = found.header
     head = {"spec": found.spec}
-    return ledger.Observed(
-        version=header.version, generation=header.generation, status=found.status, head=head, uid=header.uid
-    )
+    return ledger.Observed(version=header.version, generation=header.generation, status=found.status, head=head)
 
 
 def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
@@ -348,47 +341,6 @@ def _unlistable(collection: str, reason: str) -> None:
 def _unreadable(hub: Hub, collection: str, name: str, problem: str) -> None:
     hub.counts.unusable["malformed_metadata"] += 1
     _log.warning("object_unreadable", collection=collection, name=name, reason=problem)
-
-
-class _Served(msgspec.Struct):
-    """One row of a discovery document."""
-
-    name: str
-    kind: str
-    namespaced: bool
-    verbs: list[str]
-    singular: str = msgspec.field(name="singularName", default="")
-    short: list[str] | None = msgspec.field(name="shortNames", default=None)
-
-
-class _Discovered(msgspec.Struct):
-    resources: list[msgspec.Raw] | None
-
-
-_served = msgspec.json.Decoder(_Served)
-_discovered = msgspec.json.Decoder(_Discovered)
-
-
-async def discover(kube: Kube, api_version: str, kind: str) -> Kind:
-    """What the API server serves under this name.  Raises ``Refused`` (404) when it serves none, ``Unavailable``."""
-    group, slash, version = api_version.rpartition("/")
-    root = f"apis/{api_version}" if slash else f"api/{api_version}"
-    listed = decoded(_discovered, await kube.get(root), root)
-    for row in listed.resources or ():
-        try:
-            item = api_json.decode(_served, row)
-        except Malformed:
-            continue  # a row of another kind must not hide this one
-        if item.kind == kind and "/" not in item.name and "list" in item.verbs:
-            return Kind(
-                short_names=frozenset((item.singular or kind.lower(), *(item.short or ()))),
-                group=group,
-                version=version,
-                kind=kind,
-                plural=item.name,
-                namespaced=item.namespaced,
-            )
-    raise Refused(404, f"the API server serves no {kind} in {api_version} that can be listed", "NotFound")
 
 
 def _key(kind: Kind, found: api_json.Header) -> str:

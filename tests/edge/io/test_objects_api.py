@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.edge_api import TOKEN, Api, serving
+from tests.support.edge_api import TOKEN, Api, event, serving
 from tests.support.held import config_map, put
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -52,6 +52,22 @@ async def test_custom_resources_are_served_as_they_came(api: Api) -> None:
     assert (await api.get("/apis/shop.example"))["preferredVersion"]["version"] == "v2"
     for path in ("/apis/shop.example/v1/tills", "/apis/shop.example/v1"):
         assert (await api.ask(path))[0] == 404
+
+
+async def test_watch_and_list_agree_when_the_same_object_comes_at_another_version(api: Api) -> None:
+    """It leaves the one and comes to the other, in both."""
+
+    def till(version: str) -> dict[str, object]:
+        return {"apiVersion": f"shop.io/{version}", "kind": "Till", "metadata": {"name": "a", "namespace": "shop"}}
+
+    await api.hold(put(till("v1"), "tills"))
+    start = (await api.get("/apis/shop.io/v1/tills"))["metadata"]["resourceVersion"]
+    await api.hold(put(till("v2"), "tills"))
+    for version, type, names in (("v1", "DELETED", []), ("v2", "ADDED", ["a"])):
+        path = f"/apis/shop.io/{version}/tills"
+        assert await api.names(path) == names
+        told = await event(await api.watch(f"{path}?watch=true&resourceVersion={start}&timeoutSeconds=30"))
+        assert (told["type"], told["object"]["apiVersion"]) == (type, f"shop.io/{version}")
 
 
 async def test_selectors_and_pages(api: Api) -> None:

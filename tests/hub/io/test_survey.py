@@ -173,12 +173,24 @@ async def test_a_node_that_is_none(kube: Cluster, client: Kube, namespace: str) 
     assert found["code"] == "no_node" and "node-role.kubernetes.io/edge" in found["answer"]
 
 
-async def test_a_rule_that_cannot_be_read(kube: Cluster, client: Kube, namespace: str) -> None:
-    """It is named with the field, because nothing certain can be said before it is mended."""
-    bad = sync_rule("bad", CONFIG_MAPS, nodeSelector={"matchExpressions": [{"key": "role", "operator": "In"}]})
-    await apply(kube, bad)
-    found = await survey.explain(client, "edge-1", "configmap", namespace, "a")
-    assert found["code"] == "rule_broken" and "SyncRule bad: spec.nodeSelector" in found["answer"]
+async def test_a_version_nobody_serves_hides_no_other_rule(kube: Cluster, client: Kube, namespace: str) -> None:
+    """It is passed over, and told where nothing else is to be said."""
+    odd = {"apiVersion": "v2", "kind": "ConfigMap"}
+    await apply(kube, config_map("a", namespace), sync_rule("aaa", odd), sync_rule("r", CONFIG_MAPS))
+    assert (await survey.explain(client, "edge-1", "cm", namespace, "a"))["code"] == "no_record"
+    await apply(kube, sync_rule("gadgets", {"apiVersion": "shop.io/v1", "kind": "Gadget"}))
+    found = await survey.explain(client, "edge-1", "gadget", namespace, "a")
+    assert found["code"] == "not_listed" and "shop.io/v1" in found["answer"]
+    assert (await survey.explain(client, "edge-1", "widget", namespace, "a"))["code"] == "not_watched"
+
+
+async def test_a_misspelled_name_and_a_missing_namespace(kube: Cluster, client: Kube, namespace: str) -> None:
+    """Told apart from an object that no rule selects."""
+    await apply(kube, config_map("a-name", namespace), sync_rule("r", CONFIG_MAPS))
+    found = await survey.explain(client, "edge-1", "cm", namespace, "a-nmae")
+    assert found["code"] == "no_object" and found["answer"].endswith("did you mean a-name?")
+    found = await survey.explain(client, "edge-1", "cm", "default", "a-name")
+    assert found["code"] == "no_object" and f"use -n {namespace}" in found["answer"]
 
 
 async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) -> None:
@@ -190,6 +202,10 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
     await apply(kube, routes)
     found = await survey.explain(client, "edge-1", "edgeroutes", "default", "main")
     assert (found["code"], found["key"]) == ("no_record", "edgeroutes.fairlead.dev//main")
+    nobody = {"matchLabels": {"no": "such"}}
+    await apply(kube, {**routes, "spec": {**routes["spec"], "nodeSelector": nobody}})
+    found = await survey.explain(client, "edge-1", "eroutes", "default", "main")
+    assert found["code"] == "not_selected" and "its nodeSelector does not select it" in found["answer"]
 
 
 async def test_long_lists_come_in_pages(kube: Cluster, client: Kube, namespace: str) -> None:

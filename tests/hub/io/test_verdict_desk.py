@@ -14,6 +14,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
 from fairlead_hub import ledger, rules
+from fairlead_hub.content import LiveObject
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.ledger_kube import KubeLedger, Writer
 from fairlead_hub.io.verdict_desk import VerdictDesk
@@ -70,7 +71,7 @@ def test_what_stands_there_already_is_not_written(core: Core) -> None:
 
 def test_a_broken_object_is_told_why(core: Core) -> None:
     """Also when nothing of it could be read."""
-    core.hub.break_rule("bad", "spec.resources: at least one entry is needed")
+    core.hub.break_rule(rules.unreadable({"metadata": {"name": "bad"}}, "spec.resources: at least one entry is needed"))
     stands(core, "bad")
     VerdictDesk(core.hub).refresh()
     status = wanted(core, "bad")
@@ -93,13 +94,50 @@ def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
     error = message.RouteError(route="r", message="expected a source", line=1, column=5, end_column=6)
     report = message.RoutesStatus(uid="uid-main", resource_version="1", accepted=[], errors=[error])
     edge = core.connect()
-    edge.sent()
+    edge.ack(*edge.sent())
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
     VerdictDesk(core.hub).refresh()
     status = wanted(core, "main", "edgeroutes")
     assert status is not None
     assert status["nodes"][0]["errors"][0]["column"] == 5
     assert status["acceptedNodes"] == 0
+
+
+def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
+    """Away, just back, on its way, silent about the newest content, withheld, parked; then it is current."""
+
+    def lag() -> str:
+        VerdictDesk(core.hub).ask("edgeroutes", "main")
+        status = wanted(core, "main", "edgeroutes")
+        assert status is not None and status["laggingNodes"] == (1 if status["message"] else 0)
+        return str(status["message"]).removeprefix("not current: edge-1: ")
+
+    def told(one: LiveObject, digest: str) -> None:
+        report = message.RoutesStatus(uid=one.uid, resource_version="1", accepted=["r"], errors=[], digest=digest)
+        edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
+
+    up = {"r": "FROM /* INTO $upstream"}
+    one = core.put("main", ROUTES, namespace="", spec={"routes": up})
+    stands(core, "main", "edgeroutes")
+    assert lag() == "the node is away"
+    edge = core.connect()
+    assert lag() == "the node has just come back"
+    sent = edge.sent()
+    assert lag() == "version 1 is not delivered: on its way"
+    edge.ack(*sent)
+    assert lag() == "the node has not told what it makes of version 1"
+    told(one, "of an older version")
+    assert lag() == "the node has not told what it makes of version 1"
+    told(one, one.digest)
+    assert lag() == ""
+    topic = {"r": {"route": up["r"], "topic": "shop/alarms"}}
+    core.put("main", ROUTES, namespace="", version="2", spec={"routes": topic})
+    edge.sent()
+    assert lag().startswith("version 2 is not delivered: topics it names are not written down")
+    core.put("main", ROUTES, namespace="", version="3", spec={"routes": {**up, "s": up["r"]}})
+    for update in edge.sent():
+        edge.nack(update, code="too_large", reason="over the limit")
+    assert lag() == "version 3 is not delivered: parked, too_large: over the limit"
 
 
 async def test_the_verdict_is_in_the_api(defined: Cluster, client: Kube) -> None:

@@ -17,13 +17,13 @@ from tests.support.upstream import until
 from fairlead_hub import objectsync
 from fairlead_hub.accounts import EDGE_NODES
 from fairlead_hub.hub import Hub
-from fairlead_hub.io import watches
-from fairlead_hub.io.kube import Kube, Refused
-from fairlead_hub.io.watches import Watches, discover
+from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.watches import Watches
 from fairlead_hub.settings import Settings
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KIND = ("", "ConfigMap")
+MAP = "api/v1/namespaces/shop/configmaps/a"
 ROOT = "apis/fairlead.dev/v1alpha1"
 
 
@@ -95,54 +95,15 @@ async def test_nodes_come_are_relabelled_and_go(kube: Cluster, client: Kube) -> 
         await until(lambda: not hub.placement.nodes)
 
 
-async def test_a_rule_that_cannot_be_read_freezes_deletes(kube: Cluster, client: Kube, namespace: str) -> None:
-    """What slips through the schema is told with its field, and nothing is taken away until it is mended."""
-    broken = sync_rule("bad", CONFIG_MAPS, nodeSelector={"matchExpressions": [{"key": "role", "operator": "In"}]})
-    await apply(kube, edge_node("edge-1"), broken)
-    async with watching(client) as hub:
-        await until(lambda: "syncrules/bad" in hub.placement.broken)
-        assert "spec.nodeSelector" in hub.placement.broken["syncrules/bad"]
-        await until(lambda: "syncrules/bad cannot be read" in hub.view.doubt("edge-1", "configmaps/shop/a"))
-        await apply(kube, rule_for(namespace, "bad"))
-        await until(lambda: hub.view.doubt("edge-1", "configmaps/shop/a") == "")
-
-
-async def test_a_kind_nobody_serves_is_frozen_until_it_is_there(
-    kube: Cluster, client: Kube, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A rule may come before the definition of what it names."""
-    monkeypatch.setattr(watches, "DISCOVERY_RETRY_SECONDS", 0.05)
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {
-                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}],
-        },
-    }  # fmt: skip
-    await apply(kube, edge_node("edge-1"), sync_rule("gadgets", {"apiVersion": "example.com/v1", "kind": "Gadget"}))
-    async with watching(client) as hub:
-        await until(lambda: ("example.com", "Gadget") in hub.placement.frozen)
-        assert "404" in hub.placement.frozen["example.com", "Gadget"]
-        await until(listed(hub))
-        await apply(kube, crd)
-        try:
-            await until(lambda: ("example.com", "Gadget") in hub.placement.synced, seconds=30)
-            assert hub.placement.frozen == {}
-        finally:
-            await asyncio.to_thread(kube.kubectl, "delete", "crd", "gadgets.example.com")
-
-
 async def test_a_kind_nobody_may_list_is_frozen(kube: Cluster, namespace: str) -> None:
     """403: what edges hold of it stays, and the reason is told."""
-    await apply(kube, edge_node("edge-1"), rule_for(namespace))
+    await apply(kube, edge_node("edge-1"), sync_rule("r", CONFIG_MAPS))
     async with ApiFront(kube) as front:
         front.answer("GET", "api/v1/configmaps", status=403, body=b'{"message": "configmaps is forbidden"}', times=None)
         async with watching(front.client()) as hub:
             await until(lambda: KIND in hub.placement.frozen)
             await until(listed(hub))
-            assert "configmaps is forbidden" in hub.view.doubt("edge-1", "configmaps/shop/a")
+            assert "configmaps is forbidden" in hub.view.doubt("edge-1", MAP)
 
 
 async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, namespace: str) -> None:
@@ -158,12 +119,12 @@ async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, names
         front.answer_with("GET", "api/v1/configmaps?watch", too_old)
         async with watching(front.client()) as hub:
             await until(lambda: front.seen("GET", lists) > 1)
-            assert hub.view.doubt("edge-1", "configmaps/shop/a") == "ConfigMap is not listed yet"
+            assert hub.view.doubt("edge-1", MAP) == "ConfigMap is not listed yet"
             await asyncio.to_thread(kube.kubectl, "delete", "configmap", "a", "-n", namespace)
             assert own(hub, namespace) == {"a"}, "what we knew counts meanwhile"
             front.pass_everything()
             await until(lambda: own(hub, namespace) == set())
-            await until(lambda: hub.view.doubt("edge-1", "configmaps/shop/a") == "")
+            await until(lambda: hub.view.doubt("edge-1", MAP) == "")
             assert hub.counts.watch_restarts["version_lost"] == 1
 
 
@@ -223,20 +184,3 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
         assert hub.grants.topics() == {"default/telemetry", "shop/alarms"}
         await client.request("DELETE", f"{ROOT}/edgeroutes/main")
         await until(lambda: not hub.view.wanted("edge-1"))
-
-
-async def test_discovery_tells_how_a_kind_is_served(kube: Cluster, client: Kube) -> None:
-    """Plural, scope, short names; subresources are no kinds of their own."""
-    found = await discover(client, "v1", "ConfigMap")
-    assert (found.plural, found.namespaced, found.root) == ("configmaps", True, "api/v1/configmaps")
-    assert "cm" in found.short_names
-    assert (await discover(client, "apps/v1", "Deployment")).group == "apps"
-    assert not (await discover(client, "v1", "Node")).namespaced
-
-
-@pytest.mark.parametrize(("version", "kind"), [("v1", "Nothing"), ("example.org/v1", "Nothing"), ("v1", "Binding")])
-async def test_what_cannot_be_listed_is_no_kind(kube: Cluster, client: Kube, version: str, kind: str) -> None:
-    """Unknown kind, unknown group, and one that can only be created."""
-    with pytest.raises(Refused) as refused:
-        await discover(client, version, kind)
-    assert refused.value.status == 404

@@ -1,0 +1,78 @@
+"""SyncRules and EdgeRoutes as they come from the watch, into placement; and who is told when one cannot be read.
+
+    a rule ─ read | unreadable | gone ─▶ Placement ─▶ the nodes it concerns, to be compared again
+                      └─▶ an Event on the rule, the conditions of those nodes' EdgeNodes
+
+An EdgeRoutes object that cannot be read (its nodes cannot be told) is sent to nobody: nodes keep what they hold of it.
+"""
+
+from __future__ import annotations
+
+from fairlead_hub import content, removals, rules
+from fairlead_hub.accounts import Accounts
+from fairlead_hub.announcements import Announcements
+from fairlead_hub.content import LiveObject
+from fairlead_hub.placement import Placement
+
+MENDED = "it can be read again"
+
+
+class RuleReader:
+    """See the module."""
+
+    def __init__(self, placement: Placement, accounts: Accounts, announcements: Announcements) -> None:
+        self._placement = placement
+        self._accounts = accounts
+        self._announcements = announcements
+
+    def read(self, rule: rules.Rule) -> frozenset[str]:
+        """Returns the nodes it concerns, before or after."""
+        was_broken = f"syncrules/{rule.name}" in self._placement.broken
+        concerned = self._placement.set_rule(rule)
+        if was_broken:
+            self._accounts.rule_happened("SyncRule", rule.name, "Normal", "Readable", MENDED, concerned)
+        return concerned
+
+    def unreadable(self, found: rules.Unreadable) -> frozenset[str]:
+        """Its last readable form stays in force.  Returns the nodes it concerns."""
+        before = self._placement.broken.get(f"syncrules/{found.name}")
+        concerned = self._placement.break_rule(found)
+        if before != found.reason:
+            text = f"{found.reason}; {removals.consequence(self._placement, found.name)}"
+            self._accounts.rule_happened("SyncRule", found.name, "Warning", "Unreadable", text, concerned)
+        return concerned
+
+    def gone(self, name: str) -> frozenset[str]:
+        """Returns the nodes it concerned."""
+        was_broken = f"syncrules/{name}" in self._placement.broken
+        concerned = self._placement.drop_rule(name)
+        for node in concerned if was_broken else ():
+            self._accounts.changed(node)
+        return concerned
+
+    def routes_seen(self, live: LiveObject, now: float) -> bool:
+        """True when it is known which nodes it is for and which topics it names."""
+        name, known = live.resource.name, f"edgeroutes/{live.resource.name}"
+        before = self._placement.broken.get(known, "")
+        try:
+            if live.problem is not None:
+                raise ValueError(live.problem.reason)
+            self._placement.routes[name] = rules.routes(content.unpacked(live))
+        except ValueError as error:
+            self._placement.routes.pop(name, None)
+            self._placement.broken[known] = str(error)
+            self._announcements.routes_read(name, str(error), now)
+            if before != str(error):
+                text = f"{error}; {removals.ROUTES_CONSEQUENCE}"
+                self._accounts.rule_happened("EdgeRoutes", name, "Warning", "Unreadable", text, ())
+            return False
+        self._placement.broken.pop(known, None)
+        self._announcements.routes_read(name, "", now)
+        if before:
+            self._accounts.rule_happened("EdgeRoutes", name, "Normal", "Readable", MENDED, ())
+        return True
+
+    def routes_gone(self, name: str, now: float) -> None:
+        self._placement.routes.pop(name, None)
+        self._placement.broken.pop(f"edgeroutes/{name}", None)
+        self._announcements.routes_read(name, "", now)
