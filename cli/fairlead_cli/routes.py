@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,15 @@ from fairlead_cli import batch
 
 if TYPE_CHECKING:
     from fairlead_cli.manifest_check import Placed
+    from fairlead_edge import publishing
     from fairlead_edge.manifest import Manifest
     from fairlead_edge.router import Delivery
     from fairlead_edge.routes.message import RoutedMessage
 
 DEFAULT_SOURCE = "/messages"
 DEFAULT_NODE = "node"
+STORED_BESIDES = ("id", "node", "epoch", "stream", "sequence", "priority", "enqueued_at", "enqueuedAt", "topic")
+"""What a message in a topic carries besides what was published."""
 FILE_BYTES_MAX = 4 * 1024 * 1024
 EVAL_EXAMPLE = '{"condition": "as_number(temp) > 20", "message": {"properties": {"temp": "21"}}}'
 MATCH_EXAMPLE = '{"manifest": {...}, "source": "/messages", "message": {...}, "node": "n"}'
@@ -81,15 +84,23 @@ def dry_run(manifest: Path, node: str) -> None:
     in:   {"source": "...", "message": {...}}, one a line; or messages as they were published or stored:
           {"source": "...", "properties": {}, "systemProperties": {}, "body": ... | "bodyBase64": "..."}
     out:  {"deliveries": [...], "routes": [{"name", "result", "reasons": [...]}], "quarantined": [...]}
+    or:   {"error": [{"message"}]} for what the agent would refuse
+
+    A message is read by the agent's own code: a JSON body implies its contentType and contentEncoding.
     """
     batch.reject_terminal('{"source": "/messages", "message": {"properties": {}, "body": {}}}')
     from fairlead_edge.manifest import ManifestError, merge, parse
 
-    try:
-        merged = merge([(placed.name, parse(placed.value)) for placed in _placed(str(manifest), _text(str(manifest)))])
-    except ManifestError as refused:
-        raise click.UsageError(f"{manifest}: {refused}") from None
-    batch.answer_lines(lambda request: answer_dry_run(merged, node, request))
+    good, refused = [], []
+    for placed in _placed(str(manifest), _text(str(manifest))):
+        try:
+            good.append((placed.name, parse(placed.value)))
+        except ManifestError as error:
+            refused += [{"origin": placed.name, "message": reason} for reason in error.reasons]
+    if not good:
+        raise click.UsageError(f"{manifest}: {'; '.join(str(each['message']) for each in refused)}")
+    merged = merge(good)
+    batch.answer_lines(lambda request: answer_dry_run(merged, node, request, refused))
 
 
 @routes.command()
@@ -164,14 +175,25 @@ def answer_match(request: dict[str, Any]) -> dict[str, Any]:
     return {"deliveries": [_delivery(each) for each in Router(parsed, node).route(message, source)]}
 
 
-def answer_dry_run(manifest: Manifest, node: str, request: dict[str, Any]) -> dict[str, Any]:
-    """One message through the good routes of a manifest, with what each said."""
+def answer_dry_run(
+    manifest: Manifest, node: str, request: dict[str, Any], refused: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """One message as the agent would take it, through the good routes of a manifest, with what each said.
+
+    `refused`: objects that are no manifest; on a node the others run all the same.
+    """
+    from fairlead_edge import publishing
     from fairlead_edge.router import Router
     from fairlead_edge.routes import explain
     from fairlead_edge.routes.compiler import evaluate_condition
 
-    source = _source(request)
-    message = message_of(request.get("message", request))
+    submission = _submission(request)
+    router = Router(manifest, node)
+    [result] = publishing.plan([submission], router, mint=str, enqueued_at="").results
+    if isinstance(result, publishing.NotAccepted):
+        return batch.error(result.error.message)
+    assert isinstance(submission, publishing.Submission)
+    source, message = submission.source, publishing.routed(submission)
     asked = []
     for each in manifest.routes:
         condition = each.route.condition
@@ -179,10 +201,33 @@ def answer_dry_run(manifest: Manifest, node: str, request: dict[str, Any]) -> di
             reason = f"the source {source} is not below {each.route.source.text}"
             asked.append({"name": each.name, "result": False, "reasons": [reason]})
         else:
-            result = evaluate_condition(condition, message)
-            asked.append({"name": each.name, "result": result, "reasons": explain.reasons(condition, message)})
-    deliveries = [_delivery(each) for each in Router(manifest, node).route(message, source)]
-    return {"deliveries": deliveries, "routes": asked, "quarantined": list(manifest.quarantined)}
+            outcome = evaluate_condition(condition, message)
+            asked.append({"name": each.name, "result": outcome, "reasons": explain.reasons(condition, message)})
+    deliveries = [_delivery(each) for each in router.route(message, source)]
+    return {"deliveries": deliveries, "routes": asked, "quarantined": [*manifest.quarantined, *refused]}
+
+
+def _submission(request: dict[str, Any]) -> publishing.Submission | publishing.Reason:
+    """The request as a producer would have sent it to the agent, whose own reader judges it.
+
+    It may stand there as it was published, below `message`, or as it lies in a topic.
+    """
+    from fairlead_edge import publishing
+
+    inner = request.get("message", {})
+    if not isinstance(inner, dict):
+        raise batch.BadLine("message: expected an object")
+    given = {**request, **inner, "source": request.get("source", inner.get("source", DEFAULT_SOURCE))}
+    sent = {name: value for name, value in given.items() if name not in (*STORED_BESIDES, "message")}
+    if "bodyBase64" in sent and sent.get("body") is None:
+        sent.pop("body", None)
+    elif "body" not in sent and "bodyBase64" not in sent:
+        sent["bodyBase64"] = ""  # a condition on properties alone can be tried without inventing a body
+    try:
+        [submission] = publishing.parse(msgspec.json.encode({"messages": [sent]}))
+    except publishing.RequestRefused as error:
+        raise batch.BadLine(str(error)) from None
+    return submission
 
 
 def message_of(value: object) -> RoutedMessage:

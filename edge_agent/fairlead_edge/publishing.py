@@ -190,8 +190,7 @@ def plan(
             reason = f"the message has {len(content)} bytes, the limit is {MESSAGE_BYTES_MAX}"
             results.append(NotAccepted(Reason("too_large", reason)))
             continue
-        routed = RoutedMessage(submission.properties, system_properties, _routable_body(submission, system_properties))
-        deliveries = router.route(routed, submission.source)
+        deliveries = router.route(_routed(submission, system_properties), submission.source)
         results.append(Accepted(id, [DeliveryView(to.endpoint, to.priority, to.ttl_seconds) for to in deliveries]))
         if deliveries:
             references = tuple(
@@ -199,6 +198,15 @@ def plan(
             )
             entries.append(outbox.Entry(id, content, references))
     return Plan(entries=tuple(entries), results=tuple(results))
+
+
+def routed(submission: Submission) -> RoutedMessage:
+    """The message as routes see it: what the producer gave, and what that implies."""
+    return _routed(submission, _with_defaults(submission))
+
+
+def _routed(submission: Submission, system_properties: dict[str, str | None]) -> RoutedMessage:
+    return RoutedMessage(submission.properties, system_properties, _routable_body(submission, system_properties))
 
 
 def _read(raw: msgspec.Raw) -> Submission | Reason:
