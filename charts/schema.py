@@ -2,8 +2,8 @@
 
     .venv/bin/python charts/schema.py            # after a change of settings; a test tells when it is due
 
-So `--set hub.config.lisen=…` fails at `helm install` and not in a Pod that does not start. Nothing is required there: the
-charts fill in what their programs need. Only shapes are checked here; the programs judge the values.
+So `--set hub.config.lisen=…` fails at `helm install` and not in a Pod that does not start. Nothing is required there:
+the charts fill in what their programs need. Only shapes are checked here; the programs judge the values.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def explain(
         raise click.UsageError(f"{object_name}: must be KIND/NAME, for example configmap/prices")
     url = hub_account.hub_url(hub, config)
     if url:
-        found = hub_account.ask(url, "/v1/explain", node=node, kind=kind, namespace=namespace, name=name)
+        asked = {"node": node, "kind": kind, "namespace": namespace, "name": name}
+        found = hub_account.ask(url, "/v1/explain", expected="answer", **asked)
     else:
         found = _surveyed(kubeconfig, node, kind, namespace, name)
     if output == "json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import urllib.error
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from fairlead_hub.io.kube import Kube
 
 SECONDS = 10.0
+ANSWER_BYTES_MAX = 256 * 1024 * 1024
+DEFAULT_LISTEN = "127.0.0.1:10002"
+WHERE = f"give the hub's http_listen, for example http://{DEFAULT_LISTEN}"
 HUB_VARIABLE = "FAIRLEAD_HUB_URL"
 Found = TypeVar("Found")
 
@@ -45,38 +49,95 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def hub_url(hub: str | None, config: Path | None) -> str | None:
-    """Where to ask, or None: ask the API objects."""
+    """Where to ask, or None: ask the API objects.  Raises ``click.UsageError`` for what is no address."""
     if hub is not None:
-        return hub.rstrip("/")
+        return _checked(hub, "--hub")
     if config is None:
         return None
+    listen = settings_of(config).get("http_listen", DEFAULT_LISTEN)
+    return _checked(f"http://{listen}", f"{config}: http_listen")
+
+
+def settings_of(config: Path) -> dict[str, Any]:
+    """A room's settings file as it stands.  Raises ``click.UsageError`` with file and reason."""
     import tomllib
 
-    listen = tomllib.loads(config.read_text()).get("http_listen", "127.0.0.1:10002")
-    return f"http://{listen}"
-
-
-def ask(url: str, path: str, **query: str) -> Any:
-    """GET, decoded.  A hub that cannot be asked is one sentence and exit 1."""
-    full = f"{url}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(full, timeout=SECONDS) as answer:
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        raise click.ClickException(_reason(error)) from None
+        return tomllib.loads(config.read_text())
+    except RecursionError:
+        reason = "nested too deeply"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError as error:  # no TOML, or no text
+        reason = str(error)
+    raise click.UsageError(f"{config}: cannot be read as TOML: {reason}")
+
+
+def _checked(url: str, whose: str) -> str:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good or not url.isascii() or not url.isprintable() or " " in url:
+        example = f"http://{DEFAULT_LISTEN}"
+        raise click.UsageError(f"{whose}: must be http://host:port, for example {example}, is {url[:80]!r}")
+    return url.rstrip("/")
+
+
+def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, Any]:
+    """GET, decoded; ``expected`` is a key of the answer.  A hub that cannot be asked is one sentence and exit 1."""
+    full = f"{url}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
+    try:
+        status, kind, content = _get(full)
     except urllib.error.URLError as error:
         why = error.reason.strerror if isinstance(error.reason, OSError) else None
         raise click.ClickException(f"the hub at {url} does not answer: {why or error.reason}") from None
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"the hub at {url} does not answer: {error}") from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise click.ClickException(f"{url} is not a hub: it speaks no HTTP ({error!r}); {WHERE}") from None
+    answer = _object(content)
+    if status == http.HTTPStatus.OK and answer is not None and expected in ("", *answer):
+        return answer
+    told = answer.get("error") if answer is not None else None
+    message = told.get("message") if isinstance(told, dict) else None
+    if isinstance(message, str) and _is_hub(url):
+        raise click.ClickException(message)
+    what = f": {message}" if isinstance(message, str) else f" with {kind}" if kind else ""
+    raise click.ClickException(f"{url} is not a hub: it answered {status}{what}; {WHERE}")
 
 
-def _reason(error: urllib.error.HTTPError) -> str:
+def _is_hub(url: str) -> bool:
+    """Other programs answer in the same form; only a hub lists nodes."""
     try:
-        return str(json.loads(error.read())["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"the hub answered {error.code}"
+        status, _, content = _get(f"{url}/v1/nodes")
+    except (OSError, ValueError, http.client.HTTPException):
+        return False
+    return status == http.HTTPStatus.OK and "nodes" in (_object(content) or {})
+
+
+def _get(url: str) -> tuple[int, str, bytes]:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay())
+    try:
+        with opener.open(url, timeout=SECONDS) as answer:
+            return answer.status, answer.headers.get_content_type(), answer.read(ANSWER_BYTES_MAX)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers.get_content_type(), error.read(ANSWER_BYTES_MAX)
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """A hub sends nobody elsewhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _object(content: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def survey(kubeconfig: Path | None, question: Callable[[Kube], Awaitable[Found]]) -> Found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -22,6 +23,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+WAIT_SECONDS_MAX = 86_400
+
+
+class Seconds(click.FloatRange):
+    """A day at most; "nan", which no range refuses, is none."""
+
+    def __init__(self) -> None:
+        super().__init__(0, WAIT_SECONDS_MAX)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        return self.fail(f"{value} is no number of seconds", param, ctx) if math.isnan(seconds) else seconds
 
 
 def register(root: click.Group) -> None:
@@ -91,7 +104,7 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
 @click.command(short_help="Is this message in the table? Exit 0 when it is, 1 when it is not.")
 @click.argument("message_id")
 @click.option("--node", help="Only from this node.")
-@click.option("--wait", type=click.FloatRange(0), default=0.0, show_default=True, help="Seconds to wait for it.")
+@click.option("--wait", type=Seconds(), default=0.0, show_default=True, help="Seconds to wait for it, a day at most.")
 @_configured
 def receipt(
     settings: Settings, jobs: list[Pipeline], *, as_json: bool, message_id: str, node: str | None, wait: float
@@ -125,8 +138,13 @@ def report(settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path
     from fairlead_ingest import report as pages
     from fairlead_ingest.io import facts, tables
 
+    if not out.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")
     found = [facts.of(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in jobs]
-    out.write_text(pages.page(found, datetime.datetime.now(datetime.UTC)))
+    try:
+        out.write_text(pages.page(found, datetime.datetime.now(datetime.UTC)))
+    except OSError as error:
+        raise click.ClickException(f"--out {out}: {error.strerror or error}; name another file") from None
     if not as_json:
         click.echo(f"{out}: {sum(each.rows for each in found)} rows in {len(found)} tables")
     return {"page": str(out), "rows": sum(each.rows for each in found)}

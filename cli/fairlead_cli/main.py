@@ -21,6 +21,16 @@ ROOMS = {
 NOUNS = ("routes", "backoff", "topics", "ingest", "status", "explain", "bench")
 """Modules beside this one that add commands; one that is not there is left out."""
 
+EXTRAS = {
+    **{room: room for room in ROOMS},
+    "status": "hub",
+    "explain": "hub",
+    "topics": "messaging",
+    "bench": "edge",
+    "routes": "edge",
+}
+"""Which extra brings what a command needs."""
+
 HELP = """Fairlead keeps a Kubernetes cluster and its edge nodes true to each other over bad links, and carries what the
 nodes say into tables.
 
@@ -50,7 +60,36 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     context.exit()
 
 
-@click.group(help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Program(click.Group):
+    """Every command imports what it needs when it runs; what is not installed is a sentence with its remedy."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for number, text in enumerate(args, 1):
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                ascii_only = text.encode(errors="backslashreplace").decode()
+                raise click.UsageError(f"argument {number} is not UTF-8: {ascii_only[:80]}", ctx) from None
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as missing:
+            noun = ctx.invoked_subcommand or ""
+            if (missing.name or "").startswith("fairlead_") or noun not in EXTRAS:
+                raise  # a fault of ours; installing something would not help
+            click.echo(not_installed(noun, missing), err=True)
+            ctx.exit(EXIT_USAGE)
+
+
+def not_installed(noun: str, missing: ModuleNotFoundError) -> str:
+    """Which package a command lacks, and how to get it."""
+    remedy = f"pip install 'fairlead[{EXTRAS[noun]}]'"
+    return f"fairlead {noun}: the package {missing.name} is not installed; install it with: {remedy}"
+
+
+@click.group(cls=Program, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
 )
@@ -65,11 +104,7 @@ def _start(room: str, config: Path | None) -> int:
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("fairlead_"):
             raise  # a fault of ours; installing something would not help
-        click.echo(
-            f"fairlead {room}: the package {missing.name} is not installed; install it with: "
-            f"pip install 'fairlead[{room}]'",
-            err=True,
-        )
+        click.echo(not_installed(room, missing), err=True)
         return EXIT_USAGE
     code: int = app.run(config)
     return code

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import shutil
 import sys
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairlead_cli.hub_account import settings_of
+
 if TYPE_CHECKING:
     from fairlead_messaging.answers import Message
     from fairlead_messaging.io.sync_client import SyncMessagingClient
 
 DEFAULT_URL = "http://127.0.0.1:11015"
-PAYLOAD_CHARS_MAX = 100
+HOW_TO_NAME = "fairlead topics --url URL … or --config FILE (a room's settings)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,8 @@ class Account:
     """What the options of `fairlead topics` say."""
 
     url: str
+    named: bool = True
+    """False: nobody said where, and it is the default."""
     ca: Path | None
     cert: Path | None
     key: Path | None
@@ -53,21 +57,19 @@ topic = click.argument("topic", type=TopicName())
 
 def account(url: str | None, config: Path | None, ca: Path | None, cert: Path | None, key: Path | None) -> Account:
     """Options win over the configuration file.  Raises `click.UsageError`."""
-    read: dict[str, Any] = {}
-    if config is not None:
-        try:
-            read = tomllib.loads(config.read_text())
-        except (OSError, ValueError) as error:
-            raise click.UsageError(f"{config}: {error}") from None
+    read = settings_of(config) if config is not None else {}
+    for name in ("messaging_url", "http_listen", "tls_ca", "tls_cert", "tls_key"):
+        if not isinstance(read.get(name, ""), str):
+            raise click.UsageError(f"{config}: {name}: must be text, is {str(read[name])[:80]}")
     address = url or read.get("messaging_url")
-    if address is None and "http_listen" in read and "messaging_url" not in read:
+    if address is None and "http_listen" in read:
         scheme = "http" if read.get("security") == "insecure" else "https"
         address = f"{scheme}://{read['http_listen']}"
     files = {
-        name: given or (Path(read[f"tls_{name}"]) if f"tls_{name}" in read else None)
+        name: given or (Path(read[f"tls_{name}"]).expanduser() if f"tls_{name}" in read else None)
         for name, given in (("ca", ca), ("cert", cert), ("key", key))
     }
-    return Account(url=str(address or DEFAULT_URL), **files)
+    return Account(url=str(address or DEFAULT_URL), named=address is not None, **files)
 
 
 @contextmanager
@@ -78,9 +80,9 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[SyncMe
     """
     from fairlead_messaging.attempts import PATIENT
     from fairlead_messaging.io.sync_client import SyncMessagingClient, Tls
-    from fairlead_wire.errors import FairleadError, LocalError
+    from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
-    asked: Account = context.find_object(Account) or Account(url=DEFAULT_URL, ca=None, cert=None, key=None)
+    asked: Account = context.find_object(Account) or Account(url=DEFAULT_URL, named=False, ca=None, cert=None, key=None)
     tls = None
     if asked.url.startswith("https:"):
         if not (asked.ca and asked.cert and asked.key):
@@ -95,6 +97,8 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[SyncMe
             yield client
     except FairleadError as error:
         click.echo(f"fairlead topics: {getattr(error, 'reason', '') or error}", err=True)
+        if not asked.named and isinstance(error, Temporary):
+            click.echo(f"fairlead topics: asked {DEFAULT_URL}, the default; name the service: {HOW_TO_NAME}", err=True)
         sys.exit(1)
 
 
@@ -105,13 +109,26 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(msgspec.to_builtins(value)))
 
 
+def say_none(sentence: str) -> None:
+    """An empty list says so, beside the output and not in it, as kubectl does."""
+    click.echo(sentence, err=True)
+
+
 def print_messages(messages: tuple[Message, ...] | list[Message], output: str) -> None:
     """Each on a line: time, id and payload, or JSON."""
     for message in messages:
         if output == "json":
             print_json({"id": message.id, "payload": base64.b64encode(message.payload).decode()})
         else:
-            click.echo(f"{moment(message.published_ms)}  {message.id}  {shown(message.payload)}")
+            print_line(f"{moment(message.published_ms)}  {message.id}  {shown(message.payload)}")
+
+
+def print_line(line: str) -> None:
+    """Whole into files and pipes; on a terminal what fits into its width, so that each message stays one line."""
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        line = line if len(line) <= columns else f"{line[: columns - 1]}…"
+    click.echo(line)
 
 
 def moment(milliseconds: int) -> str:
@@ -129,5 +146,4 @@ def shown(payload: bytes) -> str:
         text = payload.decode()
     except UnicodeDecodeError:
         text = repr(payload)
-    text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-    return text if len(text) <= PAYLOAD_CHARS_MAX else text[:PAYLOAD_CHARS_MAX] + "…"
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -163,7 +163,10 @@ def _yaml(text: str) -> list[Document]:
         if value is None:
             continue
         document = Document(text, value, json=False)
-        _yaml_spans(document, root, ())
+        try:
+            _yaml_spans(document, root, ())
+        except RecursionError:  # an alias that names what it is in
+            raise NotReadable("nested too deeply", root.start_mark.line + 1, root.start_mark.column + 1) from None
         documents.append(document)
     return documents
 

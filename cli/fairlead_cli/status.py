@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ def status(node: str | None, hub: str | None, config: Path | None, kubeconfig: P
     """
     url = hub_account.hub_url(hub, config)
     if node is None:
-        found = hub_account.ask(url, "/v1/nodes") if url else _surveyed(kubeconfig)
+        found = hub_account.ask(url, "/v1/nodes", expected="nodes") if url else _surveyed(kubeconfig)
     elif url:
-        found = hub_account.ask(url, f"/v1/nodes/{node}")
+        found = hub_account.ask(url, f"/v1/nodes/{urllib.parse.quote(node, safe='')}", expected="node")
     else:
         found = _one(_surveyed(kubeconfig), node)
     if output == "json":

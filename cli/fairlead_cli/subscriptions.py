@@ -7,7 +7,7 @@ import time
 
 import click
 
-from fairlead_cli import messaging_account
+from fairlead_cli import messaging_account, moments
 
 
 @click.group(short_help="Push messages to HTTP endpoints.")
@@ -26,6 +26,8 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
     if output == "json":
         messaging_account.print_json(found)
         return
+    if not found:
+        messaging_account.say_none(f"nobody gets {'/'.join(topic)} pushed")
     for each in found:
         click.echo(
             f"{each.name}  {each.url}  delivered {each.delivered}, dead-lettered {each.dead_lettered}, "
@@ -34,8 +36,8 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
         if each.state not in ("delivering", "retrying"):
             click.echo(f"  {each.state}: {each.reason}")
         if each.attempts:
-            wait = max(0.0, each.next_attempt_ms / 1000 - time.time())
-            click.echo(f"  attempt {each.attempts + 1} in {wait:.0f} s: {each.last_error}")
+            wait = moments.span(each.next_attempt_ms / 1000 - time.time())
+            click.echo(f"  attempt {each.attempts + 1} in {wait}: {each.last_error}")
 
 
 @subscriptions.command("put")
@@ -60,6 +62,8 @@ def put(
         policy = policies.parse(json.loads(delivery)) if delivery is not None else None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--delivery") from None
+    except RecursionError:
+        raise click.BadParameter("nested too deeply", param_hint="--delivery") from None
     with messaging_account.service(context) as client:
         client.put_subscription(*topic, name, url=url, delivery=policy, dead_letter_topic=dead_letter_topic)
     click.echo(f"{name} gets {'/'.join(topic)}")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fairlead_messaging.answers import Message
     from fairlead_messaging.io.sync_client import SyncMessagingClient
 
+NEWEST = 10
+LIMIT_MAX = 1_000_000
 PAUSE_SECONDS = 0.1
 PAUSE_SECONDS_MAX = 2.0
 SPLITS = 64
@@ -35,7 +37,9 @@ Place = str | int | None
     help="Go on with what comes, until interrupted; a service that restarts is waited for.",
 )
 @click.option(
-    "--limit", type=click.IntRange(0), default=10, show_default=True, help="How many of the newest to begin with."
+    "--limit",
+    type=click.IntRange(0, LIMIT_MAX),
+    help=f"How many of the newest to begin with ({NEWEST}); with --from how many to show from there (all).",
 )
 @click.option("--from", "start", type=moments.Moment(), help=f"Begin here instead. {moments.HELP}")
 @click.option("--committed", is_flag=True, help="Only what is committed; stops at the first undecided message.")
@@ -45,7 +49,7 @@ def tail(
     context: click.Context,
     topic: Topic,
     follow: bool,
-    limit: int,
+    limit: int | None,
     start: str | int | None,
     committed: bool,
     output: str,
@@ -63,10 +67,12 @@ def tail(
     try:
         with messaging_account.service(context) as client:
             if start is None:
-                newest, position = _newest(client, topic, limit, committed)
+                newest, position = _newest(client, topic, NEWEST if limit is None else limit, committed)
                 messaging_account.print_messages(newest, output)
+                if not newest and not follow and limit != 0:
+                    messaging_account.say_none(f"no messages in {'/'.join(topic)}")
             else:
-                position = _read_on(client, topic, start, committed, output)
+                position = _read_on(client, topic, start, limit, committed, output)
             if follow:
                 _follow(client, topic, position, committed, output)
     except KeyboardInterrupt:
@@ -83,14 +89,23 @@ def _somebody_reads() -> bool:
     return not any(events & (select.POLLERR | select.POLLNVAL) for _, events in watching.poll(0))
 
 
-def _read_on(client: SyncMessagingClient, topic: Topic, start: str | int, committed: bool, output: str) -> Place:
-    """Print all from `start` on; where it ended."""
+def _read_on(
+    client: SyncMessagingClient, topic: Topic, start: str | int, limit: int | None, committed: bool, output: str
+) -> Place:
+    """Print what follows from `start` on, at most `limit` messages; where it ended."""
     from fairlead_messaging.cursor import Cursor
 
     cursor = Cursor(*topic, start_from=start, read_committed=committed)
-    while cursor.more:
-        messaging_account.print_messages(cursor.take(client.do(cursor.ask())), output)
-    return cursor.position
+    place: Place = start
+    shown = 0
+    while cursor.more and (limit is None or shown < limit):
+        found = list(cursor.take(client.do(cursor.ask())))[: None if limit is None else limit - shown]
+        messaging_account.print_messages(found, output)
+        shown += len(found)
+        place = found[-1].id if found else place
+    if not shown and limit != 0:
+        messaging_account.say_none(f"no messages in {'/'.join(topic)} from there on")
+    return place if limit is not None and shown == limit else cursor.position
 
 
 def _newest(client: SyncMessagingClient, topic: Topic, limit: int, committed: bool) -> tuple[list[Message], Place]:

@@ -67,17 +67,24 @@ topics.add_command(transactions)
 
 @topics.command("list")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespaces need not be created.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace, as NAMESPACE/NAME.")
 @output
 @click.pass_context
-def list_(context: click.Context, namespace: str, output: str) -> None:
+def list_(context: click.Context, namespace: str, all_namespaces: bool, output: str) -> None:
     """Names of the topics in a namespace. Fairlead's own are in `system`."""
     with service(context) as client:
-        names = client.topics(namespace)
+        if all_namespaces:
+            names = [f"{each}/{name}" for each in client.namespaces() for name in client.topics(each)]
+        else:
+            names = client.topics(namespace)
     if output == "json":
         print_json(names)
-    else:
-        for name in names:
-            click.echo(name)
+        return
+    for name in names:
+        click.echo(name)
+    if not names:
+        where = "here" if all_namespaces else f"in namespace {namespace}; -A shows all namespaces"
+        messaging_account.say_none(f"no topics {where}")
 
 
 @topics.command()
@@ -189,6 +196,8 @@ def poll(
     with service(context) as client:
         page = client.poll(*topic, start_from=start, limit=limit, read_committed=committed)
     print_messages(page.messages, output)
+    if not page.messages:
+        messaging_account.say_none(f"no messages in {'/'.join(topic)}{' from there on' if start is not None else ''}")
     click.echo(f"next position: {page.next_position}", err=True)
 
 
@@ -212,14 +221,15 @@ def inspect(
     """
     with service(context) as client:
         rows = client.inspect(*topic, after=after, limit=limit)
+    rows = [row for row in rows if state in (None, row.state)]
+    if not rows and output == "text":
+        messaging_account.say_none(f"no {state or ''} rows in {'/'.join(topic)}".replace("  ", " "))
     for row in rows:
-        if state not in (None, row.state):
-            continue
         if output == "json":
             print_json(row)
         else:
             by = f"  transaction {row.transaction}" if row.transaction else ""
-            click.echo(
+            messaging_account.print_line(
                 f"{messaging_account.moment(row.published_ms)}  {row.id}  {row.state:<9}{by}  "
                 f"{messaging_account.shown(row.payload)}"
             )
@@ -240,9 +250,11 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
     if output == "json":
         print_json(readers)
         return
+    if not readers:
+        messaging_account.say_none(f"no reader has told its position in {'/'.join(topic)}")
     for reader in readers:
         click.echo(
-            f"{reader.name}: {reader.lag_messages} messages, {reader.lag_seconds:.1f} s; "
+            f"{reader.name}: {reader.lag_messages} messages, {moments.span(reader.lag_seconds)} behind; "
             f"last heard of {messaging_account.moment(reader.updated_ms)}"
         )
     if held_by is not None:

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from fairlead_cli import messaging_account
+from fairlead_cli import messaging_account, moments
 
 
 @click.group(short_help="Who holds up the readers; invalidate it.")
@@ -24,13 +24,14 @@ def list_(context: click.Context, output: str) -> None:
     if output == "json":
         messaging_account.print_json(found)
         return
+    if not found:
+        messaging_account.say_none("no open transactions")
     now_ms = time.time() * 1000
     for each in found:
-        waiting = ", ".join(f"{held.topic} for {_seconds(now_ms - held.since)}" for held in each.topics)
-        click.echo(
-            f"{each.transactionWritePointer}  open for {_seconds(now_ms - each.started)}, "
-            f"{_seconds(each.expires - now_ms)} left  {f'holds up {waiting}' if waiting else 'holds up nobody'}"
-        )
+        waiting = ", ".join(f"{held.topic} for {moments.span((now_ms - held.since) / 1000)}" for held in each.topics)
+        age, left = (moments.span(ms / 1000) for ms in (now_ms - each.started, each.expires - now_ms))
+        effect = f"holds up {waiting}" if waiting else "holds up nobody"
+        click.echo(f"{each.transactionWritePointer}  open for {age}, {left} left  {effect}")
 
 
 @transactions.command()
@@ -48,7 +49,3 @@ def invalidate(context: click.Context, pointer: int, output: str) -> None:
         messaging_account.print_json({"transactionWritePointer": pointer, "state": "invalid"})
     else:
         click.echo(f"{pointer} is invalid")
-
-
-def _seconds(milliseconds: float) -> str:
-    return f"{max(0.0, milliseconds / 1000):.1f} s"

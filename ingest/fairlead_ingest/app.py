@@ -56,7 +56,7 @@ def run(config: Path | None) -> int:
         print(f"fairlead ingest: {error}", file=sys.stderr)
         return settings_file.EXIT_STATUS
     except ImportError as error:
-        print(f"fairlead ingest: {error}; install fairlead[ingest]", file=sys.stderr)
+        print(f"fairlead ingest: {error}; install it with: pip install 'fairlead[ingest]'", file=sys.stderr)
         return settings_file.EXIT_STATUS
     return _Program(settings).run()
 

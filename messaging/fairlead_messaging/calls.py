@@ -116,6 +116,11 @@ def topic(namespace: str, name: str) -> Call[dict[str, str]]:
     return Call(method="GET", path=topic_path(namespace, name), decode=properties)
 
 
+def namespaces() -> Call[list[str]]:
+    """Namespaces that have topics, in order."""
+    return _get("/v1/namespaces", list[str])
+
+
 def topics(namespace: str) -> Call[list[str]]:
     """Names of the topics in a namespace, in order."""
     return _get(f"/v1/namespaces/{_part(namespace)}/topics", list[str])

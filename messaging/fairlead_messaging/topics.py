@@ -38,6 +38,11 @@ def names(snapshot: Snapshot, namespace: str) -> list[str]:
     return [found.name for found in _scan(snapshot, prefix) if found.exists]
 
 
+def namespaces(snapshot: Snapshot) -> list[str]:
+    """Namespaces with a living topic, by name."""
+    return sorted({found.namespace for found in _scan(snapshot, keys.METADATA) if found.exists})
+
+
 def every(snapshot: Snapshot) -> list[Topic]:
     """Every record, deleted ones too: what cleanup walks."""
     return _scan(snapshot, keys.METADATA)

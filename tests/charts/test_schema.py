@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from charts import schema
 from jsonschema import Draft202012Validator
 
+from charts import schema
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
 

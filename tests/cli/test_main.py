@@ -117,3 +117,45 @@ def test_kubectl_plugin_calls_itself_by_its_two_words(monkeypatch: pytest.Monkey
     """`kubectl fairlead --help` must not teach a name nobody typed."""
     monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kubectl-fairlead"])
     assert main._program_name() == "kubectl fairlead"
+
+
+@pytest.mark.parametrize(
+    ("line", "extra"),
+    [
+        (["status", "--kubeconfig", "KUBECONFIG"], "hub"),
+        (["explain", "configmap/x", "--node", "n", "--kubeconfig", "KUBECONFIG"], "hub"),
+        (["topics", "list"], "messaging"),
+        (["ingest", "status"], "ingest"),
+        (["bench", "nodes"], "edge"),
+        (["routes", "check", "MANIFEST"], "edge"),
+        *[([room, "run"], room) for room in main.ROOMS],
+    ],
+)
+def test_every_command_without_its_extra_names_it(line: list[str], extra: str, tmp_path: Path) -> None:
+    """In an interpreter that has nothing but what every room needs: exit 2 and what to install."""
+    for name, text in (("KUBECONFIG", "{}"), ("MANIFEST", "a: 1")):
+        (tmp_path / name).write_text(text)
+    blocker = tmp_path / "without.py"
+    blocker.write_text(
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in "
+        "('kopf', 'kubernetes', 'aiohttp', 'websockets', 'apsw', 'uvloop', 'yaml', 'rocksdict', 'pyarrow', 'pyspark',"
+        " 'deltalake', 'pandas', 'prometheus_client', 'fastavro'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Without())\n"
+        "from fairlead_cli.main import main\n"
+        "main()\n"
+    )
+    settings = {
+        "FAIRLEAD_INGEST_MESSAGING_URL": "http://127.0.0.1:9", "FAIRLEAD_INGEST_SECURITY": "insecure",
+        "FAIRLEAD_INGEST_TOPICS": '["a/b"]', "FAIRLEAD_INGEST_TABLE": "t", "FAIRLEAD_INGEST_CHECKPOINT": "c",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, str(blocker), *line], cwd=tmp_path, capture_output=True, text=True, env=settings, timeout=60
+    )
+    if line[0] == "topics" and done.returncode == 1:
+        return  # its client needs nothing that every room has not
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    assert f"pip install 'fairlead[{extra}]'" in done.stderr or "pip install pyyaml" in done.stderr

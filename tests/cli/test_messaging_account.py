@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -71,7 +72,7 @@ def test_an_unreachable_service_is_exit_1() -> None:
         (b"\x1b[2Jgone", "\\x1b[2Jgone"),
         ("\u202eevil".encode(), "\\u202eevil"),
         (b"\xff", "b'\\xff'"),
-        (b"x" * 200, "x" * 100 + "…"),
+        (b"x" * 200, "x" * 200),
     ],
 )
 def test_a_payload_cannot_command_the_terminal(payload: bytes, text: str) -> None:
@@ -83,3 +84,16 @@ def test_moments_beyond_the_calendar_are_numbers() -> None:
     """An id may say anything."""
     assert messaging_account.moment(0) == "1970-01-01T00:00:00.000Z"
     assert messaging_account.moment(2**63) == str(2**63)
+
+
+def test_lines_are_whole_in_pipes_and_fit_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a program reads is never shortened; what a person reads stays one line a message."""
+    monkeypatch.setenv("COLUMNS", "40")
+    messaging_account.print_line("x" * 5000)
+    assert capsys.readouterr().out == "x" * 5000 + "\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for line in ("x" * 40, "x" * 41):
+        messaging_account.print_line(line)
+    assert capsys.readouterr().out.splitlines() == ["x" * 40, "x" * 39 + "…"]

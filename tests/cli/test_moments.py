@@ -7,7 +7,7 @@ import time
 import click
 import pytest
 
-from fairlead_cli.moments import Moment, is_beyond
+from fairlead_cli.moments import Moment, is_beyond, span
 
 ID = "0000018bcfe56800" + "0" * 24
 
@@ -54,3 +54,23 @@ def test_an_end_is_a_message_or_a_time() -> None:
     assert is_beyond(ID[:-1] + "1", ID)
     assert is_beyond(ID, at)
     assert not is_beyond(ID, at + 1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-3, "0.0 s"),
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.6, "1 min"),
+        (200, "3 min 20 s"),
+        (3599, "59 min 59 s"),
+        (18_130, "5 h 2 min"),
+        (86_400, "1 d"),
+        (965_000, "11 d 4 h"),
+    ],
+)
+def test_spans_in_the_units_people_say(seconds: float, words: str) -> None:
+    """Two units at most; nobody reads 965000 s."""
+    assert span(seconds) == words

@@ -37,6 +37,9 @@ def test_the_newest_come_last(run: Run) -> None:
     assert run("tail", "t", "--limit", "0").stdout == ""
     ids = [json.loads(line)["id"] for line in run("tail", "t", "-o", "json").stdout.splitlines()]
     assert last_words(run("tail", "t", "--from", ids[1])) == ["b", "c", "d"]
+    assert last_words(run("tail", "t", "--from", ids[1], "--limit", "2")) == ["b", "c"]
+    assert last_words(run("tail", "t", "--from", ids[1], "--limit", "9")) == ["b", "c", "d"]
+    assert run("tail", "t", "--from", ids[1], "--limit", "0").stdout == ""
 
 
 def test_only_the_end_of_a_long_topic_is_read(run: Run, messaging: Topics, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.support.messaging import Topics
 
+from fairlead_cli import messaging_account
 from fairlead_cli import topics as command
 from fairlead_cli.main import build
 from fairlead_messaging.io.sync_client import SyncMessagingClient
@@ -83,7 +84,7 @@ def test_lag_by_reader_and_who_holds_them_up(run: Run, messaging: Topics) -> Non
         pointer = client.start_transaction().transactionWritePointer
         client.publish_in(pointer, "default", "t", [b"open"])
     answer = run("lag", "t")
-    assert answer.stdout.startswith("table: 3 messages, 0.0 s; last heard of 2027-")
+    assert answer.stdout.startswith("table: 3 messages, 0.0 s behind; last heard of 2027-")
     assert f"wait for transaction {pointer}" in answer.stderr
     [reader] = json.loads(run("lag", "t", "-o", "json").stdout)
     assert (reader["name"], reader["lag_messages"]) == ("table", 3)
@@ -120,3 +121,42 @@ def test_help_teaches(run: Run) -> None:
     shown = CliRunner().invoke(build(), ["topics", "--help"]).stdout
     for word in ("tail -f", "lag", "transactions invalidate", "replay", "--config"):
         assert word in shown
+
+
+def test_topics_of_all_namespaces(run: Run) -> None:
+    """With their namespaces; one that has no living topic is none."""
+    for name in ("a/t", "b/t", "b/u", "c/gone"):
+        run("create", name)
+    run("delete", "c/gone")
+    assert run("list", "-A").stdout == "a/t\nb/t\nb/u\n"
+    assert json.loads(run("list", "-A", "-o", "json").stdout) == ["a/t", "b/t", "b/u"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (("list",), "no topics in namespace default; -A shows all namespaces"),
+        (("tail", "ns/t"), "no messages in ns/t"),
+        (("tail", "ns/t", "--from", "1h"), "no messages in ns/t from there on"),
+        (("poll", "ns/t"), "no messages in ns/t"),
+        (("inspect", "ns/t"), "no rows in ns/t"),
+        (("inspect", "ns/t", "--state", "hidden"), "no hidden rows in ns/t"),
+        (("lag", "ns/t"), "no reader has told its position in ns/t"),
+        (("transactions", "list"), "no open transactions"),
+        (("subscriptions", "list", "ns/t"), "nobody gets ns/t pushed"),
+    ],
+)
+def test_an_empty_list_says_so(run: Run, line: tuple[str, ...], words: str) -> None:
+    """Beside the output, so that scripts count nothing."""
+    run("create", "ns/t")
+    done = run(*line)
+    assert (done.exit_code, done.stdout) == (0, "") and words in done.stderr
+
+
+def test_a_default_address_is_named_when_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who forgot to say where reads how to."""
+    monkeypatch.setattr(messaging_account, "DEFAULT_URL", "http://127.0.0.1:9")
+    done = CliRunner(env={"FAIRLEAD_MESSAGING_URL": None}).invoke(build(), ["topics", "list"])
+    assert done.exit_code == 1 and "--url URL" in done.stderr and "--config FILE" in done.stderr
+    done = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:9", "list"])
+    assert done.exit_code == 1 and "--url" not in done.stderr

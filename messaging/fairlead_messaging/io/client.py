@@ -102,6 +102,7 @@ class MessagingClient:
 
     create_topic = _asking(calls.create_topic)
     topic = _asking(calls.topic)
+    namespaces = _asking(calls.namespaces)
     topics = _asking(calls.topics)
     update_topic = _asking(calls.update_topic)
     delete_topic = _asking(calls.delete_topic)

@@ -65,7 +65,7 @@ def check_url(base_url: str, *, has_tls: bool) -> str:
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError:
         usable = False
-    if not usable:
+    if not usable or not base_url.isascii() or not base_url.isprintable() or " " in base_url:
         raise LocalError(f"messaging_url must look like http://host:port, not {base_url!r}")
     if parts.scheme == "https" and not has_tls:
         raise LocalError("an https messaging_url needs tls_ca, tls_cert and tls_key")

@@ -46,6 +46,7 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app.router.add_get(TOPIC, get_topic)
     app.router.add_delete(TOPIC, delete_topic)
     app.router.add_put(TOPIC + "/properties", update_topic)
+    app.router.add_get("/v1/namespaces", list_namespaces)
     app.router.add_get(NAMESPACE + "/topics", list_topics)
     return app
 
@@ -110,6 +111,10 @@ async def delete_topic(request: web.Request) -> web.Response:
 async def list_topics(request: web.Request) -> web.Response:
     namespace = request.match_info["namespace"]
     return json_response(await request.app[BROKER].read(lambda snapshot: topics.names(snapshot, namespace)))
+
+
+async def list_namespaces(request: web.Request) -> web.Response:
+    return json_response(await request.app[BROKER].read(topics.namespaces))
 
 
 async def healthz(request: web.Request) -> web.Response:

@@ -120,7 +120,7 @@ def access(kubeconfig: str | None) -> Access:
         basic = settings.get_basic_auth_token() if settings.username else None
         return {"Authorization": basic} if basic else {}
 
-    return Access(
+    found = Access(
         settings.host,
         headers,
         namespace=namespace,
@@ -130,6 +130,15 @@ def access(kubeconfig: str | None) -> Access:
         verify=settings.verify_ssl,
         renew=renew,
     )
+    try:
+        found.tls()
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise ConfigError(f"{_where(kubeconfig)}: its certificates cannot be used: {error}") from None
+    return found
+
+
+def _where(kubeconfig: str | None) -> str:
+    return f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration"
 
 
 def _configuration(kubeconfig: str | None) -> Any:
@@ -143,8 +152,9 @@ def _configuration(kubeconfig: str | None) -> Any:
         else:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
     except (config.ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration"
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(f"{_where(kubeconfig)}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{_where(kubeconfig)}: nested too deeply") from None
     return settings
 
 

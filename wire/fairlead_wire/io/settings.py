@@ -32,9 +32,9 @@ EXIT_STATUS = 2
 """What a program exits with when its settings are wrong."""
 ROOMS = ("hub", "edge", "messaging", "ingest")
 KNOWN_VARIABLES = frozenset(
-    ["FAIRLEAD_MESSAGING_URL", "FAIRLEAD_MESSAGING_TLS_CA", "FAIRLEAD_MESSAGING_TLS_CERT", "FAIRLEAD_MESSAGING_TLS_KEY"]
+    ["FAIRLEAD_HUB_URL", "FAIRLEAD_MESSAGING_URL"]
 )
-"""Not settings of a room, but read by the commands that ask messaging."""
+"""Not settings of a room, but read by the commands that ask one."""
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 
