@@ -49,6 +49,8 @@ class Account(msgspec.Struct, kw_only=True):
     """What producers said: received, accepted, repeated, without a route, refused by code."""
     salvaged: str = ""
     """Why a store was found damaged and salvaged when it was opened."""
+    damaged: int = 0
+    """Objects found changed by the disk since the start; the hub sends them again."""
     pumping: Mapping[str, int]
     """What went up: batches, messages, bytes, acked, refused, nacks by code."""
 
@@ -69,7 +71,7 @@ def status(account: Account) -> dict[str, Any]:
             "offlineSeconds": offline_seconds(link, account.now),
             "lastContactSeconds": _ago(account.now, link.last_contact),
         },
-        "objects": {"held": account.held},
+        "objects": {"held": account.held, "damaged": account.damaged},
         "queues": [
             {
                 "endpoint": queue.endpoint,
@@ -126,6 +128,7 @@ def families(account: Account) -> list[Family]:
     found = [
         single("fairlead_edge_connected", "gauge", "1 while a session with the hub is open", link.state == "connected"),
         single("fairlead_edge_objects_held", "gauge", "objects held for this node", account.held),
+        single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", account.damaged),
         single("fairlead_edge_watches", "gauge", "open watches of local clients", account.watches),
         single("fairlead_edge_commits_total", "counter", "transactions of the object store", account.commits),
         single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),

@@ -181,6 +181,7 @@ class Agent:
         self._held = (await self._store.summary(0)).held
         await self._load_routes()
         self._store.log.listen(self._changed)
+        self._store.on_damage(self._damaged)
         async with contextlib.AsyncExitStack() as stack:
             await self._listen(stack)
             tasks = [asyncio.create_task(loop, name=name) for name, loop in self._loops()]
@@ -200,6 +201,7 @@ class Agent:
         loops: list[tuple[str, Coroutine[Any, Any, None]]] = [
             ("clock", self._outbox.keep_time()),
             ("scrub", self._outbox.keep_sound()),
+            ("scrub objects", self._store.keep_sound()),
             ("stores", self._watch_stores()),
             ("reserve", self._folder.keep_reserve()),
             ("link", self._link.run()),
@@ -258,6 +260,11 @@ class Agent:
         self._routes = NodeRoutes(self._told.node, held, ever=ever, fallbacks=fallbacks)
         self._use_routes()
 
+    def _damaged(self, objects: int) -> None:
+        self._held -= objects
+        self._objects.watches.look()
+        self._link.compare_again(f"{objects} objects on disk are damaged and are asked for again")
+
     def _changed(self, change: Change[Held]) -> None:
         self._held += (change.current is not None) - (change.previous is not None)
         if self._routes.follow(change):
@@ -296,7 +303,8 @@ class Agent:
             routes=self._routes.statuses,
             publishing=self._upstream.publisher.counters,
             pumping=self._upstream.pump.counters,
-            salvaged=self._outbox.salvaged,
+            salvaged=self._outbox.salvaged or self._store.salvaged,
+            damaged=self._store.damaged,
         )
 
     async def _status(self) -> dict[str, Any]:

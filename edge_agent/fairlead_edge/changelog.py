@@ -60,11 +60,13 @@ class ChangeLog(Generic[Object]):
         self._listeners: list[Callable[[Change[Object]], None]] = []
 
     def append(self, change: Change[Object]) -> Change[Object]:
-        """Note a change that is durable.  Versions rise."""
-        assert change.version > self.version
-        self.version = change.version
-        self._changes.append(change)
-        self._bytes += _size(change)
+        """Note a change that is durable.  Versions rise; one from before what was lost is told, and not kept."""
+        if change.version > self.version:
+            self.version = change.version
+            self._changes.append(change)
+            self._bytes += _size(change)
+        else:
+            assert change.version < self.floor
         while len(self._changes) > self._changes_max or (self._bytes > self._bytes_max and len(self._changes) > 1):
             dropped = self._changes.popleft()
             self._bytes -= _size(dropped)
@@ -72,6 +74,12 @@ class ChangeLog(Generic[Object]):
         for listener in tuple(self._listeners):
             listener(change)
         return change
+
+    def lose(self, version: int) -> None:
+        """What was is not known any more: whoever follows is told that it expired, and begins anew at ``version``."""
+        self.floor = self.version = max(version, self.version)
+        self._changes.clear()
+        self._bytes = 0
 
     def since(self, version: int) -> list[Change[Object]]:
         """Changes above ``version``, oldest first.  Raises ``Expired`` when they are not all held."""

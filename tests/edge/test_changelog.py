@@ -73,3 +73,19 @@ def test_the_subject_of_a_deletion_is_what_was_deleted() -> None:
     """There is always an object to speak of."""
     last = held(config_map("gone"))
     assert Change(version=1, previous=last, current=None).subject is last
+
+
+def test_what_was_lost_expires_for_all_who_follow() -> None:
+    """A list tells what is; a change from before the loss that comes late is told to listeners, and not kept."""
+    log: ChangeLog[Held] = ChangeLog(10)
+    log.append(change(11))
+    heard: list[int] = []
+    log.listen(lambda each: heard.append(each.version))
+    log.lose(13)
+    for version in (10, 11):
+        with pytest.raises(Expired):
+            log.since(version)
+    log.append(change(12))
+    assert (heard, log.version, versions(log, 13)) == ([12], 13, [])
+    log.append(change(14))
+    assert versions(log, 13) == [14]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults import fault_upstream, fault_upstream_line
+from tests.faults import fault_edge_store, fault_upstream, fault_upstream_line
 from tests.faults.collect import Count
 
 SEED = 20261120
@@ -25,4 +25,11 @@ def test_edge_killed_while_it_accepts_and_sends() -> None:
 def test_every_party_of_the_line_up_killed() -> None:
     """Edge, hub and messaging: what was answered is in the topic, once."""
     count = fault_upstream_line.run(4, SEED, print)
+    assert clean(count), count
+
+
+@pytest.mark.faults
+def test_disks_that_damage_the_stores() -> None:
+    """Any file, while the agent runs and after its end: nothing untrue is delivered or served, and all is counted."""
+    count = fault_edge_store.run(4, SEED, print)
     assert clean(count), count

@@ -152,6 +152,11 @@ class Link:
         finally:
             self.ended.set()
 
+    def compare_again(self, reason: str) -> None:
+        """Less is held than the hub was told: end the session, for the next one opens with what is held."""
+        if self._conversation:
+            self._conversation.end(sync.Close(code="compare_again", reason=reason))
+
     def stop(self) -> None:
         """Say goodbye to the hub and let ``run`` end; an attempt that is under way may still take its time."""
         self._stopping = True

@@ -50,6 +50,10 @@ class Watches:
             changed.set()
 
     def _wake(self, _: Change[Held]) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Every watch looks at the log: it may have lost what they follow."""
         for changed in self._open:
             changed.set()
 

@@ -228,6 +228,21 @@ async def test_stopping_says_goodbye() -> None:
             assert peer.connection.close_code == 1001 and link.ended.is_set()
 
 
+async def test_what_is_held_is_compared_again_when_less_is_held() -> None:
+    """The session ends and the next one opens with what is held now."""
+    store = MemoryMetastore()
+    async with HubServer() as hub:
+        link = make(hub.url, store)
+        async with running(link):
+            peer = await hub.open()
+            assert peer.hello.held == 0
+            await peer.hold(config_map("a"))
+            link.compare_again("an object is damaged")
+            peer = await hub.open()
+            assert peer.hello.held == 1
+    link.compare_again("no session is open")
+
+
 async def test_stopping_while_waiting_for_the_next_attempt() -> None:
     """Nothing to wait for."""
     link = make("ws://127.0.0.1:9", MemoryMetastore(), pause=600.0)

@@ -9,8 +9,9 @@ import apsw
 import pytest
 from tests.support.held import config_map, put
 
+from fairlead_edge.changelog import Expired
 from fairlead_edge.io.sqlite_metastore import FILE_NAME, SqliteMetastore
-from fairlead_edge.metastore import Stored, StoreUnusable
+from fairlead_edge.metastore import Absent, Remove, Stored, StoreUnusable
 
 
 def opened(folder: Path, *, node: str = "edge-1") -> SqliteMetastore:
@@ -86,3 +87,52 @@ async def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     """A disk that is not mounted is not an empty store."""
     with pytest.raises(StoreUnusable):
         opened(tmp_path / "not-mounted")
+
+
+async def test_what_the_disk_changed_is_not_served_and_asked_for_again(tmp_path: Path) -> None:
+    """One object is missing, the others are listed, watches begin anew, and it comes back by the hub's next word."""
+    store = opened(tmp_path)
+    told: list[int] = []
+    store.on_damage(told.append)
+    await store.apply([put(config_map(f"n-{number}")) for number in range(5)], now=0)
+    before, summary = store.log.version, await store.summary(4)
+    spoil = "UPDATE objects SET content = CAST(replace(content, 'n-2', 'n-9') AS BLOB)"
+    await store.writer.submit(lambda connection: connection.execute(spoil).fetchall())
+    held, version = await store.select("", "configmaps")
+    assert [each.resource.name for each in held] == ["n-0", "n-1", "n-3", "n-4"]
+    assert (told, store.damaged) == ([1], 1)
+    assert store.log.version == version > before
+    with pytest.raises(Expired):
+        store.log.since(before)
+    assert await store.get("", "configmaps", "shop", "n-2") is None
+    assert (await store.summary(4)).buckets.root != summary.buckets.root, "the next session shows the difference"
+    [outcome] = await store.apply([put(config_map("n-2"))], now=1)
+    assert isinstance(outcome, Stored)
+    assert [change.version for change in store.log.since(version)] == [version + 1]
+    assert (await store.summary(4)).buckets.root == summary.buckets.root
+    await store.close()
+
+
+async def test_a_scrub_finds_what_nobody_asks_for(tmp_path: Path) -> None:
+    """Damage is known before somebody needs the object."""
+    store = opened(tmp_path)
+    await store.apply([put(config_map(f"n-{number}")) for number in range(600)], now=0)
+    await store.scrub()
+    assert store.damaged == 0
+    spoil = "UPDATE objects SET stored_at = 5.5 WHERE name IN ('n-1', 'n-577')"
+    await store.writer.submit(lambda connection: connection.execute(spoil).fetchall())
+    await store.scrub()
+    assert store.damaged == 2 and (await store.summary(0)).held == 598
+    await store.close()
+
+
+async def test_a_damaged_row_makes_way_for_what_the_hub_sends(tmp_path: Path) -> None:
+    """Also when nobody has read it in between, and a deletion leaves nothing behind."""
+    store = opened(tmp_path)
+    await store.apply([put(config_map("a")), put(config_map("b"))], now=0)
+    await store.writer.submit(lambda connection: connection.execute("UPDATE objects SET uid = 'x'").fetchall())
+    again, gone = await store.apply([put(config_map("a")), Remove(resource=put(config_map("b")).resource, uid="u")], 1)
+    assert isinstance(again, Stored) and isinstance(gone, Absent)
+    held, _ = await store.select("", "configmaps")
+    assert [each.uid for each in held] == ["uid-a"]
+    await store.close()

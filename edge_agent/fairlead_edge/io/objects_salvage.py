@@ -1,0 +1,74 @@
+"""A damaged object store becomes a sound one: what can be read is held on, and the hub sends the rest again.
+
+Nothing is lost by this that the cluster does not have: the next session opens with what is held now.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from fairlead_edge.io import objects_schema, salvage
+from fairlead_edge.metastore import StoreUnusable
+
+
+def problem(path: Path) -> str:
+    """What is wrong with the structure of the file at ``path``; "" when nothing is, or there is none."""
+    if salvage.is_unfinished(path):
+        return "an earlier salvage did not come to its end"
+    if not path.exists():
+        return ""
+    try:
+        connection = apsw.Connection(str(path))
+        try:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            connection.set_busy_timeout(5_000)
+            if not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall():
+                return ""
+            return audit(connection)
+        finally:
+            connection.close()
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
+        if salvage.is_strange(path, error):
+            raise
+        return str(error) or type(error).__name__
+
+
+def audit(connection: apsw.Connection) -> str:
+    """As ``io.writer`` asks it."""
+    [(found,)] = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if found != "ok":
+        return str(found)
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if not tables >= {"facts", "kinds", "objects", "fallbacks"}:
+        return "a table is missing"
+    if int(connection.pragma("user_version") or 0) == objects_schema.SCHEMA and not all(
+        "checksum" in salvage.columns(connection, table) for table in ("facts", "objects", "fallbacks")
+    ):
+        return "a column is missing"
+    return ""
+
+
+def run(path: Path) -> int:
+    """Returns how many objects are held on.  Raises ``StoreUnusable`` when there is no room for the new file."""
+    kept: list[int] = []
+
+    def fill(source: apsw.Connection, target: apsw.Connection) -> None:
+        is_old = "checksum" not in salvage.columns(source, "objects") and bool(salvage.columns(source, "objects"))
+        if is_old:  # rows as they were; the opening brings them to the present version
+            target.execute(objects_schema.TABLES)
+            target.pragma("user_version", 1)
+        else:
+            objects_schema.migrate(target, 0)
+        for table in ("facts", "kinds"):
+            salvage.copy_small(source, target, table)
+        for table in ("objects", "fallbacks"):
+            salvage.copy(source, target, table)
+        kept.append(objects_schema.rows(target, "SELECT count(*) FROM objects")[0][0])
+
+    try:
+        salvage.salvage(path, fill=fill)
+    except (OSError, apsw.Error) as error:
+        raise StoreUnusable(f"{path}: is damaged and there is no room to salvage it: {error}") from error
+    return kept[0] if kept else 0
