@@ -224,8 +224,9 @@ class Agent:
         raise next(writer.told() for writer in writers if writer.failure)
 
     async def _drain(self, tasks: list[asyncio.Task[Any]]) -> None:
+        had_session = self._link.upstream_window > 0
         self._link.stop()
-        if self._link.upstream_window:
+        if had_session:  # a goodbye is under way
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS_MAX):
                     await self._link.ended.wait()

@@ -12,33 +12,39 @@ The rules, in the order they decide:
   answers are in: then it starts again, one at a time, at the first message that is not settled;
 - a priority that failed is parked by the delivery policy and holds up nobody; when a parked one comes due, every
   more urgent one comes due with it, so that the retry that finds the cloud healthy again is the most urgent;
-- a lost link costs no retry, and a link that comes back ends every wait at once.
+- a lost link costs no retry, and a link that comes back ends every wait at once;
+- when nothing at all would be taken (the hub says so: messaging is away), nothing less urgent than what failed is
+  tried before that is due again; then, and in a new session, one batch alone finds out, the most urgent first;
+- the bytes unanswered are held to what the link carried lately (``pace``); what is more urgent than all in flight
+  leaves all the same, and has the last place of the hub's window to itself.
 
 Pure: the clock (seconds, any origin, never falling) and the draws of jitter are arguments.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from fairlead_edge.checkpoint import NOTHING_DONE, Checkpointer
-from fairlead_edge.endpoint_fsm import Command, State, step
+from fairlead_edge.checkpoint import NOTHING_DONE
+from fairlead_edge.endpoint_fsm import Command, State
 from fairlead_edge.outbox import Item, Refusal
+from fairlead_edge.pace import Pace
 from fairlead_edge.queue_id import QueueId
+from fairlead_edge.stream import BATCH_MESSAGES_MAX, Stream, Trouble
 from fairlead_wire.delivery import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Ack, Nack
 
-BATCH_MESSAGES_MAX: Final = 256
-BATCH_BYTES_MAX: Final = 256 * 1024
-"""A batch ends with the message that reaches it."""
 PROBE_MESSAGES: Final = 16
 """Size of the batch that finds out whether a failure is over; each success doubles it, up to a full batch."""
 RETRY_AFTER_SECONDS_MIN: Final = 0.1
 RETRY_AFTER_SECONDS_MAX: Final = 3600.0
 """What a hub may ask for; beyond, it is taken for a mistake."""
+SPARING_WINDOW: Final = 4
+"""From this window on its last place is left to what is more urgent than all in flight."""
 REVIVE_SECONDS: Final = 30.0
 """How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
 
@@ -85,59 +91,17 @@ class Settle(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: int
 
 
+class _Away(msgspec.Struct):
+    """Nothing would be taken: ``priority`` and what is less urgent wait until then."""
+
+    priority: int
+    until: float
+
+
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing to do before something happens, or before ``until`` (None: whatever the clock says)."""
 
     until: float | None = None
-
-
-class _Stream:
-    """One priority: its state machine, its checkpointer, and where it is in its log."""
-
-    def __init__(self, queue: QueueId, checkpoint: int) -> None:
-        self.queue = queue
-        self.state = State.IDLE
-        self.checkpointer = Checkpointer(checkpoint)
-        self.cursor = checkpoint
-        self.waiting = True
-        self.turn = 0
-        self.unanswered: dict[int, tuple[int, ...]] = {}
-        self.settling: dict[int, tuple[int, ...]] = {}
-        self.durable: list[int] = []
-        """Settled offsets the checkpoint has not passed yet."""
-        self.failed_from: int | None = None
-        self.failure: Nack | None = None
-        self.attempts = 0
-        self.previous_seconds = 0.0
-        self.retry_at: float | None = None
-        self.dead_since = 0.0
-        self.messages_max = BATCH_MESSAGES_MAX
-        self.depth = 1
-        """Batches of this priority that may be unanswered now.  One after a failure: a cloud that comes back while
-        several are in flight would take the later ones and miss the first."""
-
-    def command(self, command: Command) -> None:
-        self.state = step(self.state, command)
-
-    def commit(self, offsets: tuple[int, ...]) -> int:
-        """The checkpoint to write together with the settlement of ``offsets``.
-
-        It may not pass what is unanswered, failed, to be fetched (again), or answered but not durable yet: after a
-        crash that would count as done without having been noted anywhere.
-        """
-        remaining = [self.cursor + 1, *(min(batch) for batch in (*self.unanswered.values(), *self.settling.values()))]
-        if self.failed_from is not None:
-            remaining.append(self.failed_from)
-        # Advanced already by a settlement still under way: this one may overtake it on its way to the disk.
-        checkpoint = min([self.checkpointer.commit((*self.durable, *offsets), remaining), *(o - 1 for o in remaining)])
-        self.durable = [offset for offset in self.durable if offset > checkpoint]
-        return checkpoint
-
-    def go_back(self, offset: int) -> None:
-        """Start again at ``offset``; a fetch under way is void."""
-        self.cursor = min(self.cursor, offset - 1)
-        self.turn += 1
-        self.waiting = True
 
 
 class Pump:
@@ -147,28 +111,36 @@ class Pump:
         self.endpoint = endpoint
         self._policy = policy
         self._uniform = uniform
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, Stream] = {}
         self._window = 0
-        self._batches: dict[int, _Stream] = {}
+        self._pace = Pace()
+        self._away: _Away | None = None
+        self._probing = True
+        """It is not known whether anything is taken: one batch at a time."""
+        self._batches: dict[int, Stream] = {}
+        self._content: dict[int, int] = {}
+        """Bytes of content of batches that are being packed."""
         self._next_batch = 1
 
     # ---- what happened ----
 
     def found(self, queue: QueueId, checkpoint: int) -> None:
         """A queue lies on disk, done up to ``checkpoint``; whether anything waits in it the first fetch tells."""
-        self._streams[queue.priority] = _Stream(queue, checkpoint)
+        self._streams[queue.priority] = Stream(queue, checkpoint)
 
     def offered(self, priority: int) -> None:
         """Something was stored under this priority."""
         stream = self._streams.get(priority)
         if stream is None:
-            self._streams[priority] = _Stream(QueueId(self.endpoint, priority), NOTHING_DONE)
+            self._streams[priority] = Stream(QueueId(self.endpoint, priority), NOTHING_DONE)
         else:
             stream.waiting = True
 
     def link_up(self, window: int) -> None:
         """A session opened; it takes ``window`` batches unanswered.  Every wait ends, every failure is forgiven."""
         self._window = window
+        self._pace.begin()
+        self._away, self._probing = None, True
         for stream in self._streams.values():
             if stream.state in (State.IDLE, State.FAILING, State.DEAD_IDLE):
                 stream.command(Command.UPDATE_ENDPOINT)
@@ -180,11 +152,23 @@ class Pump:
         """The session ended.  Each unanswered batch is reported by ``lost`` as well."""
         self._window = 0
 
+    def packed(self, batch: int, size: int, now: float) -> None:
+        """The frame of this batch has so many bytes, and leaves now."""
+        stream = self._batches[batch]
+        stream.packed(self._content.pop(batch), size)
+        self._pace.left(batch, size, now)
+
     def answered(self, batch: int, answer: Ack | Nack, now: float) -> Settle | None:
         """The hub answered; what is done has to be settled."""
         stream = self._batches[batch]
         offsets = stream.unanswered.pop(batch)
+        self._content.pop(batch, None)
+        self._pace.answered(batch, answer.held_seconds, now)
+        is_away = isinstance(answer, Nack) and answer.scope == "hub"
+        self._probing = self._probing and is_away
         if isinstance(answer, Ack):
+            if self._away is not None:
+                self._recovered(now)
             refusals = {
                 r.index: Refusal(offsets[r.index], r.code, r.reason) for r in answer.refused if r.index < len(offsets)
             }
@@ -201,8 +185,11 @@ class Pump:
     def lost(self, batch: int) -> None:
         """The link ended before an answer came: the batch stays where it is and goes again, first of its priority."""
         stream = self._batches.pop(batch)
+        self._content.pop(batch, None)
+        self._pace.lost(batch)
         first = min(stream.unanswered.pop(batch))
         stream.go_back(first if stream.failed_from is None else min(first, stream.failed_from))
+        self._away = None
         if not stream.unanswered:
             stream.failed_from = stream.failure = None
             stream.command(Command.THROW)
@@ -226,21 +213,23 @@ class Pump:
         until: float | None = None
         for priority in sorted(self._streams):
             stream = self._streams[priority]
+            if self._away is not None and priority >= self._away.priority and now < self._away.until:
+                return Wait(until=_earlier(until, self._away.until))
             if not stream.waiting:
                 continue
             if stream.retry_at is not None:
-                until = stream.retry_at if until is None else min(until, stream.retry_at)
+                until = _earlier(until, stream.retry_at)
                 continue
             if stream.settling and stream.state not in (State.CHECKPOINTING, State.SENDING):
                 continue  # what is being settled must not be fetched again
-            if self._unanswered >= self._window or stream.failure or len(stream.unanswered) >= stream.depth:
+            if stream.failure or len(stream.unanswered) >= stream.depth or not self._may_leave(stream, now):
                 return Wait(until=until)  # nothing less urgent may pass
             stream.waiting = False
             return Fetch(
                 queue=stream.queue,
                 after=stream.cursor,
                 messages_max=stream.messages_max,
-                bytes_max=BATCH_BYTES_MAX,
+                bytes_max=stream.content_bytes(self._pace.batch_bytes(now)),
                 turn=stream.turn,
             )
         return Wait(until=until)
@@ -269,26 +258,50 @@ class Pump:
             return self._bury(stream, batch, offsets)
         follows = bool(stream.unanswered)
         stream.unanswered[batch] = offsets
+        self._content[batch] = sum(len(item.content) for item in live)
+        self._pace.left(batch, int(self._content[batch] * stream.ratio), now)
         return Send(batch=batch, queue=stream.queue, items=live, follows=follows)
 
     def state(self, priority: int) -> State:
         """The state of one priority, for status and tests."""
         return self._streams[priority].state
 
-    # ---- parts ----
+    def troubles(self) -> dict[int, Trouble]:
+        """By priority: why nothing is taken of what waits there."""
+        found = {priority: stream.trouble() for priority, stream in self._streams.items()}
+        return {priority: trouble for priority, trouble in found.items() if trouble is not None}
 
     @property
-    def _unanswered(self) -> int:
-        return sum(len(stream.unanswered) for stream in self._streams.values())
+    def bytes_in_flight(self) -> int:
+        """Of frames that left and are not answered."""
+        return self._pace.in_flight
+
+    # ---- parts ----
+
+    def _may_leave(self, stream: Stream, now: float) -> bool:
+        """Is there room in the hub's window, and on the link?"""
+        in_flight = [other.queue.priority for other in self._streams.values() for _ in other.unanswered]
+        if not in_flight:
+            return True
+        if len(in_flight) >= self._window:
+            return False
+        if stream.queue.priority < min(in_flight):
+            return True
+        spared = 1 if self._window >= SPARING_WINDOW else 0
+        return not self._probing and len(in_flight) < self._window - spared and self._pace.has_room(now)
 
     def _come_due(self, now: float) -> None:
+        if self._away is not None and self._away.until <= now:
+            self._away, self._probing = None, True
+            for stream in self._streams.values():
+                stream.retry_at = None  # all failed by the same cause: the most urgent finds out whether it is over
         parked = [stream for stream in self._streams.values() if stream.retry_at is not None]
         due = [stream.queue.priority for stream in parked if stream.retry_at is not None and stream.retry_at <= now]
         for stream in parked:
             if due and stream.queue.priority <= max(due):
                 stream.retry_at = None
 
-    def _start(self, stream: _Stream, now: float) -> None:
+    def _start(self, stream: Stream, now: float) -> None:
         match stream.state:
             case State.IDLE | State.CHECKPOINTING | State.DEAD_IDLE:
                 stream.command(Command.SEND_MESSAGE)
@@ -299,7 +312,7 @@ class Pump:
         if stream.state is State.DEAD_PROCESS and now - stream.dead_since >= REVIVE_SECONDS:
             stream.command(Command.REVIVE)
 
-    def _nothing_to_send(self, stream: _Stream) -> None:
+    def _nothing_to_send(self, stream: Stream) -> None:
         """All that was to be retried has expired meanwhile."""
         if stream.state is State.FAILING:
             stream.command(Command.RETRY)
@@ -309,10 +322,11 @@ class Pump:
                 stream.command(Command.SUCCEED)
 
     def _done(
-        self, stream: _Stream, batch: int, offsets: tuple[int, ...], refusals: dict[int, Refusal], now: float
+        self, stream: Stream, batch: int, offsets: tuple[int, ...], refusals: dict[int, Refusal], now: float
     ) -> Settle:
         if stream.attempts:
             self._recovered(now)
+        stream.troubled_since = None
         if stream.failure is None:
             stream.attempts = 0
             stream.depth = min(stream.depth + 1, self._window)
@@ -330,17 +344,21 @@ class Pump:
 
     def _recovered(self, now: float) -> None:
         """What failed works again: nobody has to sit out a wait that was meant for the failure."""
+        self._away = None
         for stream in self._streams.values():
             if stream.retry_at is not None:
                 stream.retry_at = now
 
-    def _failed(self, stream: _Stream, offsets: tuple[int, ...], answer: Nack, now: float) -> None:
+    def _failed(self, stream: Stream, offsets: tuple[int, ...], answer: Nack, now: float) -> None:
         first = min(offsets)
         stream.failed_from = first if stream.failed_from is None else min(first, stream.failed_from)
         stream.failure = answer
+        stream.failed(answer, now)
+        if answer.scope == "hub":
+            self._hold_back(stream)
         self._answers_in(stream, now)
 
-    def _answers_in(self, stream: _Stream, now: float) -> None:
+    def _answers_in(self, stream: Stream, now: float) -> None:
         """An answer came: once it was the last one, the batches in flight succeeded or failed together."""
         if stream.unanswered:
             return
@@ -353,6 +371,11 @@ class Pump:
         stream.depth = 1
         stream.go_back(failed_from)
         stream.command(Command.FAIL)
+        self._wait_or_die(stream, failure, now)
+        if self._away is not None and self._away.until == math.inf:
+            self._away.until = now if stream.retry_at is None else stream.retry_at
+
+    def _wait_or_die(self, stream: Stream, failure: Nack, now: float) -> None:
         if failure.permanent:
             stream.retry_at = now
             return
@@ -371,7 +394,12 @@ class Pump:
         wait = delay.seconds if asked is None else min(max(asked, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)
         stream.retry_at = now + wait
 
-    def _bury(self, stream: _Stream, batch: int, offsets: tuple[int, ...]) -> Settle:
+    def _hold_back(self, stream: Stream) -> None:
+        """Nothing would be taken: what is as urgent as this or less waits, until its answers are in and it is due."""
+        urgent = stream.queue.priority if self._away is None else min(self._away.priority, stream.queue.priority)
+        self._away = _Away(urgent, math.inf)
+
+    def _bury(self, stream: Stream, batch: int, offsets: tuple[int, ...]) -> Settle:
         stream.command(Command.CHECKPOINT)
         checkpoint = stream.commit(offsets)
         stream.settling[batch] = offsets
@@ -384,3 +412,9 @@ class Pump:
             ),
             checkpoint=checkpoint,
         )
+
+
+def _earlier(one: float | None, other: float) -> float | None:
+    """None: no time at all."""
+    first = other if one is None else min(one, other)
+    return None if first == math.inf else first

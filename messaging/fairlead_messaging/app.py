@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import os
 import signal
@@ -13,14 +14,16 @@ from pathlib import Path
 import uvloop
 from aiohttp import web
 
+from fairlead_messaging.admission import Limits, limits_of
 from fairlead_messaging.errors import StorageError
 from fairlead_messaging.io import rest
 from fairlead_messaging.io.broker import Broker
 from fairlead_messaging.io.committer import wall_clock_ms
 from fairlead_messaging.io.data_dir import DataDir
+from fairlead_messaging.io.listening import Gate, Port, raise_descriptors
 from fairlead_messaging.io.metrics import Metrics
 from fairlead_messaging.io.reopening import ReopeningKV
-from fairlead_messaging.io.rocksdb_kv import RocksKV
+from fairlead_messaging.io.rocksdb_kv import OPEN_FILES_MAX, RocksKV
 from fairlead_messaging.io.sqlite_kv import FILE_NAME as SQLITE_FILE
 from fairlead_messaging.io.sqlite_kv import SqliteKV
 from fairlead_messaging.kv import MemoryKV, OrderedKV
@@ -29,6 +32,8 @@ from fairlead_wire.io import logs, tls
 from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange
 
 DRAIN_SECONDS = 10.0
+HEALTH_LIMITS = Limits(total=128, peer=96, peer_waiting=64)
+"""Connections of ``health_listen``, which answers nothing but probes."""
 OWNER_ONLY = 0o077
 """What nodes say is between them and those who may ask: no other user of this machine reads the files."""
 
@@ -53,7 +58,7 @@ def run(config: Path | None) -> int:
     return 0
 
 
-def open_store(settings: MessagingSettings) -> OrderedKV:
+def open_store(settings: MessagingSettings, *, open_files_max: int = OPEN_FILES_MAX) -> OrderedKV:
     """The store of ``data_dir``, which no other process has until it is closed.
 
     Raises: StorageError when it cannot be opened, or naming the process that has it.
@@ -66,7 +71,11 @@ def open_store(settings: MessagingSettings) -> OrderedKV:
         match settings.store:
             case "rocksdb":
                 home = directory / "rocksdb"
-                return ReopeningKV(folder, lambda create: RocksKV(home, create=create), home / "LOCK")
+
+                def rocks(create: bool) -> RocksKV:
+                    return RocksKV(home, create=create, open_files_max=open_files_max)
+
+                return ReopeningKV(folder, rocks, home / "LOCK")
             case "sqlite":
                 file = directory / SQLITE_FILE
                 return ReopeningKV(folder, lambda create: SqliteKV(directory, create=create), file)
@@ -83,24 +92,29 @@ async def _serve(settings: MessagingSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     context, reloading = _tls(settings)
-    broker = Broker(open_store(settings), settings, wall_clock_ms, str(uuid.uuid4()))
+    descriptors = raise_descriptors()
+    store = open_store(settings, open_files_max=min(OPEN_FILES_MAX, descriptors // 4))
+    broker = Broker(store, settings, wall_clock_ms, str(uuid.uuid4()))
     metrics = Metrics()
-    runners: list[web.AppRunner] = []
+    limits = limits_of(descriptors)
+    ports: list[contextlib.AsyncExitStack] = []
     try:
         await broker.create_system_topics()
         main = rest.application(broker, metrics)
         if settings.health_listen is None and settings.security == "insecure":
             rest.add_health(main)
-        runners.append(await _listen(main, settings.http_listen, context, "listening"))
+        gate = Gate(limits, metrics, "main")
+        ports.append(await _listen(main, settings.http_listen, context, "listening", gate))
         if settings.health_listen is not None:
             health = rest.health_application(broker, metrics)
-            runners.append(await _listen(health, settings.health_listen, None, "health_listening"))
+            gate = Gate(HEALTH_LIMITS, metrics, "health")
+            ports.append(await _listen(health, settings.health_listen, None, "health_listening", gate))
         await stop.wait()
         _log.info("stopping")
     finally:
         broker.stop_waiting()
-        for runner in runners:
-            await runner.cleanup()
+        for port in ports:
+            await port.aclose()
         await broker.close()
         if reloading is not None:
             reloading.cancel()
@@ -116,13 +130,18 @@ def _tls(settings: MessagingSettings) -> tuple[ssl.SSLContext | None, asyncio.Ta
     return context, asyncio.get_running_loop().create_task(tls.keep_loaded(context, files))
 
 
-async def _listen(app: web.Application, listen: str, context: ssl.SSLContext | None, event: str) -> web.AppRunner:
+async def _listen(
+    app: web.Application, listen: str, context: ssl.SSLContext | None, event: str, gate: Gate
+) -> contextlib.AsyncExitStack:
     host, port = parse_listen("listen", listen)
+    app.middlewares.insert(1, gate.note)  # behind the one that makes JSON of refusals
     # Disconnected clients cancel their handlers: an abandoned long poll must not go on waiting.
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS)
-    await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=context, backlog=1024)
-    await site.start()
-    bound = runner.addresses[0]
-    _log.info(event, host=bound[0], port=bound[1], tls=context is not None)
-    return runner
+    async with contextlib.AsyncExitStack() as stack:
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        opened = Port(runner, gate, host, port, context)
+        stack.push_async_callback(opened.close)
+        bound = opened.address
+        _log.info(event, host=bound[0], port=bound[1], tls=context is not None)
+        return stack.pop_all()

@@ -101,7 +101,8 @@ class Accounts:
         topics = observed.status.get("grantedTopics")
         if isinstance(topics, list):
             self._grants.remember(node, (topic for topic in topics if isinstance(topic, str)))
-        if node not in self._sessions and observed.status.get("connected") and self._nodes_listed:
+        away = node not in self._sessions and observed.status.get("connected") and self._nodes_listed
+        if away or observed.is_absurd(self._records.fence):
             self._unreported.add(node)
 
     # ---- what is told ----------------------------------------------------------------------------
@@ -171,7 +172,7 @@ class Accounts:
             at=self._records.text(),
             fence=self._records.fence,
         )
-        if observed is not None and not due:
+        if observed is not None and not due and not observed.is_absurd(self._records.fence):
             status, said = document.status(observed), observed.status
             if edge_node.decides_the_same(status, said):
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from fairlead_hub import lease
 from fairlead_wire import message
 
 NODE_GONE_RETRY_SECONDS = 30.0
@@ -25,6 +26,9 @@ def refusal(
     if hello.node != node:
         reason = f"the certificate is {node}'s, the hello says {hello.node}"
         return message.Refuse(code="identity", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
+    if not lease.is_believable(hello.fence, fence):
+        reason = f"this edge says it has obeyed hub {hello.fence}, which cannot be: the hub is {fence}"
+        return message.Refuse(code="stale_hub", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
     if hello.fence > fence:
         reason = f"this edge has obeyed hub {hello.fence}, this is {fence}"
         return message.Refuse(code="stale_hub", reason=reason, retry_after=STALE_RETRY_SECONDS)

@@ -168,12 +168,13 @@ class _App:
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 
-        server = LinkServer(hub, desk, context=self._context, on_stale=stale)
+        server = LinkServer(hub, desk, context=self._context, on_stale=stale, may_send=keeper.may_send)
+        keeper.on_doubt = server.fall_silent
         desk.wake = server.poke
         verdicts = VerdictDesk(hub)
         writer = Writer(
             hub.book,
-            KubeLedger(client),
+            KubeLedger(client, seconds_left=lambda: keeper.seconds_left),
             hub.counts,
             flush_seconds=settings.record.flush_seconds,
             in_flight=settings.record.writes_in_flight,

@@ -28,6 +28,7 @@ class Counts:
         self.bytes_received = 0
         self.record_writes: dict[str, int] = defaultdict(int)
         self.record_write_seconds = 0.0
+        self.absurd_fences = 0
         self.retries: dict[str, int] = defaultdict(int)
         self.parkings: dict[str, int] = defaultdict(int)
         self.refused: dict[str, int] = {}

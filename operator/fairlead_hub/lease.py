@@ -1,7 +1,11 @@
 """Who is the hub: the Lease, and the fencing number that rises with every take-over.
 
-The number is kept in ``leaseTransitions`` and an annotation; edges and records remember the highest they have seen,
-so a hub that was replaced is obeyed by nobody, however long it believes otherwise.
+The number is kept in an annotation of the Lease (and, as its lower bound, in ``leaseTransitions``); edges and records
+remember the highest they have seen, so a hub that was replaced is obeyed by nobody, however long it believes otherwise.
+
+Times in a Lease are other machines' wall clocks and are never compared with ours: a Lease is abandoned when it was
+*seen* unchanged for long enough on our own clock (``Rival``), as client-go judges it.  The times we write are for
+people.  Everything in a Lease may have been edited: what makes no sense is repaired, never obeyed.
 """
 
 from __future__ import annotations
@@ -15,8 +19,16 @@ NAME = "fairlead-hub"
 FENCE_ANNOTATION = "fairlead.dev/fence"
 LEASE_SECONDS = 10
 RENEW_SECONDS = 3.0
+CLOCK_DRIFT_SECONDS = 1.0
+"""How much two machines' clocks may differ over ``ABANDONED_SECONDS_MAX``: a rival waits this much longer."""
+ABANDONED_SECONDS_MAX = 60.0
+"""The longest that another's ``leaseDurationSeconds`` is waited for, whatever it says."""
+FENCE_MAX = 2**52
+"""Edges take numbers up to 2**53: the rest is kept for take-overs after a number near this one."""
 FENCE_AHEAD_MAX = 100_000
 """Hubs that may have held the Lease since the backup an API server was restored from; more is no memory, but a lie."""
+TRANSITIONS_MAX = 2**31 - 2
+"""The API server keeps a 32-bit number, and refuses a Lease with a larger one."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,36 +45,69 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class Rival:
+    """What was seen of a Lease that another holds, and since when it has not changed, on a clock of our own."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Any] | None = None
+        self._since = 0.0
+
+    def seconds_left(self, current: dict[str, Any], now: float) -> float:
+        """Seconds until it counts as abandoned if nothing changes.  ``now``: a clock that counts suspended time."""
+        spec = _spec(current)
+        if self._seen != spec:
+            self._seen, self._since = spec, now
+        said = spec.get("leaseDurationSeconds")
+        duration = said if isinstance(said, int) else LEASE_SECONDS
+        wait = min(max(duration, LEASE_SECONDS), ABANDONED_SECONDS_MAX) + CLOCK_DRIFT_SECONDS
+        return self._since + wait - now
+
+
+def holder_of(current: dict[str, Any] | None) -> str:
+    """Empty: nobody."""
+    found = _spec(current).get("holderIdentity")
+    return found if isinstance(found, str) else ""
+
+
 def take(
-    current: dict[str, Any] | None, *, identity: str, namespace: str, wall: float, at_least: int = 0
+    current: dict[str, Any] | None,
+    *,
+    identity: str,
+    namespace: str,
+    wall: float,
+    seconds_left: float,
+    at_least: int = 0,
+    known: int = 0,
 ) -> Taken | Held:
-    """Take the Lease if it is free, expired, or already ours (a restart does not wait for itself to expire)."""
-    spec = (current or {}).get("spec") or {}
-    holder = spec.get("holderIdentity") or ""
-    if holder and holder != identity:
-        left = _renewed(spec) + float(spec.get("leaseDurationSeconds") or LEASE_SECONDS) - wall
-        if left > 0:
-            return Held(holder=holder, seconds=left)
-    fence = max(fence_of(current) + 1, at_least)
+    """Take the Lease if it is free, abandoned, or already ours (a restart does not wait for itself).
+
+    ``seconds_left`` is ``Rival``'s answer, ``known`` the number we hold it under already (0: we do not).
+    """
+    holder = holder_of(current)
+    if holder and holder != identity and seconds_left > 0:
+        return Held(holder=holder, seconds=seconds_left)
+    last = fence_of(current)
+    if known and not is_believable(last, known):
+        last = known
+    fence = max(last + 1, at_least)
     return Taken(fence=fence, body=_body(current, identity, namespace, wall, fence))
 
 
 def renewed(current: dict[str, Any], *, identity: str, wall: float, fence: int) -> dict[str, Any] | None:
-    """The Lease to write to keep it; None when it is no longer ours."""
-    spec = current.get("spec") or {}
-    if spec.get("holderIdentity") != identity or fence_of(current) != fence:
+    """The Lease to write to keep it; None when it is not ours under this number."""
+    if holder_of(current) != identity or fence_of(current) != fence:
         return None
-    return _body(current, identity, current["metadata"].get("namespace", ""), wall, fence)
-
-
-def went_back(current: dict[str, Any], *, identity: str, fence: int) -> bool:
-    """It is still ours, but under a lower number: the API server was restored from an older copy."""
-    return (current.get("spec") or {}).get("holderIdentity") == identity and fence_of(current) < fence
+    return _body(current, identity, "", wall, fence)
 
 
 def is_ours(current: dict[str, Any], *, identity: str, fence: int) -> bool:
-    """Nobody took it over since."""
-    return (current.get("spec") or {}).get("holderIdentity") == identity and fence_of(current) <= fence
+    """Nobody took it over since.
+
+    Under a lower number the API server was restored from an older copy; under none, or one that cannot be, somebody
+    edited it.  A newer run with our own identity has a number a little above ours.
+    """
+    last = fence_of(current)
+    return holder_of(current) == identity and (last <= fence or not is_believable(last, fence))
 
 
 def is_believable(seen: int, fence: int) -> bool:
@@ -75,24 +120,29 @@ def is_believable(seen: int, fence: int) -> bool:
 
 def released(current: dict[str, Any]) -> dict[str, Any]:
     """The Lease without a holder: the next hub need not wait."""
-    return {**current, "spec": {**current["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}}
+    return {**current, "spec": {**_spec(current), "holderIdentity": "", "leaseDurationSeconds": 1}}
 
 
 def fence_of(current: dict[str, Any] | None) -> int:
-    metadata = (current or {}).get("metadata") or {}
-    text = (metadata.get("annotations") or {}).get(FENCE_ANNOTATION, "0")
-    return int(text) if text.isdigit() and len(text) <= 16 else 0
+    """The last number given; where the annotation was lost or makes no sense, what the transitions say at least."""
+    annotations = _table(_table((current or {}).get("metadata")).get("annotations"))
+    text = annotations.get(FENCE_ANNOTATION)
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= len(str(FENCE_MAX)):
+        number = int(text)
+        if number <= FENCE_MAX:
+            return number
+    return _transitions(_spec(current))
 
 
 def _body(current: dict[str, Any] | None, identity: str, namespace: str, wall: float, fence: int) -> dict[str, Any]:
     now = _micro(wall)
-    spec = dict((current or {}).get("spec") or {})
+    spec = dict(_spec(current))
     if spec.get("holderIdentity") != identity or "acquireTime" not in spec:
         spec["acquireTime"] = now
-        spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + (1 if current else 0)
+        spec["leaseTransitions"] = min(_transitions(spec) + (1 if current else 0), TRANSITIONS_MAX)
     spec.update(holderIdentity=identity, leaseDurationSeconds=LEASE_SECONDS, renewTime=now)
-    metadata = dict((current or {}).get("metadata") or {"name": NAME, "namespace": namespace})
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), FENCE_ANNOTATION: str(fence)}
+    metadata = dict(_table((current or {}).get("metadata")) or {"name": NAME, "namespace": namespace})
+    metadata["annotations"] = {**_table(metadata.get("annotations")), FENCE_ANNOTATION: str(fence)}
     metadata.pop("managedFields", None)
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
@@ -102,8 +152,14 @@ def _micro(wall: float) -> str:
     return stamp.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _renewed(spec: dict[str, Any]) -> float:
-    try:
-        return datetime.datetime.fromisoformat(str(spec.get("renewTime"))).timestamp()
-    except ValueError:
-        return 0.0
+def _transitions(spec: dict[str, Any]) -> int:
+    found = spec.get("leaseTransitions")
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= TRANSITIONS_MAX else 0
+
+
+def _spec(current: dict[str, Any] | None) -> dict[str, Any]:
+    return _table((current or {}).get("spec"))
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

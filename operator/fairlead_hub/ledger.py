@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fairlead_hub import compact
+from fairlead_hub import compact, lease
 from fairlead_hub.refusals import Refusals
 from fairlead_wire import version as wire_version
 
@@ -33,16 +33,26 @@ class Observed:
     dicts would take, and unpacked when somebody asks.
     """
 
-    __slots__ = ("_head", "_status", "fence", "generation", "version")
+    __slots__ = ("_head", "_status", "fence", "generation", "uid", "version")
 
-    def __init__(self, *, version: str, generation: int, status: Status, head: dict[str, Any]) -> None:
+    def __init__(self, *, version: str, generation: int, status: Status, head: dict[str, Any], uid: str = "") -> None:
         self.version = version
+        self.uid = uid
+        """Of the document itself: a delete is of this one only."""
         self.generation = generation
         fence = status.get("fence", 0)
         self.fence = fence if isinstance(fence, int) else 0
         """Of the hub that wrote it; 0 when nobody said."""
         self._status = compact.pack(status)
         self._head = compact.pack(head)
+
+    def outranks(self, fence: int) -> bool:
+        """A newer hub than the one with this number wrote it.  A number that cannot be is written over."""
+        return self.fence > fence and lease.is_believable(self.fence, fence)
+
+    def is_absurd(self, fence: int) -> bool:
+        """It names a hub that the one with this number cannot believe in."""
+        return not lease.is_believable(self.fence, fence)
 
     @property
     def status(self) -> Status:
@@ -315,7 +325,7 @@ class MemoryLedger:
         if there is None and document.head() is None:
             return Answer.GONE, None
         if there is not None:
-            if there.fence > fence:
+            if there.outranks(fence):
                 return Answer.FENCED, there
             if observed is None or observed.version != there.version:
                 return Answer.CONFLICT, there
@@ -333,8 +343,10 @@ class MemoryLedger:
         there = self.documents.get(removal.name)
         if there is None:
             return Answer.GONE
-        if there.fence > fence:
+        if there.outranks(fence):
             return Answer.FENCED
+        if observed is not None and observed.version != there.version:
+            return Answer.CONFLICT
         self.writes += 1
         del self.documents[removal.name]
         return Answer.WRITTEN

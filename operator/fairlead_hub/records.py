@@ -142,7 +142,7 @@ class Records:
         for name in self.book.of_node(session.node):
             if name[0] not in COLLECTIONS:
                 continue
-            there = self._parsed(name)
+            there = self._parsed(name, absurd=True)
             if there is not None and there.uid not in held_by_uid:
                 live = wanted_by_uid.get(there.uid)
                 if live is None:
@@ -192,9 +192,12 @@ class Records:
         _, _, namespace, _ = objectsync.identity(held.path, self.kinds)
         return self._parsed(_name(node, namespace, held.uid))
 
-    def _parsed(self, name: ledger.Name) -> Record | None:
+    def _parsed(self, name: ledger.Name, *, absurd: bool = False) -> Record | None:
+        """What stands there.  Under a fence that cannot be it counts as nothing, and is written over."""
         observed = self.book.observed.get(name)
-        return None if observed is None else _parse(name, observed)
+        if observed is None or (not absurd and observed.is_absurd(self.fence)):
+            return None
+        return _parse(name, observed)
 
     def _record(self, node: str, path: str, uid: str, held: Held | None, wanted: str, state: State) -> Record:
         api_version, kind, namespace, name = objectsync.identity(path, self.kinds)

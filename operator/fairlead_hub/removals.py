@@ -41,9 +41,7 @@ def _routes(placement: Placement, at: Resource) -> str:
     return ""
 
 
-def _unreadable(
-    placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None
-) -> str:
+def _unreadable(placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None) -> str:
     """What a rule that cannot be read selected, or may have selected, stays."""
     labels = live.labels if live is not None else placement.gone.get(at.key)
     for name in placement.unreadable_for(node):

@@ -148,8 +148,7 @@ def _was_in_force(status: dict[str, Any]) -> bool:
         return True
     conditions = status.get("conditions")
     return isinstance(conditions, list) and any(
-        isinstance(each, dict) and (each.get("type"), each.get("status")) == ("Accepted", "True")
-        for each in conditions
+        isinstance(each, dict) and (each.get("type"), each.get("status")) == ("Accepted", "True") for each in conditions
     )
 
 

@@ -96,7 +96,11 @@ class Order:
             return None
         reason = f"the batch before it was put off: {self.put_off.reason}"
         return message.Nack(
-            parent_id=header.id, code="behind_put_off", reason=reason, retry_after=self.put_off.retry_after
+            parent_id=header.id,
+            code="behind_put_off",
+            reason=reason,
+            retry_after=self.put_off.retry_after,
+            scope=self.put_off.scope,
         )
 
     def answered(self, answer: message.Ack | message.Nack) -> None:

@@ -109,3 +109,25 @@ async def test_a_status_on_something_others_create(target: tuple[ledger.Ledger, 
 
     verdict = Verdict(name=document(namespace).name, node="edge-1")
     assert await store.put(verdict, None, 1) == (Answer.GONE, None)
+
+
+async def test_a_fence_that_cannot_be_is_written_over(target: tuple[ledger.Ledger, str]) -> None:
+    """Quadrillions of hubs ahead: somebody edited it, and it must not stop the writing of all others."""
+    store, namespace = target
+    _, first = await store.put(document(namespace, fence=9_999_999_999_999_999), None, 1)
+    assert first is not None and first.fence == 9_999_999_999_999_999
+    answer, second = await store.put(document(namespace, "Parked", fence=3), first, 3)
+    assert answer is Answer.WRITTEN and second is not None and second.fence == 3
+    _, again = await store.put(document(namespace, fence=2**53), second, 3)
+    assert await store.remove(Removal(name=document(namespace).name, node="edge-1"), again, 3) is Answer.WRITTEN
+
+
+async def test_a_delete_is_of_the_version_it_was_decided_on(target: tuple[ledger.Ledger, str]) -> None:
+    """Somebody wrote since: it is looked at again first."""
+    store, namespace = target
+    removal = Removal(name=document(namespace).name, node="edge-1")
+    _, first = await store.put(document(namespace), None, 1)
+    _, second = await store.put(document(namespace, "Parked"), first, 1)
+    assert await store.remove(removal, first, 1) is Answer.CONFLICT
+    assert await store.remove(removal, second, 1) is Answer.WRITTEN
+    assert await store.remove(removal, None, 1) is Answer.GONE

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Literal
 
 import pytest
 
-from fairlead_edge import pump
+from fairlead_edge import pace, pump
 from fairlead_edge.endpoint_fsm import State
 from fairlead_edge.outbox import Item
 from fairlead_edge.pump import Fetch, Pump, Send, Settle, Wait
@@ -85,8 +86,18 @@ class Bench:
         self._settle(settle)
         return settle
 
-    def nack(self, send: Send, now: float = 0.0, *, permanent: bool = False, retry_after: float | None = None) -> None:
-        answer = Nack(parent_id=1, code="busy", reason="not now", permanent=permanent, retry_after=retry_after)
+    def nack(
+        self,
+        send: Send,
+        now: float = 0.0,
+        *,
+        permanent: bool = False,
+        retry_after: float | None = None,
+        scope: Literal["stream", "hub"] = "stream",
+    ) -> None:
+        answer = Nack(
+            parent_id=1, code="busy", reason="not now", permanent=permanent, retry_after=retry_after, scope=scope
+        )
         settle = self.pump.answered(send.batch, answer, now)
         if settle is not None:
             self._settle(settle)
@@ -471,3 +482,110 @@ def test_default_policy_never_gives_up_in_practice() -> None:
         assert wait.until is not None and 0.5 <= wait.until - now <= 60
         now = wait.until
     assert now > 3600
+
+
+# ---- nothing at all is taken ----
+
+
+def test_nothing_less_urgent_is_tried_while_nothing_is_taken(bench: Bench) -> None:
+    """Messaging is away: what was accepted meanwhile waits behind the alarms, which are the first when it is back."""
+    bench.store(1, 40)
+    bench.nack(bench.send(), retry_after=1, scope="hub")
+    bench.store(5, 40)
+    bench.store(REST, 40)
+    assert bench.waits(0.5) == Wait(until=1)
+    bench.store(0, 3)
+    alarm = bench.send(0.6)
+    assert alarm.queue.priority == 0, "what is more urgent than all that failed may find out at once"
+    bench.nack(alarm, 0.6, retry_after=1, scope="hub")
+    assert bench.waits(0.7) == Wait(until=1.6)
+    probe = bench.send(1.6)
+    assert probe.queue.priority == 0
+    assert isinstance(bench.go(1.6), Wait | None) and isinstance(bench.go(1.6), Wait), "it finds out alone"
+    bench.ack(probe, 1.7)
+    order = [send.queue.priority for send in bench.drain(1.7)]
+    assert order == sorted(order) and set(order) == {1, 5, REST}
+
+
+def test_an_answer_ends_the_wait_of_all(bench: Bench) -> None:
+    """A batch that was on its way is taken after all: the rest need not sit out what was meant for the failure."""
+    bench.store(5, 256 * 3)
+    bench.ack(bench.send())
+    bench.store(0)
+    flying = bench.send()
+    less = bench.send()
+    assert (flying.queue.priority, less.queue.priority) == (0, 5)
+    bench.nack(flying, retry_after=60, scope="hub")
+    assert bench.waits() == Wait(until=60)
+    bench.ack(less)
+    assert bench.send().queue.priority == 0
+
+
+@pytest.mark.parametrize("last", ["timeout", "never", "ack", "lost"])
+def test_whatever_the_last_answer_is_the_wait_has_an_end(bench: Bench, last: str) -> None:
+    """Of several batches in flight one is told that nothing is taken, and the last fails otherwise, or is taken."""
+    bench.store(5, 256 * 3)
+    bench.ack(bench.send())
+    one, other = bench.send(), bench.send()
+    bench.nack(one, scope="hub", retry_after=1)
+    bench.store(7)
+    assert bench.waits(0) == Wait(), "its other answer is not in yet"
+    if last == "timeout":
+        bench.nack(other, retry_after=2)
+    elif last == "never":
+        bench.nack(other, permanent=True)
+    elif last == "ack":
+        bench.ack(other)
+    else:
+        bench.pump.lost(other.batch)
+        bench.pump.link_down()
+        bench.pump.link_up(8)
+    assert [send.queue.priority for send in bench.drain(3)][-1] == 7
+
+
+def test_in_a_new_session_one_batch_finds_out(bench: Bench) -> None:
+    """The hub is back, messaging may not be: no less urgent batch is on its way when the answer comes."""
+    for priority in (0, 5, REST):
+        bench.store(priority, 3)
+    first = bench.send()
+    assert bench.waits() == Wait()
+    bench.ack(first)
+    assert bench.send().queue.priority == 5
+
+
+def test_what_nothing_is_taken_of_says_why(bench: Bench) -> None:
+    """Since when, the last answer, how often, and when next; until something is taken."""
+    bench.store(5)
+    bench.store(7)
+    bench.nack(bench.send(3), 3, retry_after=2)
+    bench.nack(bench.send(5), 5, retry_after=2)
+    trouble = bench.pump.troubles()[5]
+    assert (trouble.since, trouble.code, trouble.attempts, trouble.retry_at) == (3, "busy", 2, 7)
+    assert 7 not in bench.pump.troubles() or bench.pump.troubles()[7].attempts == 1
+    bench.ack(bench.send(7), 7)
+    assert 5 not in bench.pump.troubles()
+
+
+# ---- the line ----
+
+
+def test_what_is_in_flight_follows_the_line(bench: Bench) -> None:
+    """Little at first, more with each answer; what is more urgent than all of it leaves at once."""
+    content = b"{" + b"x" * 998 + b"}"
+    bench.logs[9] = [Item(offset, 1, "t", 0.0, None, content) for offset in range(2000)]
+    bench.stored[9] = 2000
+    bench.pump.offered(9)
+    fetch = bench.pump.next(0)
+    assert isinstance(fetch, Fetch) and fetch.bytes_max == pace.SPARE_BYTES
+    first = bench.pump.fetched(fetch, bench.logs[9][:3], 0)
+    assert isinstance(first, Send)
+    bench.pump.packed(first.batch, 3000, 0)
+    assert bench.waits() == Wait()
+    bench.store(0)
+    alarm = bench.send()
+    assert alarm.queue.priority == 0
+    bench.ack(alarm, 0.5)
+    bench.ack(first, 0.5)
+    fetch = bench.pump.next(0.5)
+    assert isinstance(fetch, Fetch) and fetch.bytes_max == pace.SPARE_BYTES
+    assert bench.pump.bytes_in_flight == 0

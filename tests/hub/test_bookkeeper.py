@@ -1,6 +1,7 @@
 """Records kept true to the sessions, also where the API says something nobody wrote."""
 
-from tests.support.hub_core import Core
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 
 from fairlead_hub import ledger
 
@@ -12,3 +13,37 @@ def test_records_listed_after_the_nodes_are_collected_at_once():
     core.hub.book.observe(name, "gone", ledger.Observed(version="1", generation=1, status={}, head={}))
     core.hub.bookkeeper.listed("objectsyncs", core.now)
     assert isinstance(core.hub.book.pending(name), ledger.Removal)
+
+
+@pytest.mark.parametrize("fence", [9_999_999_999_999_999, 2**53, FENCE + 10**6])
+async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
+    """Although it is right otherwise; records of others do not wait for it, and nobody raises the Lease above it."""
+    core = Core("edge-1")
+    core.rule(CONFIG_MAPS)
+    edge = core.connect()
+    first, second = core.put("a"), core.put("b")
+    edge.ack(*edge.sent())
+    core.hub.report(core.now)
+    await core.flush()
+    record = ("objectsyncs", "shop", f"edge-1.{first.uid}")
+    account = ("edgenodes", "", "edge-1")
+    for name in (record, account):
+        there = core.ledger.documents[name]
+        edited = ledger.Observed(
+            version=f"9{there.version}", generation=1, status={**there.status, "fence": fence}, head=there.head
+        )
+        core.ledger.documents[name] = edited
+        core.now += 60
+        core.hub.records.now = core.now
+        if name == account:
+            core.hub.edge_node_observed("edge-1", edited, {}, core.now)
+        else:
+            core.hub.bookkeeper.observed(name, "edge-1", edited, core.now)
+    core.put("b", version="2", data={"k": "2"})
+    edge.ack(*edge.sent())
+    core.hub.report(core.now)
+    await core.flush()
+    assert core.ledger.documents[record].fence == core.ledger.documents[account].fence == FENCE
+    status = core.status(second)
+    assert status is not None and status["objectResourceVersion"] == "2"
+    assert core.fenced == []

@@ -1,7 +1,11 @@
-"""Objects the API server takes and nobody can deliver: each is parked with its reason, and harms nothing but itself."""
+"""Objects the API server takes and nobody can deliver: each is parked with its reason, and harms nothing but itself.
+
+Also other people's answers in the API server's place: a load balancer's page, nothing, half a document.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 import subprocess
@@ -12,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, edge_node, fleet, sync_rule, until
+from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
 
 WIDGETS = "/apis/unreadable.example.com/v1/namespaces/{}/gizmos"
 TOML = "[record]\nflush_seconds = 0.1\n[reconcile]\ninterval_seconds = 1\n"
+PAGE = b"<html><body><h1>502</h1> upstream is away</body></html>"
 
 
 @pytest.fixture
@@ -137,4 +143,46 @@ async def test_routes_nested_too_deep_are_refused_by_name(kube: Cluster, namespa
         await until("kopf, which cannot read it, says so", lambda: hub.events("operator_restarted"))
     finally:
         assert hub.stop() == 0
+    assert '"traceback"' not in (tmp_path / "hub.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "answer", [PAGE, b"", b"{}", b'{"metadata":{}}', b"[" * 5000], ids=["page", "nothing", "empty", "status", "deep"]
+)
+async def test_other_answers_in_the_api_servers_place(
+    kube: Cluster, namespace: str, tmp_path: Path, answer: bytes
+) -> None:
+    """200 everywhere at once, for a while: at discovery, lists, record writes and the Lease; then all is as before."""
+    kube.apply([config_map("a", namespace, n="1"), config_map("b", namespace, n="1")])
+    kube.apply(sync_rule("maps", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [namespace]}))
+    async with ApiFront(kube) as front:
+        config = json.loads(kube.kubectl("config", "view", "--raw", "-o", "json"))
+        config["clusters"][0]["cluster"] = {"server": front.url}
+        kubeconfig = tmp_path / "front.json"
+        kubeconfig.write_text(json.dumps(config))
+        hub = HubProcess(kube, tmp_path, toml=TOML)
+        hub.config.write_text(hub.config.read_text().replace(str(kube.kubeconfig), str(kubeconfig)))
+        for method in ("GET", "POST", "PATCH", "PUT", "DELETE"):
+            front.answer(method, "", body=answer, times=None)
+        hub.start(ready=False)
+        try:
+            await until("it has asked", lambda: front.seen("GET", "leases") >= 2)
+            front.pass_everything()
+            await until("the hub is ready", hub.is_ready, seconds=60)
+            async with fleet(hub, "edge-1") as nodes:
+                held = nodes["edge-1"].held
+                await until("both are held", lambda: len(held) >= 2)
+                await until("and recorded", lambda: records(kube, namespace).get("b", {}).get("state") == "Synced")
+                for method in ("GET", "POST", "PATCH", "PUT", "DELETE"):
+                    front.answer(method, "", body=answer, times=None)
+                front.cut()
+                seen = len(front.requests)
+                await until("everything is asked again", lambda: len(front.requests) > seen + 12)
+                assert len(held) >= 2, "nothing was taken away"
+                front.pass_everything()
+                kube.apply(config_map("c", namespace, n="1"))
+                await until("what came later arrives", lambda: any("/c" in stored.path for stored in held.values()))
+                await until("and is recorded", lambda: records(kube, namespace).get("c", {}).get("state") == "Synced")
+        finally:
+            assert await asyncio.to_thread(hub.stop) == 0
     assert '"traceback"' not in (tmp_path / "hub.log").read_text()

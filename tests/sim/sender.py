@@ -23,8 +23,8 @@ from fairlead_edge.queue_id import UPSTREAM, QueueId
 from fairlead_wire import codec, message
 
 PRIORITIES = (0, 1, 5, 2_000_000_000)
-BODIES = (msgspec.Raw(b"1"), msgspec.Raw(b'"%b"' % (b"x" * 90_000)))
-"""Small and large ones: three of the large fill a batch, so that many batches happen."""
+BODIES = (msgspec.Raw(b"1"), msgspec.Raw(b'"%b"' % Random(1).randbytes(3000).hex().encode()))
+"""Small and large ones that do not pack well, so that many batches happen on a line that is not known yet."""
 Answer = message.Ack | message.Nack
 
 
@@ -63,6 +63,8 @@ class Sender:
         self._flying: dict[int, pump.Send] = {}
         self._settling: dict[int, pump.Settle] = {}
         self._busy = False
+        self._is_away = False
+        """The last answer said that nothing would be taken."""
         self._next_id = 0
         self.pump = pump.Pump(UPSTREAM, uniform=self._random.random)
         for queue in run(self.outbox.queues()):
@@ -126,6 +128,7 @@ class Sender:
         send = self._flying.pop(answer.parent_id, None)
         if send is None:
             return
+        self._is_away = isinstance(answer, message.Nack) and answer.scope == "hub"
         settle = self.pump.answered(send.batch, answer, self._now())
         if settle is not None:
             self._settle(settle)
@@ -177,6 +180,7 @@ class Sender:
         self._next_id += 1
         self._flying[self._next_id] = send
         encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
+        self.pump.packed(send.batch, len(content), self._now())
         if self._settles_before_ack:
             # The planted mistake: forget the messages as soon as they left.
             offsets = tuple(item.offset for item in send.items)
@@ -213,7 +217,7 @@ class Sender:
             done = run(self.outbox.checkpoint(queue))
             waiting = run(self.outbox.fetch(queue, after=done, now=self._now(), messages_max=1000, bytes_max=1 << 30))
             left = [item for item in waiting if (queue, item.offset) not in handed_out]
-            if left and self.pump.state(queue.priority) is State.IDLE:
+            if left and (self._is_away or self.pump.state(queue.priority) is State.IDLE):
                 raise LawBroken(
                     f"law 2 at {self._now():.2f}: {self.name} goes on with {fetch.queue} while {queue} has {len(left)}"
                 )

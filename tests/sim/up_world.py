@@ -5,7 +5,8 @@ producers' pages over the store's twin).  Messages of one priority go to many to
 
 1. Every message an application was told is on disk is in the topic once things have calmed, unless its time to live
    ended at the edge or its disk was replaced by an older copy; and it is there once.
-2. When a batch is decided, nothing more urgent that could go is passed over.
+2. When a batch is decided, nothing more urgent that could go is passed over; and while nothing at all is taken, because
+   messaging is away, nothing more urgent that waits is.
 3. No batch holds a message twice.
 4. Nothing is sent whose time is over.
 5. Ids in the topic rise strictly, whatever messaging's clock does, and within one stream and epoch of an edge the
@@ -67,7 +68,9 @@ class Chain:
 
         def published(stored: bool) -> None:
             if not stored:
-                refusal = message.Nack(parent_id=header.id, code="messaging_down", reason="not now", retry_after=1.0)
+                refusal = message.Nack(
+                    parent_id=header.id, code="messaging_away", reason="not now", retry_after=1.0, scope="hub"
+                )
                 self._order.answered(refusal)
                 self._answer(refusal)
                 return

@@ -17,10 +17,11 @@ PROGRAM = "import sys; from fairlead_cli.main import main; main()"
 
 
 class MessagingProgram:
-    """One data directory, one port, one process at a time."""
+    """One data directory, one port, one process at a time; it may open ``descriptors`` files and connections."""
 
-    def __init__(self, folder: Path, *, more: str = "") -> None:
+    def __init__(self, folder: Path, *, more: str = "", descriptors: int | None = None) -> None:
         self.folder = folder
+        self._descriptors = descriptors
         self.port, self.health_port = free_ports(2)
         self.url = f"http://127.0.0.1:{self.port}"
         self.config = folder / "messaging.toml"
@@ -48,6 +49,8 @@ class MessagingProgram:
     def start(self) -> None:
         """Returns when it answers."""
         command = [sys.executable, "-c", PROGRAM, "messaging", "run", "--config", str(self.config)]
+        if self._descriptors is not None:
+            command = ["sh", "-c", f'ulimit -n {self._descriptors}; exec "$@"', "sh", *command]
         self._running = start("messaging", command, self.folder / "messaging.log")
         wait_until("messaging answers", self._answers, seconds=START_SECONDS, describe=self._running.tail)
 

@@ -84,7 +84,7 @@ class FakeHub:
                 future.set_exception(LinkDown("cut"))
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
     ) -> message.Ack | message.Nack:
         if not self.up:
             raise LinkDown("not connected")

@@ -220,6 +220,8 @@ class Ack(Header, frozen=True, kw_only=True, tag="ack"):
     parent_id: Id = msgspec.field(name="parentID")
     cumulative: bool = False
     refused: list[Refused] = []
+    held_seconds: Seconds | None = None
+    """Upstream only: between the batch's arrival and this answer; the rest of the time it was on the link."""
 
 
 class Nack(Header, frozen=True, kw_only=True, tag="nack"):
@@ -230,6 +232,10 @@ class Nack(Header, frozen=True, kw_only=True, tag="nack"):
     reason: str
     permanent: bool = False
     retry_after: Seconds | None = None
+    scope: Literal["stream", "hub"] = "stream"
+    """Upstream only.  ``hub``: nothing would be taken now, of whatever stream."""
+    held_seconds: Seconds | None = None
+    """As in ``Ack``."""
 
 
 class Keepalive(Header, frozen=True, kw_only=True, tag="keepalive"):

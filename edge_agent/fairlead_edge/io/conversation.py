@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -33,6 +34,16 @@ _NORMAL_CLOSURE: Final = 1000
 
 class LinkDown(Temporary):
     """No session is open, or it ended before the hub answered: offer the same again in the next one."""
+
+
+class _Batch(NamedTuple):
+    """What waits to go up, and who waits for its answer."""
+
+    stream: str
+    encoding: message.Encoding
+    content: bytes
+    follows: bool
+    answer: asyncio.Future[message.Ack | message.Nack]
 
 
 class Conversation:
@@ -54,7 +65,9 @@ class Conversation:
         self._counters = counters
         self._opened = opened
         self._urgent: deque[bytes] = deque()
-        self._bulk: deque[bytes] = deque()
+        self._bulk: list[tuple[int, int, _Batch]] = []
+        """A heap: batches by priority, then in the order they were offered."""
+        self._offered = 0
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._retimed = asyncio.Event()
@@ -107,18 +120,16 @@ class Conversation:
             self._perform(effect)
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
     ) -> message.Ack | message.Nack:
         """Raises ``LinkDown`` when the session is not open, or ends before the answer."""
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
-        loop = asyncio.get_running_loop()
-        id, send = self._core.send_upstream(stream, encoding, content, loop.time(), follows=follows)
-        answer: asyncio.Future[message.Ack | message.Nack] = loop.create_future()
-        self._unanswered[id] = answer
-        self._bulk.append(send.frame)
+        batch = _Batch(stream, encoding, content, follows, asyncio.get_running_loop().create_future())
+        self._offered += 1
+        heapq.heappush(self._bulk, (priority, self._offered, batch))
         self._to_send.set()
-        return await answer
+        return await batch.answer
 
     def _perform(self, effect: sync.Effect) -> None:
         match effect:
@@ -199,7 +210,9 @@ class Conversation:
                 self._to_send.clear()
                 await self._to_send.wait()
             # Acks are waited for with a timer, batches are not: on a slow link an ack must not queue behind megabytes.
-            frame = self._urgent.popleft() if self._urgent else self._bulk.popleft()
+            frame = self._urgent.popleft() if self._urgent else self._framed(heapq.heappop(self._bulk)[2])
+            if frame is None:
+                continue
             try:
                 await self._connection.send(frame)
             except ConnectionClosed as error:
@@ -207,6 +220,18 @@ class Conversation:
                 return await _forever()
             self._counters["frames_sent"] += 1
             self._counters["bytes_sent"] += len(frame)
+
+    def _framed(self, batch: _Batch) -> bytes | None:
+        """It leaves now, under the next id of this session; None when nobody waits for it, or the session ended."""
+        if batch.answer.done():
+            return None
+        if not self._core.is_open:
+            batch.answer.set_exception(_lost())
+            return None
+        now = asyncio.get_running_loop().time()
+        id, send = self._core.send_upstream(batch.stream, batch.encoding, batch.content, now, follows=batch.follows)
+        self._unanswered[id] = batch.answer
+        return send.frame
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()
@@ -223,10 +248,15 @@ class Conversation:
                 await self._connection.close(_CLOSE_CODES.get(end.code, _NORMAL_CLOSURE), reason)
 
     def _fail_unanswered(self) -> None:
-        for waiting in self._unanswered.values():
+        for waiting in (*self._unanswered.values(), *(batch.answer for _, _, batch in self._bulk)):
             if not waiting.done():
-                waiting.set_exception(LinkDown("the link went down before the hub answered"))
+                waiting.set_exception(_lost())
         self._unanswered.clear()
+        self._bulk.clear()
+
+
+def _lost() -> LinkDown:
+    return LinkDown("the link went down before the hub answered")
 
 
 async def _forever() -> None:

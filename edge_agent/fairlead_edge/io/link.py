@@ -116,15 +116,16 @@ class Link:
             self._conversation.handle(sync.Reported(status))
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
     ) -> message.Ack | message.Nack:
-        """Send one batch and wait for the hub's answer; calls leave in the order they were made.
+        """Send one batch and wait for the hub's answer; calls of one priority leave in the order they were made, and
+        what waits to leave is overtaken by lower numbers.
 
         Raises ``LinkDown`` when no session is open or it ends first: whether the hub took it is then unknown.
         """
         if not self._conversation:
             raise LinkDown("not connected to the hub")
-        return await self._conversation.send_upstream(stream, encoding, content, follows=follows)
+        return await self._conversation.send_upstream(stream, encoding, content, follows=follows, priority=priority)
 
     async def run(self) -> None:
         """Until cancelled, or until the hub says not to come back.

@@ -21,6 +21,8 @@ from fairlead_wire.io import logs
 
 ANSWER_SECONDS: Final = 60.0
 """How long a hub that is there may take for a batch; then it is sent again (it is idempotent)."""
+SLOWEST_BYTES_PER_SECOND: Final = 1000.0
+"""What is in flight on a line as slow as this gets its time beside ``ANSWER_SECONDS``: it would be sent twice."""
 SETTLE_RETRY_SECONDS: Final = 1.0
 
 _log = logs.get("edge.upstream")
@@ -39,9 +41,10 @@ class UpstreamLink(Protocol):
         ...
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
     ) -> message.Ack | message.Nack:
-        """Send one batch, in the order of calls, and wait for its answer.  Raises ``LinkDown``.
+        """Send one batch and wait for its answer: batches of one priority leave in the order of calls, and what waits
+        to leave is overtaken by lower numbers.  Raises ``LinkDown``.
 
         ``follows``: an earlier batch of the stream is unanswered; if that is put off, so is this one.
         """
@@ -116,20 +119,24 @@ class UpstreamPump:
         )
         match self._pump.fetched(fetch, items, self._clock()):
             case pump.Send() as send:
-                batches.create_task(self._deliver(send))
+                encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
+                self._pump.packed(send.batch, len(content), self._clock())
+                batches.create_task(self._deliver(send, encoding, content))
             case pump.Settle() as settle:
                 await self._settle(settle)
             case None:
                 pass
 
-    async def _deliver(self, send: pump.Send) -> None:
-        encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
+    async def _deliver(self, send: pump.Send, encoding: message.Encoding, content: bytes) -> None:
+        patience = ANSWER_SECONDS + self._pump.bytes_in_flight / SLOWEST_BYTES_PER_SECOND
         self.counters["batches"] += 1
         self.counters["messages"] += len(send.items)
         self.counters["bytes"] += len(content)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await self._link.send_upstream(str(send.queue), encoding, content, follows=send.follows)
+            async with asyncio.timeout(patience):
+                answer = await self._link.send_upstream(
+                    str(send.queue), encoding, content, follows=send.follows, priority=send.queue.priority
+                )
         except LinkDown:
             self.counters["batches_lost"] += 1
             self._pump.lost(send.batch)
@@ -138,7 +145,7 @@ class UpstreamPump:
             self._wake.set()
             return
         except TimeoutError:
-            answer = message.Nack(parent_id=0, code="timeout", reason=f"no answer within {ANSWER_SECONDS:g} s")
+            answer = message.Nack(parent_id=0, code="timeout", reason=f"no answer within {patience:.0f} s")
         except Exception as error:  # noqa: BLE001 - no error of the link may end the agent: named, counted, tried again
             self.counters["link_errors"] += 1
             _log.error("link_error", **logs.told_of(error), remedy="report it; the batch is sent again")

@@ -30,6 +30,10 @@ class Metrics:
         self.push_failures = self._counter("push_failures", "Pauses of subscriptions for other reasons than endpoints")
         self.publish_seconds = self._histogram("publish_seconds", "Time until a publish was durable")
         self.poll_seconds = self._histogram("poll_seconds", "Time of a poll, waiting included")
+        self.connections = self._gauge("connections", "Open connections", "port")
+        self.closed_connections = self._counter(
+            "closed_connections", "Connections closed: late with a request, for room, or refused", "port", "reason"
+        )
         self.batches = self._gauge("batches", "Durable writes since start")
         self.failures = self._gauge("storage_failures", "Failed writes since start")
         self.waiting = self._gauge("waiting_commands", "Commands waiting for a write")

@@ -7,6 +7,7 @@ missing and ends what is gone, so that no request cut short leaves a subscriptio
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 from dataclasses import dataclass, field
 from functools import partial
@@ -232,7 +233,8 @@ class Pusher:
     async def _send(self, name: Name, url: str, item: Item) -> Sent:
         if self._session is None:
             # One connection for each subscription: with fewer, those to endpoints that do not answer keep others out.
-            connector = aiohttp.TCPConnector(resolver=_Resolver(), limit=SUBSCRIPTIONS_MAX)
+            limit = min(SUBSCRIPTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
+            connector = aiohttp.TCPConnector(resolver=_Resolver(), limit=limit)
             timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         headers = {

@@ -27,12 +27,12 @@ BLOCK_BYTES = 16 * 1024
 class RocksKV:
     """One RocksDB in one directory; only one process may have it open.  Without ``create`` it must be there."""
 
-    def __init__(self, directory: Path, *, create: bool = True) -> None:
+    def __init__(self, directory: Path, *, create: bool = True, open_files_max: int = OPEN_FILES_MAX) -> None:
         options = rocksdict.Options(raw_mode=True)
         options.create_if_missing(create)
         options.set_write_buffer_size(WRITE_BUFFER_BYTES)
         options.set_max_write_buffer_number(WRITE_BUFFERS_MAX)
-        options.set_max_open_files(OPEN_FILES_MAX)
+        options.set_max_open_files(open_files_max)
         options.increase_parallelism(BACKGROUND_JOBS)
         options.set_compression_type(rocksdict.DBCompressionType.lz4())
         blocks = rocksdict.BlockBasedOptions()

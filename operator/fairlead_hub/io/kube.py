@@ -7,6 +7,8 @@ ours, because a typed client costs six times as much CPU for each status write a
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import ssl
 import urllib.parse
 import urllib.request
@@ -79,13 +81,29 @@ class Access:
         key: str | None = None,
         verify: bool = True,
         renew: Callable[[], None] = lambda: None,
+        source: str | None = None,
     ) -> None:
-        """``renew`` reads the credentials again from where they came; it may take its time and must not raise."""
+        """``renew`` reads the credentials again from where they came; it may take its time and must not raise.
+
+        ``source`` is the file they came from, if any.
+        """
         self.server = server.rstrip("/")
         self.headers = headers
         self.renew = renew
         self.namespace = namespace
         self.ca, self.cert, self.key, self.verify = ca, cert, key, verify
+        self.source = source
+
+    def stamps(self) -> tuple[object, ...]:
+        """What its files look like; differs when one was replaced, or another is named."""
+        found: list[object] = []
+        for path in (self.source, self.ca, self.cert, self.key):
+            try:
+                status = os.stat(path) if path else None
+            except OSError:
+                status = None
+            found += (path, status and (status.st_ino, status.st_mtime_ns, status.st_size))
+        return tuple(found)
 
     def tls(self) -> ssl.SSLContext | None:
         if not self.server.startswith("https://"):
@@ -111,6 +129,10 @@ def access(kubeconfig: str | None) -> Access:
             settings = _configuration(kubeconfig)
         except ConfigError as error:
             _log.warning("credentials_unreadable", reason=str(error))
+            return
+        # A certificate inside of a kubeconfig is another file each time.
+        made.ca, made.cert, made.key = settings.ssl_ca_cert, settings.cert_file, settings.key_file
+        made.verify = settings.verify_ssl
 
     def headers() -> Mapping[str, str]:
         # Asked every few seconds, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
@@ -120,7 +142,7 @@ def access(kubeconfig: str | None) -> Access:
         basic = settings.get_basic_auth_token() if settings.username else None
         return {"Authorization": basic} if basic else {}
 
-    found = Access(
+    made = Access(
         settings.host,
         headers,
         namespace=namespace,
@@ -129,12 +151,13 @@ def access(kubeconfig: str | None) -> Access:
         key=settings.key_file,
         verify=settings.verify_ssl,
         renew=renew,
+        source=kubeconfig,
     )
     try:
-        found.tls()
+        made.tls()
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise ConfigError(f"{_where(kubeconfig)}: its certificates cannot be used: {error}") from None
-    return found
+    return made
 
 
 def _where(kubeconfig: str | None) -> str:
@@ -172,7 +195,11 @@ class Kube:
     def __init__(self, access: Access) -> None:
         self.access = access
         # No limit of its own: each watch keeps a connection, and a hundred kinds must not starve the Lease.
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ssl=access.tls() or True)
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+        self._stamps = access.stamps()
+        self._tls: ssl.SSLContext | bool = access.tls() or True
+        """Given with each request: connections made with an older one are used no more, watches end in their time."""
+        self._looked_until = float("-inf")
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         # Asked once: aiohttp's trust_env reads the environment in a thread for every request, a fifth of its cost.
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, proxy=_proxy(access.server))
@@ -199,9 +226,30 @@ class Kube:
         content_type: str = "application/json",
         params: Mapping[str, str] | None = None,
         attempts: int = ATTEMPTS,
+        seconds: float | None = None,
     ) -> bytes:
-        """Raises ``Refused`` on an answer that repeating will not change, ``Unavailable`` after the last attempt."""
+        """Raises ``Refused`` on an answer that repeating will not change, ``Unavailable`` after the last attempt.
+
+        ``seconds``: all attempts together take no longer; 0 and less: nothing is sent.
+        """
         data = None if body is None else msgspec.json.encode(body)
+        if seconds is None:
+            return await self._attempts(method, path, data, content_type, params, attempts)
+        if seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    return await self._attempts(method, path, data, content_type, params, attempts)
+        raise Unavailable(f"no answer from the API server within the {max(0.0, seconds):.1f} s there were")
+
+    async def _attempts(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        content_type: str,
+        params: Mapping[str, str] | None,
+        attempts: int,
+    ) -> bytes:
         for attempt in range(attempts):
             try:
                 return await self._once(method, path, data, content_type, params)
@@ -218,6 +266,7 @@ class Kube:
         self, method: str, path: str, data: bytes | None, content_type: str, params: Mapping[str, str] | None
     ) -> bytes:
         self.requests[method] = self.requests.get(method, 0) + 1
+        await self._follow_files()
         headers = self._who_we_are()
         if data is not None:
             headers = {**headers, "Content-Type": content_type}
@@ -225,7 +274,7 @@ class Kube:
         try:
             async with (
                 asyncio.timeout(REQUEST_SECONDS),
-                self._session.request(method, url, data=data, headers=headers, params=params) as answer,
+                self._session.request(method, url, data=data, headers=headers, params=params, ssl=self._tls) as answer,
             ):
                 content = await answer.read()
                 if answer.status >= 400:
@@ -245,11 +294,12 @@ class Kube:
         ``opened`` is called when the server has agreed to watch.  A line that was cut is not given out.
         """
         self.requests["WATCH"] = self.requests.get("WATCH", 0) + 1
+        await self._follow_files()
         headers = self._who_we_are()
         url = f"{self.access.server}/{path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_seconds)
         try:
-            async with self._session.get(url, headers=headers, params=params, timeout=timeout) as answer:
+            async with self._session.get(url, headers=headers, params=params, timeout=timeout, ssl=self._tls) as answer:
                 if answer.status >= 400:
                     raise await self._failure(answer.status, answer.headers, await answer.read())
                 opened()
@@ -263,6 +313,25 @@ class Kube:
                         raise Unavailable(f"a watch line is longer than {LINE_BYTES_MAX} bytes")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unavailable(f"watch of {path}: {_text(error)}") from None
+
+    async def _follow_files(self) -> None:
+        """A replaced authority or client certificate is used from the next request on; of a bad one the log tells."""
+        now = asyncio.get_running_loop().time()
+        if now < self._looked_until:
+            return
+        self._looked_until = now + CREDENTIALS_SECONDS
+        if self.access.stamps() == self._stamps:
+            return
+        await asyncio.to_thread(self.access.renew)
+        stamps = self.access.stamps()
+        try:
+            self._tls = self.access.tls() or True
+        except (OSError, ssl.SSLError) as error:
+            remedy = "mend the files that the kubeconfig or the service account names; they are read again"
+            _log.error("credentials_unreadable", reason=str(error), remedy=remedy)
+            return
+        self._stamps, self._headers_until = stamps, now
+        _log.info("credentials_reloaded")
 
     def _who_we_are(self) -> Mapping[str, str]:
         now = asyncio.get_running_loop().time()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import urllib.parse
 from collections.abc import Callable
+from typing import Any
 
 from fairlead_hub import api_json, ledger
 from fairlead_hub.counts import Counts
-from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable, Unreadable
+from fairlead_hub.io.kube import MERGE_PATCH, REQUEST_SECONDS, Kube, Refused, Unavailable, Unreadable
 from fairlead_hub.ledger import Answer, Document, Name, Observed, Removal
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -26,22 +27,24 @@ _log = logs.get("hub.ledger")
 class KubeLedger:
     """See the module; obeys the same suite as ``MemoryLedger``."""
 
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: Kube, *, seconds_left: Callable[[], float] = lambda: REQUEST_SECONDS) -> None:
+        """``seconds_left``: how long a write may take, retries included; later the Lease may be another's."""
         self._kube = kube
         self._refusals: dict[Name, str] = {}
+        self._seconds_left = seconds_left
 
     async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
-        if observed is not None and observed.fence > fence:
+        if observed is not None and observed.outranks(fence):
             return Answer.FENCED, observed
         try:
             if observed is None:
                 head = document.head()
                 if head is None:
                     return Answer.GONE, None
-                answer = await self._kube.request("POST", _collection(document.name), head)
+                answer = await self._write("POST", _collection(document.name), head)
                 observed = _observed(answer, document.name)
             body = {"metadata": {"resourceVersion": observed.version}, "status": document.status(observed)}
-            answer = await self._kube.request("PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH)
+            answer = await self._write("PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH)
             return Answer.WRITTEN, _observed(answer, document.name)
         except Refused as error:
             if error.status == 409:
@@ -68,26 +71,37 @@ class KubeLedger:
             return Answer.FORBIDDEN, None
         except Unavailable:
             return Answer.RETRY, None
-        if there.fence > fence:
+        if there.outranks(fence):
             return Answer.FENCED, there
-        return (Answer.WRITTEN if document.is_told_by(there) else Answer.CONFLICT), there
+        told = document.is_told_by(there) and not there.is_absurd(fence)
+        return (Answer.WRITTEN if told else Answer.CONFLICT), there
 
     def refusal(self, name: Name) -> str:
         return self._refusals.pop(name, "")
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
-        if observed is not None and observed.fence > fence:
-            return Answer.FENCED
+        """Of the document as it was decided on: not of a namesake made since, nor of one that says something newer."""
         try:
-            await self._kube.request("DELETE", _path(removal.name))
+            if observed is None:
+                observed = _observed(await self._kube.get(_path(removal.name)), removal.name)
+            if observed.outranks(fence):
+                return Answer.FENCED
+            preconditions = {"resourceVersion": observed.version, **({"uid": observed.uid} if observed.uid else {})}
+            options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+            await self._write("DELETE", _path(removal.name), options)
         except Refused as error:
             if error.status == 404:
                 return Answer.GONE
+            if error.status == 409:
+                return Answer.CONFLICT
             self._refusals[removal.name] = str(error)
             return Answer.FORBIDDEN
         except Unavailable:
             return Answer.RETRY
         return Answer.WRITTEN
+
+    async def _write(self, method: str, path: str, body: Any, *, content_type: str = "application/json") -> bytes:
+        return await self._kube.request(method, path, body, content_type=content_type, seconds=self._seconds_left())
 
 
 class Writer:
@@ -128,7 +142,7 @@ class Writer:
         async def work() -> None:
             while queue:
                 wanted = queue.pop()
-                if self._away:
+                if self._away or not self._may_write():
                     self._book.failed(wanted)
                 else:
                     await self._write(wanted)
@@ -140,6 +154,9 @@ class Writer:
     async def _write(self, wanted: ledger.Wanted) -> None:
         observed = self._book.observed.get(wanted.name)
         after: Observed | None = None
+        if observed is not None and observed.is_absurd(self._fence()):
+            self._counts.absurd_fences += 1
+            _log.warning("record_fence_absurd", name="/".join(wanted.name), seen=observed.fence, fence=self._fence())
         if isinstance(wanted, Removal):
             answer = await self._target.remove(wanted, observed, self._fence())
         else:
@@ -192,4 +209,5 @@ def _observed(raw: bytes, name: Name) -> Observed:
         generation=found.header.generation,
         status=found.status,
         head={"spec": found.spec},
+        uid=found.header.uid,
     )

@@ -18,6 +18,7 @@ from websockets.server import ServerProtocol
 
 WRITE_BYTES = 64 * 1024
 """Frames are joined up to about this before they are handed to the kernel or to TLS: one record instead of many."""
+PART_SECONDS = 10.0
 FRAGMENTS_MAX = 64
 """Pieces of one message; our own ends send whole ones."""
 _CALM = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY)
@@ -35,7 +36,8 @@ class LinkSocket(ServerConnection):
     """Set the three functions as soon as the upgrade is done.
 
     ``on_message`` gets bytes, or text (which the link does not speak) as ``str``; ``on_room`` is called when a writer
-    that was ``paused`` may go on, ``on_lost`` once, when the connection is over.
+    that was ``paused`` may go on, ``on_lost`` once, when the connection is over.  ``on_part`` is called about every
+    ``part_seconds`` while a message is arriving: on a slow line one alone can take minutes.
     """
 
     def __init__(self, protocol: ServerProtocol, server: Server, *, close_seconds: float) -> None:
@@ -43,6 +45,10 @@ class LinkSocket(ServerConnection):
         self.on_message: Callable[[bytes | str], None] | None = None
         self.on_lost: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
+        self.on_part: Callable[[], None] = _nothing
+        self.part_seconds = PART_SECONDS
+        self._heard_at = self.loop.time()
+        """When the last message was complete, or ``on_part`` was called."""
         self._parts: list[Frame] = []
         self._ending: asyncio.TimerHandle | None = None
 
@@ -85,12 +91,16 @@ class LinkSocket(ServerConnection):
                 self.protocol.fail(CloseCode.POLICY_VIOLATION, f"more than {FRAGMENTS_MAX} fragments")
                 self.send_data()
             elif event.fin:
+                self._heard_at = self.loop.time()
                 parts, self._parts = self._parts, []
                 data = b"".join(part.data for part in parts)
                 self.on_message(data if parts[0].opcode is Opcode.BINARY else data.decode(errors="replace"))
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self.on_part is not _nothing and (now := self.loop.time()) - self._heard_at >= self.part_seconds:
+            self._heard_at = now
+            self.on_part()
         if self._ending is None and self.request is not None and self.protocol.state is State.CLOSING:
             # The goodbye was answered; a peer that now keeps the connection is not waited for.
             self._ending = self.loop.call_later(self.close_timeout or 0, self.transport.abort)
@@ -104,4 +114,5 @@ class LinkSocket(ServerConnection):
         if self._ending is not None:
             self._ending.cancel()
         on_lost, self.on_lost, self.on_message, self.on_room = self.on_lost, _nothing, None, _nothing
+        self.on_part = _nothing
         on_lost()

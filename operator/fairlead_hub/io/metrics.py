@@ -85,6 +85,7 @@ class HubMetrics(Collector):
             ("handshakes", "Sessions opened.", counts.handshakes),
             ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),
             ("records_collected", "Records of vanished nodes removed.", counts.records_collected),
+            ("absurd_fences", "Records written over whose fence cannot be.", counts.absurd_fences),
             ("frames_sent", "Frames to nodes.", counts.frames_sent),
             ("sent_bytes", "Bytes to nodes.", counts.bytes_sent),
             ("frames_received", "Frames from nodes.", counts.frames_received),

@@ -106,7 +106,14 @@ def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
     return "ended"
 
 
+def _left_behind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A task of kopf's whose end nobody asked for, when it met an answer it cannot read: a line, not a stack trace."""
+    error = context.get("exception")
+    _log.warning("operator_task_failed", reason=f"{type(error).__name__}: {error}" if error else context["message"])
+
+
 async def _work(registry: kopf.OperatorRegistry, stop: threading.Event) -> None:
+    asyncio.get_running_loop().set_exception_handler(_left_behind)
     try:
         await kopf.operator(registry=registry, standalone=True, clusterwide=True, stop_flag=stop)
     finally:

@@ -74,10 +74,12 @@ class LinkServer:
         *,
         context: ssl.SSLContext | None,
         on_stale: Callable[[int], None],
+        may_send: Callable[[], bool] = lambda: True,
         opening_seconds: float = OPENING_SECONDS_MAX,
     ) -> None:
+        """``may_send`` is asked before anything is said to a node: False while we may have been replaced."""
         self._hub, self._desk, self._context = hub, desk, context
-        self._on_stale = on_stale
+        self._on_stale, self._may_send = on_stale, may_send
         self._links: dict[NodeSession, _Link] = {}
         self._poked = False
         self._woke_at = float("-inf")
@@ -110,6 +112,12 @@ class LinkServer:
         for link in list(self._links.values()):
             link.socket.transport.abort()
 
+    def fall_silent(self) -> None:
+        """End every connection without a word, also what was handed over and not sent yet."""
+        for link in list(self._links.values()):
+            link.aborted = link.aborted or "silenced: another hub may have taken over"
+            link.socket.transport.abort()
+
     # ---- one connection --------------------------------------------------------------------------
 
     def _greet(self, socket: LinkSocket) -> None:
@@ -120,6 +128,10 @@ class LinkServer:
         socket.on_lost = partial(self._acceptor.opened, socket)
 
     def _hello(self, socket: LinkSocket, frame: bytes | str) -> None:
+        if not self._may_send():
+            self._acceptor.opened(socket)
+            socket.transport.abort()
+            return
         try:
             session = self._open(socket, frame)
         except RemoteError as error:
@@ -136,6 +148,7 @@ class LinkServer:
         link = self._links[session] = _Link(socket, session)
         socket.on_message = partial(self._receive, link)
         socket.on_room = partial(self._send, link)
+        socket.on_part, socket.part_seconds = partial(self._hear_part, link), session.link.keepalive_seconds
         socket.on_lost = partial(self._forget, link)
         _log.info("session_opened", node=session.node, session=session.number, held=session.hello.held)
         self.poke()
@@ -196,6 +209,16 @@ class LinkServer:
         if self._hub.woken:
             self.poke()
 
+    def _hear_part(self, link: _Link) -> None:
+        """A message takes long to arrive: the node is there, and is told that we are; its keepalive waits behind it."""
+        now = self._clock()
+        link.session.link.last_received = now
+        if link.socket.paused or not link.socket.is_open:
+            return
+        keepalive = message.Keepalive()
+        link.session.link.sent(keepalive, now)
+        link.socket.write_frames((codec.encode(keepalive),))
+
     def _forget(self, link: _Link) -> None:
         reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")
         self._links.pop(link.session, None)
@@ -227,6 +250,9 @@ class LinkServer:
     def _send(self, link: _Link) -> None:
         """One batch of what the session has now; a slow reader holds up nobody but itself."""
         session, counts = link.session, self._hub.counts
+        if not self._may_send():
+            link.socket.transport.abort()
+            return
         if link.socket.paused or not link.socket.is_open:
             return  # ``on_room`` comes back here; whoever is gone has nothing to hear
         try:

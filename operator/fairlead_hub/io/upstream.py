@@ -10,11 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
+
+import msgspec
 
 from fairlead_hub import upstream
 from fairlead_hub.hub import Hub
 from fairlead_hub.node_session import NodeSession
+from fairlead_hub.rules import DEFAULT_TOPIC
+from fairlead_messaging.failures import Busy, NoAnswer, Unreachable
 from fairlead_messaging.io.client import Producer, Published
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
@@ -22,6 +26,10 @@ from fairlead_wire.io import logs
 
 NOT_NOW_SECONDS = 5.0
 STARTING_SECONDS = 1.0
+AWAY_SECONDS = 1.0
+"""How long messaging is taken for away after it was found so; then a batch finds out."""
+AWAY_STATUSES = frozenset({502, 503, 504, 507})
+"""Answers "not now" that are not about one topic or producer."""
 STREAMS_MAX = 256
 """Streams of one session; an edge has one for each priority."""
 _log = logs.get("hub.upstream")
@@ -51,7 +59,8 @@ class _Chain:
     __slots__ = ("batches", "is_worked_on", "order")
 
     def __init__(self) -> None:
-        self.batches: deque[tuple[message.Upstream, bytes]] = deque()
+        self.batches: deque[tuple[message.Upstream, bytes, float]] = deque()
+        """Header, content, and when it came (the loop's clock)."""
         self.order = upstream.Order()
         self.is_worked_on = False
 
@@ -65,6 +74,9 @@ class UpstreamDesk:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: set[str] = set()
         """Topics known to exist."""
+        self._away_until = float("-inf")
+        """Messaging was found away: until then nobody's batch is tried, so that no less urgent one is the first."""
+        self._away_reason = ""
         self.wake: Callable[[], None] = _nobody
 
     def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
@@ -77,7 +89,7 @@ class UpstreamDesk:
             chain = chains[header.stream] = _Chain()
         if len(chain.batches) > self._window:
             raise Malformed(f"more than {self._window} upstream batches at once")
-        chain.batches.append((header, content))
+        chain.batches.append((header, content, asyncio.get_running_loop().time()))
         if not chain.is_worked_on:
             chain.is_worked_on = True
             task = asyncio.get_running_loop().create_task(self._work(session, chain))
@@ -92,18 +104,26 @@ class UpstreamDesk:
     async def _work(self, session: NodeSession, chain: _Chain) -> None:
         try:
             while chain.batches:
-                header, content = chain.batches[0]
+                header, content, came_at = chain.batches[0]
+                answer: message.Ack | message.Nack | None = None
                 try:
                     answer = await self._judged(session, chain.order, header, content)
-                except RemoteError as error:
+                except Malformed as error:
                     self._hub.counts.malformed += 1
                     refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
                     session.refuse(refusal)
-                    answer = None
+                except Exception as error:  # noqa: BLE001 - a defect must cost this batch a retry, not the stream its life
+                    remedy = "report it; the node sends the batch again"
+                    told = logs.told_of(error)
+                    _log.error("upstream_error", node=session.node, stream=header.stream, remedy=remedy, **told)
+                    reason = f"the hub failed: {told['error']}"
+                    answer = self._not_now(header, "hub_error", reason, NOT_NOW_SECONDS)
+                    chain.order.answered(answer)
                 if chain.batches:
                     chain.batches.popleft()
                 if answer is not None:
-                    session.say(answer)
+                    held = asyncio.get_running_loop().time() - came_at
+                    session.say(msgspec.structs.replace(answer, held_seconds=round(held, 3)))
                 self._hub.woken.add(session)
                 self.wake()
         finally:
@@ -124,19 +144,28 @@ class UpstreamDesk:
         self, session: NodeSession, header: message.Upstream, content: bytes
     ) -> message.Ack | message.Nack:
         if self._messaging is None:
-            return self._not_now(header, "no_messaging", "this hub has no messaging service", NOT_NOW_SECONDS)
+            reason = "this hub has no messaging service"
+            return self._not_now(header, "no_messaging", reason, NOT_NOW_SECONDS, scope="hub")
         waiting = self._hub.grants_known()
         if waiting:
-            return self._not_now(header, "starting", waiting, STARTING_SECONDS)
+            return self._not_now(header, "starting", waiting, STARTING_SECONDS, scope="hub")
+        away_seconds = self._away_until - asyncio.get_running_loop().time()
+        if away_seconds > 0:
+            return self._not_now(header, "messaging_away", self._away_reason, away_seconds, scope="hub")
         plan = upstream.plan(session.node, header, content, self._hub.grants.of(session.node))
         refused = list(plan.refused)
         try:
             for parcel in plan.parcels:
                 refused.extend(await self._publish(parcel))
         except Temporary as error:
-            return self._not_now(
-                header, "messaging_unavailable", str(error), error.retry_after_seconds or STARTING_SECONDS
-            )
+            seconds = error.retry_after_seconds or STARTING_SECONDS
+            if not await self._is_away(error):
+                return self._not_now(header, "messaging_unavailable", str(error), seconds)
+            self._away_until = asyncio.get_running_loop().time() + min(seconds, AWAY_SECONDS)
+            self._away_reason = str(error)
+            return self._not_now(header, "messaging_away", str(error), seconds, scope="hub")
+        except RemoteError as error:  # of what answers in messaging's place, not of the node
+            return self._not_now(header, "messaging_unavailable", str(error), NOT_NOW_SECONDS)
         counts = self._hub.counts
         counts.upstream_messages += plan.count - len(refused)
         for item in refused:
@@ -145,9 +174,36 @@ class UpstreamDesk:
             self._hub.announcements.messages_refused(session.node, refused, asyncio.get_running_loop().time())
         return message.Ack(parent_id=header.id, refused=upstream.told(refused))
 
-    def _not_now(self, header: message.Upstream, code: str, reason: str, seconds: float) -> message.Nack:
+    async def _is_away(self, error: Temporary) -> bool:
+        """Would messaging take nothing at all?  Or is it this topic, or something in this batch?
+
+        Where no answer came the service is asked something small: a batch it chokes on must not stop all others.
+        """
+        assert self._messaging is not None
+        if isinstance(error, Busy):
+            return error.status in AWAY_STATUSES
+        if not isinstance(error, NoAnswer):
+            return isinstance(error, Unreachable)
+        namespace, _, name = DEFAULT_TOPIC.partition("/")
+        try:
+            await self._messaging.create_topic(namespace, name)
+        except Temporary:
+            return True
+        except (Permanent, RemoteError):
+            pass  # it answers
+        return False
+
+    def _not_now(
+        self,
+        header: message.Upstream,
+        code: str,
+        reason: str,
+        seconds: float,
+        *,
+        scope: Literal["stream", "hub"] = "stream",
+    ) -> message.Nack:
         self._hub.counts.upstream_deferred[code] += 1
-        return message.Nack(parent_id=header.id, code=code, reason=reason, permanent=False, retry_after=seconds)
+        return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
 
     async def _publish(self, parcel: upstream.Parcel) -> list[message.Refused]:
         """Raises ``Temporary``.  A message that messaging will never take is found by halving, the others go."""

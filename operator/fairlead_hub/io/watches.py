@@ -319,7 +319,9 @@ class Watches:
 def _observed(found: api_json.Own) -> ledger.Observed:
     header = found.header
     head = {"spec": found.spec}
-    return ledger.Observed(version=header.version, generation=header.generation, status=found.status, head=head)
+    return ledger.Observed(
+        version=header.version, generation=header.generation, status=found.status, head=head, uid=header.uid
+    )
 
 
 def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:

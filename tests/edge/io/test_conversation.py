@@ -202,3 +202,25 @@ async def test_an_ack_overtakes_batches_that_wait() -> None:
             assert order.index("Ack") < 35
             for task in waiting:
                 task.cancel()
+
+
+async def test_an_urgent_batch_overtakes_batches_that_wait_to_leave() -> None:
+    """Ids rise all the same, for they are given as batches leave; what never left fails with the session."""
+    async with HubServer() as hub:
+        link = make(hub.url, MemoryMetastore())
+        async with running(link):
+            peer = await hub.open(upstream_window=100)
+            await until(lambda: link.upstream_window > 0)
+            batch = b"x" * 1_000_000
+            waiting = [asyncio.create_task(link.send_upstream("slow", "", batch, priority=9)) for _ in range(40)]
+            await asyncio.sleep(0)  # all of them are offered now, and more than the sockets' buffers hold
+            waiting.append(asyncio.create_task(link.send_upstream("alarms", "", b"[]", priority=0)))
+            found: list[message.Upstream] = []
+            while "alarms" not in [header.stream for header in found]:
+                header, _ = await peer.expect(message.Upstream)
+                found.append(header)
+            assert len(found) < 35
+            assert [header.id for header in found] == sorted(header.id for header in found)
+            peer.connection.transport.abort()
+            ended = await asyncio.gather(*waiting, return_exceptions=True)
+            assert all(isinstance(error, LinkDown) for error in ended)

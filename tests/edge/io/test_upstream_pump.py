@@ -62,7 +62,7 @@ async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(hub: 
     hub.connect()
     await settled(hub, upstream, 601)
     assert hub.batches[0][0] == "iothub_Pri0"
-    assert [stream for stream, _ in hub.batches[1:]] == ["iothub_Pri9"] * 3
+    assert {stream for stream, _ in hub.batches[1:]} == {"iothub_Pri9"}
 
 
 async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, upstream: Upstream) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
 import json
+import secrets
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,15 +15,75 @@ import pytest
 from aiohttp import web
 from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
+from tests.support.pki import Authority
 
 from fairlead_hub.io import kube
 from fairlead_hub.io.kube import MERGE_PATCH, Access, ConfigError, Kube, Refused, Unavailable
+from fairlead_wire.io import tls
 
 
 @pytest.fixture
 async def front() -> AsyncIterator[ApiFront]:
     async with ApiFront() as running:
         yield running
+
+
+def b64(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def write_config(path: Path, cluster: dict[str, str], user: dict[str, str]) -> None:
+    path.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "c", "cluster": cluster}],
+                "users": [{"name": "u", "user": user}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+
+
+class TlsServer:
+    """Answers who shows a certificate of the authority it trusts now; connections from before are cut."""
+
+    def __init__(self, authority: Authority) -> None:
+        self.answer = b"first"
+        self._context = self._made(authority)
+        self.port = 0
+
+    def _made(self, authority: Authority) -> ssl.SSLContext:
+        pair = authority.issue(f"server-{secrets.token_hex(2)}", hosts=("127.0.0.1",))
+        return tls.server_context(tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key))
+
+    async def start(self) -> None:
+        async def handle(_: web.Request) -> web.Response:
+            return web.Response(body=self.answer, headers={"Connection": "close"})
+
+        app = web.Application()
+        app.router.add_get("/{path:.*}", handle)
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._context).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
+
+    def turn_to(self, authority: Authority, answer: bytes) -> None:
+        self._context.newest = self._made(authority)  # type: ignore[attr-defined]
+        self.answer = answer
+
+
+@contextlib.asynccontextmanager
+async def tls_server(authority: Authority) -> AsyncIterator[TlsServer]:
+    server = TlsServer(authority)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
 
 
 @pytest.fixture
@@ -114,6 +178,37 @@ async def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> N
     token.unlink()
     found.renew()
     assert found.headers() == {"Authorization": "Bearer two"}
+
+
+async def test_replaced_certificates_are_used_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours and the server's authority, both inside of a kubeconfig and as files; a half written file is waited out."""
+    monkeypatch.setattr(kube, "CREDENTIALS_SECONDS", 0.0)
+    old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
+    config = tmp_path / "kubeconfig"
+
+    def show(authority: Authority, port: int) -> None:
+        pair = authority.issue(f"hub-{port}")
+        user = {"client-certificate-data": b64(pair.certificate), "client-key-data": b64(pair.key)}
+        cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": b64(authority.certificate)}
+        write_config(config, cluster, user)
+
+    async with tls_server(old) as first:
+        show(old, first.port)
+        client = Kube(kube.access(str(config)))
+        try:
+            assert await client.get("version") == b"first"
+            first.turn_to(new, b"second")
+            with pytest.raises(Unavailable):
+                await client.request("GET", "version", attempts=1)
+            config.write_text("{")
+            with pytest.raises(Unavailable):
+                await client.request("GET", "version", attempts=1)
+            show(new, first.port)
+            assert await client.get("version") == b"second"
+        finally:
+            await client.close()
 
 
 async def test_a_server_of_another_authority_is_not_trusted(cluster: Cluster) -> None:

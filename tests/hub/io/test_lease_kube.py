@@ -24,7 +24,16 @@ class Keeper(LeaseKeeper):
 
     def __init__(self, kube: Kube, namespace: str, identity: str) -> None:
         self.lost: list[str] = []
-        super().__init__(kube, namespace=namespace, identity=identity, on_lost=self.lost.append)
+        self.doubts: list[float] = []
+        self.skipped = 0.0
+        super().__init__(
+            kube,
+            namespace=namespace,
+            identity=identity,
+            on_lost=self.lost.append,
+            on_doubt=lambda: self.doubts.append(self.skipped),
+            clock=lambda: lease_kube.boot_time() + self.skipped,
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -171,9 +180,100 @@ async def test_an_api_server_that_is_away_is_outlived(
         async with keeping(keeper):
             await until(lambda: front.seen("PUT", "leases") > 2)
             assert keeper.valid and keeper.lost == []
-            renewed = keeper._renewed_at
+            left = keeper.seconds_left
             front.pass_everything()
-            await until(lambda: keeper._renewed_at > renewed)
+            await until(lambda: keeper.seconds_left > left)
+
+
+async def test_after_a_pause_it_asks_before_it_writes(cluster: Cluster, namespace: str) -> None:
+    """Stopped or suspended for longer than the Lease lasts; nobody took over, so it goes on."""
+    async with ApiFront(cluster) as front:
+        keeper = Keeper(front.client(), namespace, "hub-a")
+        await keeper.acquire()
+        keeper.skipped += 40
+        assert not keeper.valid and not keeper.may_send()
+        assert keeper.doubts == [40]
+        seen = len(front.requests)
+        async with keeping(keeper):
+            await until(keeper.may_send)
+        assert front.requests[seen][0] == "GET", "what it remembers is not written"
+        assert keeper.valid and keeper.lost == [] and keeper.fence == 1
+
+
+async def test_replaced_in_a_pause_it_writes_nothing(cluster: Cluster, client: Kube, namespace: str) -> None:
+    """Not the Lease either, and it does not give back what is another's."""
+    async with ApiFront(cluster) as front:
+        old, new = Keeper(front.client(), namespace, "hub-a"), Keeper(client, namespace, "hub-b")
+        await old.acquire()
+        waiting = asyncio.create_task(new.acquire())
+        await until(lambda: client.requests.get("GET", 0) > 1)
+        new.skipped += 12
+        assert await waiting == 2
+        puts = front.seen("PUT", "leases") + front.seen("POST", "leases")
+        old.skipped += 40
+        async with keeping(old):
+            await until(lambda: old.lost)
+        assert not old.may_send() and not old.valid
+        await old.release()
+        assert front.seen("PUT", "leases") + front.seen("POST", "leases") == puts
+    assert (await read(client, namespace))["spec"]["holderIdentity"] == "hub-b"
+
+
+async def test_what_was_lost_is_not_given_back(client: Kube, namespace: str) -> None:
+    """It would be the successor's."""
+    keeper = Keeper(client, namespace, "hub-a")
+    await keeper.acquire()
+    taken = await read(client, namespace)
+    taken["spec"]["holderIdentity"] = "hub-b"
+    await client.request("PUT", path(namespace), taken)
+    async with keeping(keeper):
+        await until(lambda: keeper.lost)
+    await keeper.release()
+    assert (await read(client, namespace))["spec"]["holderIdentity"] == "hub-b"
+
+
+@pytest.mark.parametrize("text", ["9999999999999999", "9007199254740993", "4000000000000000", "none", "0"])
+async def test_an_edited_number_is_repaired(client: Kube, namespace: str, text: str) -> None:
+    """While it is held, and before it is taken."""
+    keeper = Keeper(client, namespace, "hub-a")
+    await keeper.acquire()
+    edited = await read(client, namespace)
+    edited["metadata"]["annotations"][lease.FENCE_ANNOTATION] = text
+    await client.request("PUT", path(namespace), edited)
+    async with keeping(keeper):
+        await until(lambda: keeper.fence == 2)
+    assert (await read(client, namespace))["metadata"]["annotations"][lease.FENCE_ANNOTATION] == "2"
+    assert keeper.lost == []
+    assert await Keeper(client, namespace, "hub-a").acquire() == 3
+
+
+async def test_full_transitions_let_the_next_hub_in(client: Kube, namespace: str) -> None:
+    """The API server would refuse one more."""
+    keeper = Keeper(client, namespace, "hub-a")
+    await keeper.acquire()
+    edited = await read(client, namespace)
+    edited["spec"] |= {"leaseTransitions": 2**31 - 1, "leaseDurationSeconds": 2**31 - 1, "holderIdentity": ""}
+    await client.request("PUT", path(namespace), edited)
+    assert await Keeper(client, namespace, "hub-b").acquire() == 2
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"", b"{}", b"[]", b'{"metadata":{"name":"fairlead-hub"}}', b'{"kind":"Status"}']
+)
+async def test_an_answer_that_is_no_lease_is_as_if_nobody_answered(
+    cluster: Cluster, namespace: str, body: bytes
+) -> None:
+    """At the first look, when it is taken, and when it is renewed; nothing is written without a version."""
+    async with ApiFront(cluster) as front:
+        keeper = Keeper(front.client(), namespace, "hub-a")
+        front.answer("GET", "leases", body=body, times=2)
+        front.answer("POST", "leases", body=body)
+        assert await keeper.acquire() == 1
+        async with keeping(keeper):
+            front.answer("PUT", "leases", body=body, times=2)
+            front.answer("GET", "leases", body=body, times=2)
+            await until(lambda: front.seen("PUT", "leases") > 4)
+        assert keeper.lost == []
 
 
 async def test_giving_it_back_to_nobody(cluster: Cluster, namespace: str) -> None:

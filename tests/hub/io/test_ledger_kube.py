@@ -355,3 +355,63 @@ async def test_without_the_lease_nothing_is_written(namespace: str) -> None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+async def test_a_delete_names_what_it_deletes(defined: Cluster, client: Kube, namespace: str) -> None:
+    """A record made anew since under the same name is another one."""
+    async with ApiFront(defined) as front:
+        ledger = KubeLedger(front.client())
+        _, first = await ledger.put(note(namespace), None, 1)
+        await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.u1")
+        _, second = await ledger.put(note(namespace), None, 1)
+        assert first is not None and second is not None and first.uid != second.uid
+        mixed = Observed(version=version_of(second), generation=1, status={}, head={}, uid=first.uid)
+        assert await ledger.remove(removal(namespace), mixed, 1) is Answer.CONFLICT
+        assert await ledger.remove(removal(namespace), second, 1) is Answer.WRITTEN
+
+
+async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> None:
+    """An API server that hangs gets no write of ours later than that; without the Lease nothing is even sent."""
+    left = 0.3
+    async with ApiFront(defined) as front:
+
+        async def hang(_: web.Request) -> web.StreamResponse:
+            await asyncio.sleep(60)
+            raise AssertionError("nobody waits so long")
+
+        ledger = KubeLedger(front.client(), seconds_left=lambda: left)
+        front.answer_with("POST", "objectsyncs", hang)
+        assert await ledger.put(note(namespace), None, 1) == (Answer.RETRY, None)
+        seen = front.seen("POST", "objectsyncs")
+        left = 0.0
+        assert await ledger.put(note(namespace), None, 1) == (Answer.RETRY, None)
+        assert front.seen("POST", "objectsyncs") == seen
+
+
+async def test_the_lease_is_asked_about_before_each_write(namespace: str) -> None:
+    """Not once for all that is dirty."""
+    twin, book = MemoryLedger(), Book()
+    writer = Writer(
+        book, twin, Counts(), flush_seconds=1, in_flight=1, fence=lambda: 1, may_write=lambda: twin.writes < 4,
+        on_fenced=lambda fence: None,
+    )  # fmt: skip
+    for number in range(5):
+        book.want(note(namespace, f"u{number}"))
+    await writer.flush()
+    assert len(twin.documents) == 2 and len(book) == 3
+
+
+async def test_an_absurd_fence_stops_nobody(namespace: str) -> None:
+    """The record is written over and counted; the others are written, too."""
+    twin, book, counts, fenced = MemoryLedger(), Book(), Counts(), list[int]()
+    writer = Writer(
+        book, twin, counts, flush_seconds=1, in_flight=1, fence=lambda: 3, may_write=lambda: True,
+        on_fenced=fenced.append,
+    )  # fmt: skip
+    book.want(note(namespace, "u1", fence=10**15))
+    await writer.flush()
+    book.want(note(namespace, "u1", version="2", fence=3))
+    book.want(note(namespace, "u2", fence=3))
+    await writer.flush()
+    assert {each.fence for each in twin.documents.values()} == {3}
+    assert (fenced, counts.absurd_fences, len(book)) == ([], 1, 0)

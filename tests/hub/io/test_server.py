@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import random
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.pki import Authority
+from tests.support.slow_link import SlowLink
 from tests.support.upstream import until
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
@@ -92,11 +93,15 @@ async def refused(socket: ClientConnection) -> message.Refuse:
 
 @contextlib.asynccontextmanager
 async def serving(
-    *nodes: str, context: ssl.SSLContext | None = None, opening_seconds: float = 10.0, **settings: Any
+    *nodes: str,
+    context: ssl.SSLContext | None = None,
+    opening_seconds: float = 10.0,
+    may_send: Callable[[], bool] = lambda: True,
+    **settings: Any,
 ) -> AsyncIterator[Served]:
     core = Core(*nodes, **settings)
     core.rule(CONFIG_MAPS)
-    served = Served(core, context, opening_seconds=opening_seconds)
+    served = Served(core, context, opening_seconds=opening_seconds, may_send=may_send)
     served.port = await served.server.start("127.0.0.1", 0)
     try:
         yield served
@@ -162,6 +167,37 @@ async def test_a_silent_node_is_given_up() -> None:
                 while True:
                     await socket.recv()
         await until(lambda: not served.hub.sessions)
+
+
+async def test_a_hub_in_doubt_says_nothing_to_anybody() -> None:
+    """Not even a keepalive: who was replaced while it was stopped must not be heard.  Then it serves again."""
+    certain = True
+    async with serving("edge-1", "edge-2", may_send=lambda: certain) as served:
+        async with served.socket(hello="edge-1") as open_before, served.socket() as greeting:
+            certain = False
+            served.put("a")
+            served.server.fall_silent()
+            for socket, frame in ((open_before, message.Keepalive()), (greeting, served.core.hello("edge-2"))):
+                with contextlib.suppress(ConnectionClosed):
+                    await socket.send(codec.encode(frame))
+                async with asyncio.timeout(WAIT_SECONDS):
+                    with pytest.raises(ConnectionClosed):
+                        await socket.recv()
+        await until(lambda: not served.hub.sessions)
+        certain = True
+        async with served.node() as node:
+            await until(lambda: set(node.held) == {"configmaps/shop/a"})
+
+
+async def test_whoever_wakes_up_in_doubt_ends_the_link_instead_of_sending() -> None:
+    """The change that wakes a session comes before anybody noticed the pause."""
+    certain = True
+    async with serving("edge-1", may_send=lambda: certain) as served, served.socket(hello="edge-1") as socket:
+        certain = False
+        served.put("a")
+        async with asyncio.timeout(WAIT_SECONDS):
+            with pytest.raises(ConnectionClosed):
+                await socket.recv()
 
 
 async def test_draining_says_come_back_soon() -> None:
@@ -310,6 +346,30 @@ async def test_upstream_without_messaging_is_not_now(served: Served) -> None:
         await socket.send(codec.encode(message.Upstream(id=1, stream="s"), b"[]"))
         answer = await heard(socket)
         assert isinstance(answer, message.Nack) and not answer.permanent and answer.retry_after
+
+
+async def test_a_message_that_takes_long_to_arrive_is_a_sign_of_life_and_is_answered_with_one() -> None:
+    """On a thin line one batch takes longer than the silence that ends a session: nobody may take it for dead."""
+    async with (
+        serving("edge-1", link=Link(keepalive_seconds=0.2)) as served,
+        SlowLink(served.port, bytes_per_second=40_000) as line,
+        connect(line.url, compression=None, proxy=None) as socket,
+    ):
+        await socket.send(codec.encode(served.core.hello("edge-1")))
+        assert isinstance(await heard(socket), message.Welcome)
+        sending = asyncio.create_task(
+            socket.send(codec.encode(message.Upstream(id=1, stream="s"), random.Random(1).randbytes(100_000)))
+        )
+        keepalives = 0
+        async with asyncio.timeout(WAIT_SECONDS):
+            while True:
+                header, _ = codec.decode_from_hub(await socket.recv(decode=False))
+                if not isinstance(header, message.Keepalive):
+                    break
+                keepalives += 1
+        await sending
+        assert isinstance(header, message.Nack), header
+        assert keepalives >= 3, "it was told that the hub is there while it could not ask"
 
 
 # ---- mutual TLS ----------------------------------------------------------------------------------

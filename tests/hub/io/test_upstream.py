@@ -17,9 +17,10 @@ from tests.support.upstream import until
 from fairlead_hub.io import upstream
 from fairlead_hub.io.announcer import Announcer
 from fairlead_hub.io.upstream import UpstreamDesk
+from fairlead_messaging.failures import Busy, Disconnected, TimedOut, Unreachable
 from fairlead_messaging.io.client import MessagingClient, Producer, Published
 from fairlead_wire import message
-from fairlead_wire.errors import Malformed, Permanent, Temporary
+from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 
 
 def item(sequence: int = 0, *, topic: str = "default/telemetry", **fields: Any) -> message.UpstreamMessage:
@@ -39,8 +40,11 @@ class Door:
         self.open = asyncio.Event()
         self.open.set()
         self.published: list[tuple[str, Producer | None]] = []
+        self.unreachable = False
 
     async def create_topic(self, namespace: str, name: str) -> bool:
+        if self.unreachable:
+            raise Unreachable("nobody listens")
         return await self._client.create_topic(namespace, name)
 
     async def publish(
@@ -78,7 +82,11 @@ class Line:
     async def answer(self) -> Any:
         """The next one."""
         await until(lambda: self.answers or self.answers.extend(self.edge.sent()) or self.answers)
-        return self.answers.pop(0)
+        answer = self.answers.pop(0)
+        if not isinstance(answer, message.Ack | message.Nack):
+            return answer
+        assert 0 <= answer.held_seconds < 60, "every answer says how long the hub had the batch"
+        return msgspec.structs.replace(answer, held_seconds=None)
 
     async def stored(self, topic: str = "telemetry") -> list[str]:
         """Ids of the messages in the topic."""
@@ -191,6 +199,43 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
     line.send(2, item(0))
     assert await line.answer() == message.Ack(parent_id=2)
     assert line.core.hub.counts.upstream_deferred == {"messaging_unavailable": 1}
+
+
+@pytest.mark.parametrize(
+    ("failure", "answers", "scope"),
+    [
+        (Unreachable("nobody listens"), True, "hub"),
+        (Busy("the disk is full", code="storage_failed", status=503, retry_after_seconds=1.0), True, "hub"),
+        (TimedOut("no answer", seconds=30.0), False, "hub"),
+        (Disconnected("it was killed"), False, "hub"),
+        (TimedOut("it chokes on this batch", seconds=30.0), True, "stream"),
+        (Busy("too much of this producer", code="x", status=429, retry_after_seconds=1.0), True, "stream"),
+        (RemoteError("a proxy answered with a page"), True, "stream"),
+        (RuntimeError("a defect of ours"), True, "stream"),
+    ],
+)
+async def test_messaging_away_as_a_whole_is_told_from_one_batch_that_fails(
+    line: Line, failure: Exception, answers: bool, scope: str
+) -> None:
+    """Away as a whole: nothing less urgent shall be tried.  One batch it chokes on stops nobody else."""
+    line.door.fail.append(failure)
+    if not answers:
+        line.door.unreachable = True
+    line.send(1, item(0))
+    nack = await line.answer()
+    assert isinstance(nack, message.Nack) and (nack.scope, nack.permanent) == (scope, False), nack
+    assert not line.edge.session.closing, "what messaging does is not the edge's fault"
+    line.door.unreachable = False
+    published = len(line.door.published)
+    line.send(2, item(0), stream="iothub_5")
+    second = await line.answer()
+    if scope == "hub":
+        assert (second.code, second.scope) == ("messaging_away", "hub")
+        assert len(line.door.published) == published, "nobody's batch is tried before it is due"
+        line.desk._away_until = 0.0
+        line.send(3, item(0), stream="iothub_5")
+        second = await line.answer()
+    assert isinstance(second, message.Ack)
 
 
 async def test_what_follows_a_batch_that_was_put_off_is_put_off_with_it(line: Line) -> None:

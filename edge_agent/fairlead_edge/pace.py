@@ -1,0 +1,83 @@
+"""How many bytes may be unanswered on the link: about what it carried lately, so that nothing urgent waits long.
+
+What has left cannot be called back: on a line of 16 kB/s a window of 256 KiB is sixteen seconds in which no alarm
+gets through.  So the bytes in flight are held to what was acknowledged in the last ``LATELY_SECONDS``, and a little
+more, by which a faster line shows itself: twice as much with each answer at first.
+
+    limit = SPARE_BYTES + bytes acknowledged in the last (LATELY_SECONDS + delay + held) seconds
+
+``delay`` is the shortest time a batch of this session took on its way, so that a long way is filled; ``held`` is how
+long the hub had the last batch before it answered, so that a slow messaging service is not taken for a slow line.  A
+hub that does not say how long gets ``UNTOLD_SECONDS``.
+
+Bytes are those of the frame, packed.  Pure: times are arguments (seconds, never falling).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+LATELY_SECONDS: Final = 2.0
+UNTOLD_SECONDS: Final = 4.0
+SPARE_BYTES: Final = 2 * 1024
+"""What may be in flight on a line of which nothing is known yet, and always."""
+BATCHES: Final = 4
+"""Into how many batches the limit is divided, so that answers come while others are on their way."""
+HELD_SECONDS_MAX: Final = 60.0
+"""A hub that says more is not believed."""
+
+
+class Pace:
+    """Of one session; ``begin`` starts the next."""
+
+    def __init__(self) -> None:
+        self._sent: dict[int, tuple[int, float]] = {}
+        """Batches in flight: bytes, and when they left."""
+        self._answered: deque[tuple[float, int]] = deque()
+        """When bytes arrived at the hub, as far as answers tell."""
+        self._answered_bytes = 0
+        self._delay: float | None = None
+        self._held = UNTOLD_SECONDS
+        self.in_flight = 0
+        """Bytes unanswered."""
+
+    def begin(self) -> None:
+        """A session opened, perhaps over another line."""
+        self.__init__()  # type: ignore[misc]
+
+    def limit(self, now: float) -> int:
+        """Bytes that may be unanswered now."""
+        since = now - LATELY_SECONDS - (self._delay or 0.0) - self._held
+        while self._answered and self._answered[0][0] < since:
+            self._answered_bytes -= self._answered.popleft()[1]
+        return SPARE_BYTES + self._answered_bytes
+
+    def batch_bytes(self, now: float) -> int:
+        """The most one batch should have."""
+        return max(SPARE_BYTES, self.limit(now) // BATCHES)
+
+    def has_room(self, now: float) -> bool:
+        """May a batch that is not more urgent than all in flight leave?"""
+        return not self._sent or self.in_flight + self.batch_bytes(now) // 2 < self.limit(now)
+
+    def left(self, batch: int, size: int, now: float) -> None:
+        """The batch leaves now; told again when its size is known better."""
+        before, since = self._sent.get(batch, (0, now))
+        self._sent[batch] = (size, since)
+        self.in_flight += size - before
+
+    def answered(self, batch: int, held_seconds: float | None, now: float) -> None:
+        """The hub has it, whatever it thinks of it."""
+        size, since = self._sent.pop(batch, (0, now))
+        self.in_flight -= size
+        self._held = UNTOLD_SECONDS if held_seconds is None else min(max(held_seconds, 0.0), HELD_SECONDS_MAX)
+        on_its_way = max(0.0, now - since - (self._held if held_seconds is not None else 0.0))
+        self._delay = on_its_way if self._delay is None else min(self._delay, on_its_way)
+        self._answered.append((now, size))
+        self._answered_bytes += size
+
+    def lost(self, batch: int) -> None:
+        """No answer will come."""
+        size, _ = self._sent.pop(batch, (0, 0.0))
+        self.in_flight -= size

@@ -1,0 +1,110 @@
+"""One priority of the pump: its state machine, its checkpointer, where it is in its log, and what it waits for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.checkpoint import Checkpointer
+from fairlead_edge.endpoint_fsm import Command, State, step
+from fairlead_edge.queue_id import QueueId
+from fairlead_wire.message import Nack
+
+BATCH_MESSAGES_MAX: Final = 256
+BATCH_BYTES_MAX: Final = 256 * 1024
+"""A batch ends with the message that reaches it."""
+RATIO_DECAY: Final = 0.9
+"""How slowly a stream that packs well is believed to: one batch that does not is taken for the rule at once."""
+RATIO_MIN: Final = 0.02
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Why nothing of a queue is taken: since when (the pump's clock), the last answer, and the next try."""
+
+    since: float
+    code: str
+    reason: str
+    attempts: int
+    retry_at: float | None
+
+
+class Stream:
+    """One priority: its state machine, its checkpointer, and where it is in its log."""
+
+    def __init__(self, queue: QueueId, checkpoint: int) -> None:
+        self.queue = queue
+        self.state = State.IDLE
+        self.checkpointer = Checkpointer(checkpoint)
+        self.cursor = checkpoint
+        self.waiting = True
+        self.turn = 0
+        self.unanswered: dict[int, tuple[int, ...]] = {}
+        self.settling: dict[int, tuple[int, ...]] = {}
+        self.durable: list[int] = []
+        """Settled offsets the checkpoint has not passed yet."""
+        self.failed_from: int | None = None
+        self.failure: Nack | None = None
+        self.troubled_since: float | None = None
+        """When the first answer came that took nothing; None once one took something."""
+        self.last_failure: Nack | None = None
+        self.attempts = 0
+        self.previous_seconds = 0.0
+        self.retry_at: float | None = None
+        self.dead_since = 0.0
+        self.messages_max = BATCH_MESSAGES_MAX
+        self.ratio = 1.0
+        """Bytes on the link for each byte of content."""
+        self.depth = 1
+        """Batches of this priority that may be unanswered now.  One after a failure: a cloud that comes back while
+        several are in flight would take the later ones and miss the first."""
+
+    def command(self, command: Command) -> None:
+        self.state = step(self.state, command)
+
+    def commit(self, offsets: tuple[int, ...]) -> int:
+        """The checkpoint to write together with the settlement of ``offsets``.
+
+        It may not pass what is unanswered, failed, to be fetched (again), or answered but not durable yet: after a
+        crash that would count as done without having been noted anywhere.
+        """
+        remaining = [self.cursor + 1, *(min(batch) for batch in (*self.unanswered.values(), *self.settling.values()))]
+        if self.failed_from is not None:
+            remaining.append(self.failed_from)
+        # Advanced already by a settlement still under way: this one may overtake it on its way to the disk.
+        checkpoint = min([self.checkpointer.commit((*self.durable, *offsets), remaining), *(o - 1 for o in remaining)])
+        self.durable = [offset for offset in self.durable if offset > checkpoint]
+        return checkpoint
+
+    def go_back(self, offset: int) -> None:
+        """Start again at ``offset``; a fetch under way is void."""
+        self.cursor = min(self.cursor, offset - 1)
+        self.turn += 1
+        self.waiting = True
+
+    def packed(self, content: int, size: int) -> None:
+        """A batch of so much content became a frame of this size."""
+        ratio = max(RATIO_MIN, size / max(1, content))
+        self.ratio = max(ratio, RATIO_DECAY * self.ratio + (1 - RATIO_DECAY) * ratio)
+
+    def content_bytes(self, frame_bytes: int) -> int:
+        """How much content makes a frame of this size."""
+        return min(BATCH_BYTES_MAX, max(1, int(frame_bytes / self.ratio)))
+
+    def failed(self, answer: Nack, now: float) -> None:
+        """An answer took nothing."""
+        self.last_failure = answer
+        if self.troubled_since is None:
+            self.troubled_since = now
+
+    def trouble(self) -> Trouble | None:
+        """None while what is sent is taken."""
+        if self.troubled_since is None or self.last_failure is None:
+            return None
+        return Trouble(
+            since=self.troubled_since,
+            code=self.last_failure.code,
+            reason=self.last_failure.reason,
+            attempts=self.attempts,
+            retry_at=self.retry_at,
+        )

@@ -1,0 +1,154 @@
+"""Which connections may stay, so that nobody who holds connections keeps others out, probes least of all.
+
+    accepted ─admit→ waiting (for a first or next request) ─begin→ answered ─rest→ waiting …
+                        └─ longer than HEAD_SECONDS | IDLE_SECONDS, or room is needed → closed, the longest first
+
+A connection that waits may be closed at any time, one that is being answered never: requests have their own limits
+(``request_seconds_max``, the wait of a long poll).  When a peer has its share, or there is no room at all, its longest
+waiting connection goes; when none of them waits the new one is admitted for probes alone.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+HEAD_SECONDS = 10.0
+"""From the connection to the head of its first request, the TLS handshake included."""
+IDLE_SECONDS = 60.0
+"""From an answer to the head of the next request."""
+CONNECTIONS_MAX = 20_000
+"""Open at once, where descriptors allow."""
+PEER_WAITING_MAX = 256
+"""Connections of one address that wait for a request."""
+PROBES_MAX = 64
+"""Connections beyond the limits, on which probes alone are answered."""
+
+
+class Verdict(Enum):
+    """What becomes of a new connection."""
+
+    ADMITTED = 1
+    PROBES_ONLY = 2
+    REFUSED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """``total`` connections, of which one address may have ``peer``, and ``peer_waiting`` without a request."""
+
+    total: int
+    peer: int
+    peer_waiting: int = PEER_WAITING_MAX
+    probes: int = PROBES_MAX
+
+
+def limits_of(descriptors: int) -> Limits:
+    """Half of what the process may open is for connections; half of these for one address."""
+    total = max(PROBES_MAX, min(CONNECTIONS_MAX, descriptors // 2))
+    return Limits(total=total, peer=max(1, total // 2), peer_waiting=min(PEER_WAITING_MAX, max(1, total // 4)))
+
+
+@dataclass(slots=True)
+class _Peer:
+    waiting: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
+    count: int = 0
+
+
+class Admission:
+    """The table of connections; times in seconds of any steady clock."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._peers: dict[str, _Peer] = {}
+        self._peer_of: dict[Hashable, str] = {}
+        self._fresh: OrderedDict[Hashable, float] = OrderedDict()
+        self._idle: OrderedDict[Hashable, float] = OrderedDict()
+        self._probes: set[Hashable] = set()
+
+    def __len__(self) -> int:
+        return len(self._peer_of)
+
+    @property
+    def waiting(self) -> int:
+        """Connections without a request."""
+        return len(self._fresh) + len(self._idle)
+
+    def admit(self, key: Hashable, peer: str, now: float) -> tuple[Verdict, list[Hashable]]:
+        """What becomes of this connection, and which others have to be closed for it; those are forgotten here."""
+        limits, found = self._limits, self._peers.get(peer) or _Peer()
+        verdict, closed = Verdict.ADMITTED, list[Hashable]()
+        has_share = found.count >= limits.peer or len(found.waiting) >= limits.peer_waiting
+        if has_share and found.waiting:
+            closed.append(self._evict(found))
+        elif len(self) >= limits.total and (most := self._most_waiting()) is not None:
+            closed.append(self._evict(most))
+        elif has_share or len(self) >= limits.total:
+            verdict = Verdict.PROBES_ONLY
+            if len(self._probes) >= limits.probes:
+                return Verdict.REFUSED, closed
+            self._probes.add(key)
+        found = self._peers.setdefault(peer, found)
+        found.count += 1
+        found.waiting[key] = None
+        self._peer_of[key] = peer
+        self._fresh[key] = now
+        return verdict, closed
+
+    def is_for_probes(self, key: Hashable) -> bool:
+        """Whether nothing but probes is answered on this connection."""
+        return key in self._probes
+
+    def begin(self, key: Hashable) -> None:
+        """The head of a request is there."""
+        peer = self._peer_of.get(key)
+        if peer is not None:
+            self._peers[peer].waiting.pop(key, None)
+            self._fresh.pop(key, None)
+            self._idle.pop(key, None)
+
+    def rest(self, key: Hashable, now: float) -> None:
+        """The request is answered."""
+        peer = self._peer_of.get(key)
+        if peer is not None:
+            self._peers[peer].waiting[key] = None
+            self._idle[key] = now
+
+    def leave(self, key: Hashable) -> None:
+        """The connection ended; unknown ones are none."""
+        peer = self._peer_of.pop(key, None)
+        if peer is None:
+            return
+        found = self._peers[peer]
+        found.waiting.pop(key, None)
+        found.count -= 1
+        if not found.count:
+            del self._peers[peer]
+        self._fresh.pop(key, None)
+        self._idle.pop(key, None)
+        self._probes.discard(key)
+
+    def overdue(self, now: float) -> list[Hashable]:
+        """Connections that waited too long; they are forgotten here, close them."""
+        late = [*_until(self._fresh, now - HEAD_SECONDS), *_until(self._idle, now - IDLE_SECONDS)]
+        for key in late:
+            self.leave(key)
+        return late
+
+    def _most_waiting(self) -> _Peer | None:
+        most = max(self._peers.values(), key=lambda each: len(each.waiting), default=None)
+        return most if most is not None and most.waiting else None
+
+    def _evict(self, peer: _Peer) -> Hashable:
+        key = next(iter(peer.waiting))
+        self.leave(key)
+        return key
+
+
+def _until(waiting: OrderedDict[Hashable, float], end: float) -> Iterator[Hashable]:
+    for key, since in waiting.items():
+        if since > end:
+            return
+        yield key

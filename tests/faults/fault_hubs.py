@@ -1,0 +1,228 @@
+"""Two hubs and one Lease: the leader is stopped (SIGSTOP) and goes on, or is killed, while nodes and changes go on.
+
+A door in front of the API server notes every request of each hub, a node's socket every frame.  Laws: a hub that goes
+on after a pause writes nothing and says nothing to nodes under its old number; records are the newer hub's; after each
+harm every node holds what the cluster has, and one hub leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from tests.faults.collect import Count
+from tests.support.api_front import ApiFront
+from tests.support.cluster import Cluster
+from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule, until
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from fairlead_cli.simulated_node import SimulatedNode
+from fairlead_hub import lease
+from fairlead_wire import codec, digest, message
+
+ROOM = "downstream"
+KILLS = 8
+NAMESPACE = "hubs"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+RECORDS = f"/apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
+PAUSE_SECONDS = 40.0
+TAKE_OVER_SECONDS = 60.0
+"""The promise is 15; this machine may be busy."""
+WATCHED_SECONDS = 5.0
+"""How long a hub that went on is listened to: its longest flush, renewal and pulse fit into it."""
+HUB = "[record]\nflush_seconds = 0.1\npending_seconds = 1\n[reconcile]\ninterval_seconds = 2\n"
+
+
+class _Candidate:
+    """One hub behind a door of its own, and a node that only listens."""
+
+    def __init__(self, cluster: Cluster, front: ApiFront, folder: Path) -> None:
+        folder.mkdir()
+        config = json.loads(cluster.kubectl("config", "view", "--raw", "-o", "json"))
+        config["clusters"][0]["cluster"] = {"server": front.url}
+        config["contexts"][0]["context"]["namespace"] = "default"
+        (folder / "kubeconfig").write_text(json.dumps(config))
+        self.front = front
+        self.hub = HubProcess(cluster, folder, toml=HUB)
+        text = self.hub.config.read_text().replace(str(cluster.kubeconfig), str(folder / "kubeconfig"))
+        self.hub.config.write_text(text)
+        self.frames: list[message.FromHub] = []
+
+    @property
+    def pid(self) -> int:
+        assert self.hub.running is not None
+        return self.hub.running.process.pid
+
+    async def listen(self, node: str) -> None:
+        """Connect as this node, acknowledge nothing, and keep every frame until the connection ends."""
+        sums = digest.Buckets.of([], 0)
+        hello = message.Hello(node=node, agent="1", store_epoch=1, fence=0, bits=0, held=0, root=sums.root)
+        with contextlib.suppress(ConnectionClosed, OSError):
+            async with connect(self.hub.url, compression=None, ping_interval=None, proxy=None) as socket:
+                await socket.send(codec.encode(hello))
+                async for frame in socket:
+                    assert isinstance(frame, bytes)
+                    self.frames.append(codec.decode_from_hub(frame)[0])
+
+
+class _World:
+    def __init__(self, folder: Path, random: Random, pause_seconds: float) -> None:
+        self.random, self.pause_seconds = random, pause_seconds
+        self.cluster = Cluster(folder / "cluster")
+        self.count = Count(kills=0, acknowledged=0, lost=0, duplicated=0, untrue=0)
+        self._folder = folder
+        self._changes = 0
+
+    async def run(self, kills: int, progress: Callable[[str], None]) -> Count:
+        await asyncio.to_thread(self._prepare)
+        try:
+            async with ApiFront(self.cluster) as one, ApiFront(self.cluster) as two:
+                self.hubs = [
+                    _Candidate(self.cluster, front, self._folder / f"hub-{number}")
+                    for number, front in enumerate((one, two))
+                ]
+                for each in self.hubs:
+                    each.hub.start(ready=False)
+                try:
+                    while self.count["kills"] < kills:
+                        await self._harm(stop=self.count["kills"] % 2 == 0)
+                        progress(f"hubs: {self.count}")
+                finally:
+                    for each in self.hubs:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(each.pid, signal.SIGCONT)
+                        await asyncio.to_thread(each.hub.kill)
+        finally:
+            await asyncio.to_thread(self.cluster.stop)
+        for number in (0, 1):
+            log = (self._folder / f"hub-{number}" / "hub.log").read_text()
+            if '"traceback"' in log:
+                raise AssertionError(f"a hub logged a defect of its own:\n{log[-4000:]}")
+        return self.count
+
+    def _prepare(self) -> None:
+        self.cluster.start()
+        self.cluster.apply(CRDS)
+        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        self.cluster.kubectl("create", "namespace", NAMESPACE)
+        self.cluster.apply([edge_node("edge-1"), edge_node("edge-2")])
+        self.cluster.apply(sync_rule("hubs", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE]}))
+
+    def _holder(self) -> str:
+        found = self.cluster.get(f"{LEASES}/{lease.NAME}")["spec"].get("holderIdentity", "")
+        return str(found)
+
+    async def _leader(self) -> tuple[_Candidate, _Candidate]:
+        """Who leads, and who waits."""
+
+        def ready() -> list[_Candidate]:
+            return [each for each in self.hubs if _is_ready(each.hub)]
+
+        await until("one hub leads", lambda: len(ready()) == 1, seconds=TAKE_OVER_SECONDS)
+        [leader] = ready()
+        [other] = [each for each in self.hubs if each is not leader]
+        return leader, other
+
+    async def _harm(self, *, stop: bool) -> None:
+        leader, other = await self._leader()
+        node = SimulatedNode("edge-1", leader.hub.url)
+        serving = asyncio.create_task(node.run())
+        leader.frames.clear()
+        listening = asyncio.create_task(leader.listen("edge-2"))
+        await self._change()
+        await self._settled(node)
+        fence = self._fence()
+        # A moment of the real clock, so that it happens anywhere between two renewals.
+        await asyncio.sleep(self.random.random() * 3)
+        self.count["kills"] += 1
+        if not stop:
+            await asyncio.to_thread(leader.hub.kill)
+            leader.hub.start(ready=False)  # its own name: it need not wait
+        else:
+            os.kill(leader.pid, signal.SIGSTOP)
+        stopped_at = time.monotonic()
+        if stop:
+            await until("the other takes over", lambda: _is_ready(other.hub), seconds=TAKE_OVER_SECONDS)
+            node.url = other.hub.url
+            await node.drop()
+            await self._change()
+            await self._settled(node)
+            assert self._fence() > fence
+            await asyncio.sleep(max(0.0, self.pause_seconds - (time.monotonic() - stopped_at)))
+            await self._continue(leader, listening, fence)
+        await self._change()
+        if not stop:
+            now, _ = await self._leader()
+            node.url = now.hub.url
+        await self._settled(node)
+        self.count["acknowledged"] += node.figures.updates + node.figures.deletes
+        for task in (serving, listening):
+            task.cancel()
+        await asyncio.gather(serving, listening, return_exceptions=True)
+
+    async def _continue(self, deposed: _Candidate, listening: asyncio.Task[None], fence: int) -> None:
+        """It goes on; what it writes and says from now on is counted."""
+        requests, frames = len(deposed.front.requests), len(deposed.frames)
+        os.kill(deposed.pid, signal.SIGCONT)
+        await self._change()
+        await until("it ends", lambda: not deposed.hub.running.alive, seconds=30)  # type: ignore[union-attr]
+        await asyncio.wait([listening], timeout=WATCHED_SECONDS)
+        written = [each for each in deposed.front.requests[requests:] if each[0] != "GET"]
+        said = deposed.frames[frames:]
+        if written or said:
+            self.count["untrue"] += len(written) + len(said)
+            print(f"under the old number {fence}: {written} {said}", file=sys.stderr)
+        deposed.hub.start(ready=False)
+
+    def _fence(self) -> int:
+        return lease.fence_of(self.cluster.get(f"{LEASES}/{lease.NAME}"))
+
+    async def _change(self) -> None:
+        self._changes += 1
+        body = config_map(f"c-{self._changes % 5}", NAMESPACE, value=str(self._changes))
+        await asyncio.to_thread(self.cluster.apply, body)
+
+    async def _settled(self, node: SimulatedNode) -> None:
+        """The node holds what the cluster has, and the records of it say so, under the number that leads now."""
+
+        def wrong() -> int:
+            items = self.cluster.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps")["items"]
+            want = {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
+            held = {key.rpartition("/")[2]: stored.uid for key, stored in node.held.items()}
+            lost = len(set(want.items()) ^ set(held.items()))
+            digests = {stored.uid: stored.digest for stored in node.held.values()}
+            for item in self.cluster.get(RECORDS)["items"]:
+                if item["spec"]["nodeName"] != node.name:
+                    continue
+                status = item.get("status", {})
+                said = (status.get("state"), status.get("objectDigest"))
+                lost += said != ("Synced", digests.get(item["spec"]["objectUID"]))
+            newest = next((i for i in items if i["metadata"]["name"] == f"c-{self._changes % 5}"), None)
+            version = node.held.get(f"configmaps/{NAMESPACE}/c-{self._changes % 5}")
+            lost += newest is None or version is None or version.version != newest["metadata"]["resourceVersion"]
+            return lost
+
+        await until("the node and its records are right", lambda: not wrong(), seconds=TAKE_OVER_SECONDS)
+
+
+def _is_ready(hub: HubProcess) -> bool:
+    try:
+        return hub.running is not None and hub.running.alive and hub.text("/readyz") == "ok\n"
+    except OSError:
+        return False
+
+
+def run(kills: int, seed: int, progress: Callable[[str], None], *, pause_seconds: float = PAUSE_SECONDS) -> Count:
+    """Stop or kill the leader ``kills`` times, in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_World(Path(folder), Random(seed), pause_seconds).run(kills, progress))
