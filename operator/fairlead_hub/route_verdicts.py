@@ -28,7 +28,7 @@ ERROR_CHARS_MAX = 500
 TOLD_MAX = 5
 """Mistakes, and nodes, named in one sentence."""
 
-_EMPTY: dict[str, Any] = {"accepted": False, "acceptedRoutes": [], "errors": [], "warnings": [], "lagging": False}
+_EMPTY: dict[str, Any] = {"accepted": False, "acceptedRoutes": [], "errors": []}
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def of_routes(
         broken = f"{broken}; {removals.ROUTES_CONSEQUENCE}"
     matched = sorted(n for n, labels in placement.nodes.items() if routes is not None and routes.nodes.matches(labels))
     rows, lagging = _rows(matched, heard, before, routes) if routes is not None else ([], [])
-    accepted = [row for row in rows if row["accepted"] and not row["lagging"]]
+    accepted = [row for row in rows if row["accepted"] and not row.get("lagging")]
     errors = broken or _summary(rows, "errors")
     warnings = _summary(rows, "warnings")
     behind = _joined([f"{node}: {why}" for node, why in lagging[:TOLD_MAX]], len(lagging))
@@ -87,7 +87,7 @@ def _rows(
     """A row for each node that ever said something, and who lags, and why."""
     stood = before.get("nodes")
     stood = [row for row in stood if isinstance(row, dict)] if isinstance(stood, list) else []
-    known = {row.get("node"): {**_EMPTY, **row} for row in stood}
+    known = {row.get("node"): row for row in stood}
     rows, lagging, silent = [], [], 0
     for node in matched:
         told = heard(node)
@@ -97,31 +97,35 @@ def _rows(
         row = known.get(node)
         # What is known of a node that is away stays true as long as nothing changed since.
         if row is not None and told.away and row.get("observedGeneration") == routes.generation:
-            rows.append(row)
+            rows.append(_current(row))
             continue
         lagging.append((node, told.lag))
         if row is None:
             silent += 1
             if silent > LAGGING_MAX:
                 continue
-            row = {"node": node, **_EMPTY}
-        rows.append({**row, "lagging": True, "message": told.lag[:ERROR_CHARS_MAX]})
+            row = {"node": node}
+        rows.append({**_EMPTY, **row, "lagging": True, "message": told.lag[:ERROR_CHARS_MAX]})
     return rows, lagging
+
+
+def _current(row: dict[str, Any]) -> dict[str, Any]:
+    return {**_EMPTY, **{key: value for key, value in row.items() if key not in ("lagging", "message")}}
 
 
 def _row(node: str, report: message.RoutesStatus, routes: rules.Routes) -> dict[str, Any]:
     """What one node says, as far as it can be true: one node must not fill a status that is shared."""
-    return {
+    row = {
         "node": node,
         "resourceVersion": report.resource_version[: message.NAME_CHARS_MAX],
         "observedGeneration": routes.generation,
         "accepted": not report.errors,
         "acceptedRoutes": sorted(routes.route_names.intersection(report.accepted)),
         "errors": _mistakes(report.errors),
-        "warnings": _mistakes(report.warnings),
-        "lagging": False,
-        "message": "",
     }
+    if report.warnings:
+        row["warnings"] = _mistakes(report.warnings)
+    return row
 
 
 def _mistakes(found: Sequence[message.RouteError]) -> list[dict[str, Any]]:

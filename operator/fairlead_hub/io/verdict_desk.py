@@ -8,6 +8,8 @@ from fairlead_hub import ledger, removals, route_verdicts, verdicts
 from fairlead_hub.hub import Hub
 
 COLLECTIONS = ("syncrules", "edgeroutes")
+NODES_A_TURN = 500
+"""With more of them the status of EdgeRoutes is looked at every second, third … time: it has a row for each."""
 
 
 class VerdictDesk:
@@ -15,13 +17,20 @@ class VerdictDesk:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self._turn = 0
+        self._tried: dict[ledger.Name, tuple[ledger.Status, str]] = {}
+        """What was wanted last, and the version it was wanted on."""
 
     def refresh(self) -> None:
         placement = self._hub.placement
         for name in placement.rule_names():
             self.ask("syncrules", name)
-        for name in {*placement.routes, *placement.broken_names("edgeroutes")}:
-            self.ask("edgeroutes", name)
+        self._turn += 1
+        if self._turn % max(1, len(placement.nodes) // NODES_A_TURN) == 0:
+            for name in {*placement.routes, *placement.broken_names("edgeroutes")}:
+                self.ask("edgeroutes", name)
+        for document_name in self._tried.keys() - self._hub.book.observed.keys():
+            del self._tried[document_name]
 
     def ask(self, collection: str, name: str) -> None:
         document_name: ledger.Name = (collection, "", name)
@@ -32,8 +41,12 @@ class VerdictDesk:
         status = document.status(observed)
         if not status or _same(status, observed.status):
             self._hub.book.settled(document_name)
+            self._tried.pop(document_name, None)
             return
-        self._hub.book.want(document)
+        # Older definitions keep not all of it: what was written on this very version would only be written again.
+        tried, self._tried[document_name] = self._tried.get(document_name), (status, observed.version)
+        if tried != (status, observed.version) or self._hub.book.pending(document_name) is not None:
+            self._hub.book.want(document)
 
 
 class _Verdict(ledger.Document, frozen=True, kw_only=True):
@@ -48,6 +61,9 @@ class _Verdict(ledger.Document, frozen=True, kw_only=True):
             return verdicts.of_rule(hub.placement, name, before, generation, now) or {}
         heard = partial(_heard, hub, name)
         return route_verdicts.of_routes(hub.placement, heard, name, before, generation, now) or {}
+
+    def is_told_by(self, observed: ledger.Observed) -> bool:
+        return _same(self.status(observed), observed.status)
 
 
 def _heard(hub: Hub, name: str, node: str) -> route_verdicts.Heard:

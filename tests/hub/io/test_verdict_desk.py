@@ -69,6 +69,31 @@ def test_what_stands_there_already_is_not_written(core: Core) -> None:
     assert wanted(core, "r") is not None
 
 
+def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core: Core) -> None:
+    """Helm upgrades no definitions: the API server prunes fields they do not know, and answers that all is well."""
+    desk = VerdictDesk(core.hub)
+    name: ledger.Name = ("syncrules", "", "r")
+
+    def written(version: str) -> None:
+        """All but the new fields was kept; the version stays when nothing changed."""
+        [document] = list(core.hub.book.take(9))
+        assert isinstance(document, ledger.Document)
+        kept = {key: value for key, value in document.status(None).items() if key not in ("message", "lastReadable")}
+        core.hub.book.wrote(document, ledger.Observed(version=version, generation=1, status=kept, head={}))
+
+    stands(core, "r")
+    desk.refresh()
+    written("2")
+    desk.refresh()
+    written("2")
+    for _ in range(5):
+        desk.refresh()
+        assert core.hub.book.pending(name) is None
+    core.put("a")
+    desk.refresh()
+    assert core.hub.book.pending(name) is not None, "news is written"
+
+
 def test_a_broken_object_is_told_why(core: Core) -> None:
     """Also when nothing of it could be read."""
     core.hub.break_rule(rules.unreadable({"metadata": {"name": "bad"}}, "spec.resources: at least one entry is needed"))

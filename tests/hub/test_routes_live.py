@@ -1,0 +1,143 @@
+"""EdgeRoutes from the API to a node and back into their status: the real hub, a real agent, a real API server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import processes
+from tests.support.cluster import Cluster
+from tests.support.edge_agent import EdgeAgent
+from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
+
+OURS = "/apis/fairlead.dev/v1alpha1"
+UP = "FROM /messages/* INTO $upstream"
+MESSAGE = {"messages": [{"source": "/messages/modules/m/outputs/o", "body": {}}]}
+
+
+@pytest.fixture
+def kube(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with our definitions, and without our objects afterwards."""
+    cluster.apply(CRDS)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.apply([edge_node("edge-1"), edge_node("edge-2")])
+    yield cluster
+    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
+
+
+@pytest.fixture
+def hub(kube: Cluster, tmp_path: Path) -> Iterator[HubProcess]:
+    process = HubProcess(kube, tmp_path, toml="[record]\nflush_seconds = 0.2\npending_seconds = 1\n").start()
+    yield process
+    assert process.stop() == 0
+    assert '"traceback"' not in (tmp_path / "hub.log").read_text()
+
+
+@pytest.fixture
+def edge(hub: HubProcess, tmp_path: Path) -> Iterator[EdgeAgent]:
+    (tmp_path / "edge").mkdir()
+    agent = EdgeAgent(tmp_path / "edge", hub.url, node="edge-1").start()
+    yield agent
+    assert agent.stop() == 0
+
+
+def edge_routes(name: str, routes: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    manifest = {"schemaVersion": "1.1", "routes": routes, "storeAndForwardConfiguration": {"timeToLiveSecs": 60}}
+    return {
+        "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": name},
+        "spec": {**manifest, **spec},
+    }  # fmt: skip
+
+
+def status(kube: Cluster, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = kube.get(f"{OURS}/edgeroutes/{name}").get("status", {})
+    return found
+
+
+def row(kube: Cluster, name: str, node: str = "edge-1") -> dict[str, Any]:
+    """What one node says of it; {} while it has not judged the newest version."""
+    found = [each for each in status(kube, name).get("nodes", []) if each["node"] == node and not each.get("lagging")]
+    return found[0] if found else {}
+
+
+def wait_until(what: str, condition: Callable[[], Any]) -> Any:
+    return processes.wait_until(what, condition, seconds=30)
+
+
+def explained(kube: Cluster, hub: HubProcess, name: str) -> set[tuple[int, str]]:
+    """(exit code, code), by the hub and by the API objects alone."""
+    found = set()
+    for way in (("--hub", f"http://127.0.0.1:{hub.http_port}"), ("--kubeconfig", str(kube.kubeconfig))):
+        command = [sys.executable, "-m", "fairlead_cli.main", "explain", name, "--node", "edge-1", "-o", "json", *way]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        found.add((done.returncode, json.loads(done.stdout)["code"]))
+    return found
+
+
+def test_good_routes_run_from_the_first_version_on_and_its_errors_are_told(
+    kube: Cluster, hub: HubProcess, edge: EdgeAgent
+) -> None:
+    """A bad route, a priority of 12, a topic that is none: each is named with its place; who lags is named, too."""
+    table = {
+        "good": {"route": UP, "topic": "shop/alarms", "timeToLive": 60},
+        "typo": "FRM /messages/* INTO $upstream",
+        "late": {"route": UP, "priority": 12},
+        "lost": {"route": UP, "topic": "nowhere"},
+    }
+    kube.apply(edge_routes("main", table))
+    wait_until("the node told", lambda: row(kube, "main"))
+    found = row(kube, "main")
+    assert found["acceptedRoutes"] == ["good"]
+    assert {each["route"] for each in found["errors"]} == {"typo", "late", "lost"}
+    assert [each["message"].partition(";")[0] for each in found["warnings"]] == [
+        "timeToLive: unknown key, it has no effect"
+    ]
+    assert edge.ask("POST", "/v1/messages", MESSAGE)[1]["results"][0]["deliveries"]
+    wait_until("who lags", lambda: status(kube, "main")["laggingNodes"] == 1)
+    columns = kube.kubectl("get", "eroutes", "main")
+    assert "priority: must be from 0" in columns and "edge-2: the node is away" in columns
+    assert explained(kube, hub, "eroutes/main") == {(1, "refused")}
+    assert explained(kube, hub, "eroutes/mian") == {(1, "no_object")}
+    kube.apply(edge_routes("main", {"good": {"route": UP, "topic": "shop/alarms"}}))
+    wait_until("mended", lambda: row(kube, "main").get("accepted") is True)
+    assert explained(kube, hub, "eroutes/main") == {(0, "held")}
+
+
+def test_a_broken_route_takes_no_running_one_down(kube: Cluster, hub: HubProcess, edge: EdgeAgent) -> None:
+    """The later object comes first in the alphabet; both say what happened, and its end repairs at once."""
+    kube.apply(edge_routes("shops", {"alarms": {"route": UP, "priority": 0}, "telemetry": UP}))
+    wait_until("running", lambda: row(kube, "shops").get("acceptedRoutes") == ["alarms", "telemetry"])
+    broken = {"alarms": "FRM /messages/* INTO $upstream", "telemetry": {"route": UP, "priority": 12}}
+    kube.apply(edge_routes("aaa", broken))
+    wait_until("told", lambda: row(kube, "aaa"))
+    wait_until("told here too", lambda: row(kube, "shops").get("warnings"))
+    assert row(kube, "shops")["acceptedRoutes"] == ["alarms", "telemetry"] and row(kube, "shops")["errors"] == []
+    assert {each["route"] for each in row(kube, "shops")["warnings"]} == {"alarms", "telemetry"}
+    assert all("in EdgeRoutes shops runs" in each["message"] for each in row(kube, "aaa")["errors"])
+    [delivery] = edge.ask("POST", "/v1/messages", MESSAGE)[1]["results"][0]["deliveries"]
+    assert delivery["priority"] == 0
+    kube.kubectl("delete", "eroutes", "aaa")
+    wait_until("as before", lambda: row(kube, "shops") and not row(kube, "shops").get("warnings"))
+    assert status(kube, "shops")["message"] == "not current: edge-2: the node is away"
+
+
+async def test_a_topic_is_granted_before_the_node_may_use_it(kube: Cluster, hub: HubProcess) -> None:
+    """The hub is killed as soon as the node has the routes, and they are gone when it is back: what the node accepted
+    meanwhile may go into its topic."""
+    async with fleet(hub, "edge-1") as nodes:
+        for number in range(3):
+            topic, key = f"shop/t{number}", f"edgeroutes.fairlead.dev//r{number}"
+            kube.apply(edge_routes(f"r{number}", {"all": {"route": UP, "topic": topic}}))
+            await until("the node has it", lambda key=key: key in nodes["edge-1"].held)
+            hub.kill()
+            granted = kube.get(f"{OURS}/edgenodes/edge-1")["status"]["grantedTopics"]
+            assert topic in granted
+            kube.kubectl("delete", "eroutes", f"r{number}")
+            hub.start()
+            await until("gone", lambda key=key: key not in nodes["edge-1"].held)
+            assert topic in hub.json("/v1/nodes/edge-1")["grantedTopics"]
