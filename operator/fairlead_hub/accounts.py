@@ -2,7 +2,7 @@
 
     a session opens, ends, converges; an edge says how it is ─changed─▶ report ─▶ EdgeNodeDocument ─▶ Book
 
-Written at once on transitions, every few minutes otherwise.
+Written on transitions, once for what happens within seconds (``settling``), and every few minutes otherwise.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 
-from fairlead_hub import edge_node, happenings, ledger, removals
+from fairlead_hub import edge_node, happenings, ledger, removals, settling
 from fairlead_hub.announcements import Announcements
 from fairlead_hub.grants import EDGE_NODES as EDGE_NODES
 from fairlead_hub.grants import Grants
@@ -18,12 +18,11 @@ from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
 from fairlead_hub.records import Records
 from fairlead_hub.restraints import Restraints
+from fairlead_hub.settling import Settling
 from fairlead_wire import message
 
 RETURN_SECONDS = 30.0
 """How long after a start nodes that were connected are given to return before they are called away."""
-COUNTS_SECONDS = 10.0
-"""A node being brought up to date changes its counts all the time: they are written at most this often."""
 REPORT_SECONDS = 180.0
 """EdgeNode is written at most this often for queue lengths and contact times alone."""
 
@@ -57,6 +56,7 @@ class Accounts:
         """What connected edges said of themselves last."""
         self._reported: dict[str, float] = {}
         self._unreported: set[str] = set()
+        self._settling = Settling()
         self._met: set[str] = set()
         """Nodes that had a session with this process."""
         self._first_report: float | None = None
@@ -111,8 +111,8 @@ class Accounts:
     def _nodes_listed(self) -> bool:
         return "nodes" in self._placement.inputs_synced
 
-    def report(self, now: float) -> None:
-        """Want every document written that has something to tell."""
+    def report(self, now: float, *, last: bool = False) -> None:
+        """Want every document written that has something to tell; the ``last`` time nothing waits until it settles."""
         if EDGE_NODES not in self._book.synced or not self._nodes_listed:
             return
         self._tell_of_brakes(now)
@@ -124,14 +124,17 @@ class Accounts:
                 if name[0] == EDGE_NODES and observed.status.get("connected"):
                     self._unreported.add(name[2])
         due = {n for n, at in self._reported.items() if now - at >= REPORT_SECONDS and n in self._sessions}
-        waiting, self._unreported = self._unreported | due, set()
+        settled = self._settling.waiting() if last else self._settling.due(now)
+        waiting, self._unreported = self._unreported.union(due, settled), set()
         for node in waiting:
             # A hub that has just started does not call nodes away that are about to come back.
             known = node in self._sessions or node in self._met or self._returned
             if not known:
                 self._unreported.add(node)
             elif node in self._placement.nodes:
-                self._report(node, now, due=node in due)
+                self._report(node, now, due=node in due, last=last)
+            else:
+                self._settling.settled(node)
 
     def _tell_of_brakes(self, now: float) -> None:
         told, news = self._restraints.news.copy(), self._restraints.news
@@ -158,11 +161,12 @@ class Accounts:
         self._events.note(regarding, type, reason, text, self._records.now, self._records.text())
         self._unreported.update(nodes)
 
-    def _report(self, node: str, now: float, *, due: bool) -> None:
+    def _report(self, node: str, now: float, *, due: bool, last: bool) -> None:
         account = self.of(node)
         name: ledger.Name = (EDGE_NODES, "", node)
         observed = self._book.observed.get(name)
         if observed is None and not account.connected and node not in self._grants.ever:
+            self._settling.settled(node)
             return  # never seen: nothing to tell
         document = edge_node.EdgeNodeDocument(
             name=name,
@@ -172,16 +176,15 @@ class Accounts:
             at=self._records.text(),
             fence=self._records.fence,
         )
-        if observed is not None and not due and not observed.is_absurd(self._records.fence):
-            status, said = document.status(observed), observed.status
-            if edge_node.decides_the_same(status, said):
-                return
-            session = self._sessions.get(node)
-            under_way = session is not None and bool(session.pending_since)
-            recently = now - self._reported.get(node, -COUNTS_SECONDS) < COUNTS_SECONDS
-            if under_way and recently and edge_node.counts_only(status, said):
-                self._unreported.add(node)
-                return
+        said = observed.status if observed is not None else {}
+        status = document.status(observed)
+        due = due or (observed is not None and observed.is_absurd(self._records.fence))
+        if observed is not None and not due and edge_node.decides_the_same(status, said):
+            self._settling.settled(node)
+            return
+        if not (due or last or self._settling.is_due(node, self._change(node, status, said), now)):
+            return
+        self._settling.settled(node)
         self._reported[node] = now
         self._book.want(document)
         if observed is None or observed.status.get("connected") != account.connected:
@@ -189,6 +192,17 @@ class Accounts:
             self.happened(node, "Normal", reason, f"node is {reason.lower()}", now)
             if not account.connected and node not in self._met:
                 self._announcements.node_away(node, "not_returned", now)
+
+    def _change(self, node: str, status: ledger.Status, said: ledger.Status) -> settling.Change:
+        """Which kind of change this is, as far as it decides when it is written."""
+        if not edge_node.comes_or_goes(status, said):
+            return "urgent"
+        if bool(said.get("connected")) == status["connected"]:
+            return "counts"
+        session = self._sessions.get(node)
+        if session is None:
+            return "left" if node in self._met else "urgent"  # half a minute after a start nobody is just about to come
+        return "came" if session.live and not session.pending_since else "coming"
 
     def of(self, node: str) -> edge_node.Account:
         """What is known of one node now."""

@@ -207,7 +207,7 @@ class _App:
             for task in tasks:
                 task.cancel()
         if self._exit == 0 and keeper.valid:
-            hub.report(loop.time())
+            hub.report(loop.time(), last=True)
             try:
                 async with asyncio.timeout(FLUSH_AT_END_SECONDS):
                     await writer.flush()

@@ -13,6 +13,7 @@ import msgspec
 from fairlead_hub import ledger
 from fairlead_hub.brake import Brake
 from fairlead_hub.objectsync import API_VERSION, condition
+from fairlead_hub.rules import DEFAULT_TOPIC
 from fairlead_wire import message
 
 PRIORITIES_MAX = 64
@@ -138,6 +139,19 @@ def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     keys = ("objectsWanted", "objectsHeld", "brake")
     same = counts_only(status, observed) and all(status.get(key) == observed.get(key) for key in keys)
     return same and _is_synced(status) == _is_synced(observed)
+
+
+def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
+    """Only what changes while a node comes up or leaves may differ, nothing that somebody has to know or do."""
+    defaults: dict[str, Any] = {"objectsParked": 0, "hold": ""}
+    granted = observed.get("grantedTopics")
+    known = {DEFAULT_TOPIC, *(granted if isinstance(granted, list) else ())}
+    return (
+        all(status.get(key) == observed.get(key, default) for key, default in defaults.items())
+        and known.issuperset(status["grantedTopics"])
+        and _brake_of(status) == _brake_of(observed)
+        and _of_rules(status) == _of_rules(observed)
+    )
 
 
 def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:

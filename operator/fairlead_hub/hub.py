@@ -381,10 +381,10 @@ class Hub:
         """Write down who lags; asked every second or so."""
         self.bookkeeper.sweep(now, self.settings.record.pending_seconds)
 
-    def report(self, now: float) -> None:
-        """Tell of the nodes; asked every second or so."""
+    def report(self, now: float, *, last: bool = False) -> None:
+        """Tell of the nodes; asked every second or so, and a last time."""
         self.records.now = now
-        self.accounts.report(now)
+        self.accounts.report(now, last=last)
         self._send_granted(now)
 
     def reconcile(self, now: float) -> None:

@@ -338,7 +338,7 @@ def test_dry_run_of_stored_messages(tmp_path: Path) -> None:
         lines=[stored, {**stored, "body": None, "bodyBase64": raw}, {**stored, "body": None, "bodyBase64": "?"}],
     )
     assert [each.get("routes", [{}])[0].get("result") for each in found] == [True, True, None]
-    assert found[2]["error"][0]["message"] .startswith("bodyBase64: ")
+    assert found[2]["error"][0]["message"].startswith("bodyBase64: ")
 
 
 BODIES = st.sampled_from([{"t": 7}, {"t": 1}, {}, [1], 7, "text", '{"t": 7}', None, True])

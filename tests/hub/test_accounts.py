@@ -6,6 +6,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import accounts
 from fairlead_hub.accounts import EDGE_NODES
+from fairlead_hub.settling import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS
 from fairlead_wire import message
 
 
@@ -35,11 +36,13 @@ async def test_edge_nodes_are_written_on_transitions(core):
     edge = core.connect()
     edge.ack(*edge.sent())
     await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
     status = edge_node(core)
     assert (status["connected"], status["objectsWanted"], status["objectsHeld"]) == (True, 1, 1)
     assert (status["storeEpoch"], status["agentVersion"], status["hub"]) == ("7", "1.0", "hub-1")
     edge.leave()
-    await reported(core, 2.0)
+    await reported(core, 4.0)
+    await reported(core, 4.0 + AWAY_SECONDS)
     assert edge_node(core)["connected"] is False
     assert edge_node(core)["objectsHeld"] == 1, "what it held when it left"
     assert [each.reason for each in core.hub.happenings.take()] == ["Connected", "Away"]
@@ -50,13 +53,68 @@ async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
     edge = core.connect()
     edge.sent()
     await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
     writes = core.ledger.writes
-    for now in range(2, int(accounts.REPORT_SECONDS)):
+    assert writes == 2, "its creation and its status"
+    for now in range(4, int(accounts.REPORT_SECONDS)):
         edge.session.receive(message.Keepalive(), b"", float(now))
         await reported(core, float(now))
     assert core.ledger.writes == writes
-    await reported(core, 1.0 + accounts.REPORT_SECONDS)
+    await reported(core, 1.0 + COMING_SECONDS + accounts.REPORT_SECONDS)
     assert core.ledger.writes == writes + 1
+
+
+async def test_a_node_that_comes_up_is_written_once(core):
+    """However its objects trickle in within seconds; 2,000 that come at once would be 4,000 writes more."""
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    for number in range(8):
+        await reported(core, 1.0 + number)
+        core.put(f"c{number}")
+        if number == 0:
+            assert edge_node(core) is None
+        edge.ack(*edge.sent())
+    await reported(core, 9.0 + COUNTS_SECONDS)
+    assert edge_node(core)["objectsHeld"] == 8
+    records = sum(name[0] != EDGE_NODES for name in core.ledger.documents)
+    assert core.ledger.writes - 2 * records <= 3, "its creation, its status, and once what came afterwards"
+
+
+async def test_a_link_that_was_away_for_a_moment_is_not_written(core):
+    """A storm of short breaks writes nothing."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    writes = core.ledger.writes
+    edge.leave()
+    await reported(core, 5.0)
+    core.connect()
+    for now in range(6, 20):
+        await reported(core, float(now))
+    assert core.ledger.writes == writes
+
+
+async def test_what_somebody_has_to_know_is_written_at_once(core):
+    """A parked object, while others are on their way."""
+    core.put("a")
+    core.put("b")
+    edge = core.connect()
+    for sent in edge.sent()[:1]:
+        edge.nack(sent, permanent=True)
+    await reported(core, 1.0)
+    assert edge_node(core)["objectsParked"] == 1
+
+
+async def test_at_the_end_nothing_waits(core):
+    """A hub that stops leaves the truth behind."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    edge.leave()
+    core.hub.report(1.5, last=True)
+    await core.flush()
+    assert edge_node(core) is None or edge_node(core)["connected"] is False
 
 
 async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
@@ -66,6 +124,7 @@ async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
     queue = message.QueueStatus(endpoint="iothub", priority=0, length=3, bytes=99, oldest_age_seconds=4.5)
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, queues=[queue], dead_letters=2)))
     await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
     status = edge_node(core)
     assert (status["queuedMessages"], status["deadLetters"], status["queues"][0]["oldestAgeSeconds"]) == (3, 2, 4)
 
@@ -73,8 +132,8 @@ async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
 async def test_a_restarted_hub_gives_nodes_time_to_return(core):
     """A storm of reconnects writes no EdgeNode; who has not returned after half a minute is called away."""
     core.connect("edge-1")
-    core.hub.report(core.now)
-    await core.flush()
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
     [there] = [one for name, one in core.ledger.documents.items() if name[0] == EDGE_NODES]
     after = Core("edge-1")
     after.hub.accounts.observed("edge-1", there)

@@ -190,14 +190,14 @@ def test_what_finds_no_room_is_dropped_and_counted(core, monkeypatch):
 def test_a_node_that_does_not_return_after_a_restart_is_away(core):
     """The hub that knew it connected is gone; nobody else can tell."""
     core.connect()
-    core.hub.report(core.now)
+    core.hub.report(core.now, last=True)
     written = core.hub.book.pending(("edgenodes", "", "edge-1"))
     after = Core("edge-1")
     after.hub.announcements.carrier = Basket()
     after.hub.announcements.hub_started(4, after.now)
     there = ledger.Observed(version="1", generation=1, status=written.status(None), head={})
     after.hub.accounts.observed("edge-1", there)
-    for now in (0.0, 31.0):
+    for now in (0.0, 31.0, 35.0):
         after.now = now
         after.hub.report(now)
     assert told(after) == [("hub.started", "", {"fence": 4}), ("node.away", "edge-1", {"reason": "not_returned"})]

@@ -25,7 +25,7 @@ def told(headers):
 
 async def reported(core):
     core.hub.sweep(core.now)
-    core.hub.report(core.now)
+    core.hub.report(core.now, last=True)
     await core.flush()
     return core.ledger.documents[(EDGE_NODES, "", "edge-1")].status
 

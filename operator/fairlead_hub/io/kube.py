@@ -39,6 +39,8 @@ RENEW_SECONDS = 1.0
 """Rejected credentials are read again at most so often."""
 
 MERGE_PATCH = "application/merge-patch+json"
+USER_AGENT = "fairlead-hub"
+"""Also the name under which the API server keeps who wrote which field (managedFields)."""
 _log = logs.get("hub.kube")
 
 
@@ -336,7 +338,7 @@ class Kube:
     def _who_we_are(self) -> Mapping[str, str]:
         now = asyncio.get_running_loop().time()
         if now >= self._headers_until:
-            self._headers = {**self.access.headers(), "Accept": "application/json"}
+            self._headers = {**self.access.headers(), "Accept": "application/json", "User-Agent": USER_AGENT}
             self._headers_until = now + CREDENTIALS_SECONDS
         return self._headers
 

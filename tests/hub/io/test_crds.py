@@ -136,9 +136,7 @@ def readable(kind: str, spec: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("validate", ["strict", "ignore"])
-@pytest.mark.parametrize(
-    ("kind", "good", "bad"), [("SyncRule", GOOD, BAD), ("EdgeRoutes", GOOD_ROUTES, BAD_ROUTES)]
-)
+@pytest.mark.parametrize(("kind", "good", "bad"), [("SyncRule", GOOD, BAD), ("EdgeRoutes", GOOD_ROUTES, BAD_ROUTES)])
 def test_the_api_server_and_the_hub_agree(
     defined: Cluster, kind: str, good: list[dict[str, Any]], bad: list[dict[str, Any]], validate: str
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -51,6 +51,15 @@ class Note(Document, frozen=True, kw_only=True):
 @pytest.fixture(params=["twin", "real"])
 def ledger(request: pytest.FixtureRequest, defined: Cluster, client: Kube) -> Ledger:
     return MemoryLedger() if request.param == "twin" else KubeLedger(client)
+
+
+async def eventually(done: Callable[[], Awaitable[bool]]) -> None:
+    """A definition that was changed is served so a moment later."""
+    async with asyncio.timeout(30):
+        while True:
+            if await done():
+                return
+            await asyncio.sleep(0.05)
 
 
 def note(namespace: str, uid: str = "u1", **fields: Any) -> Note:
@@ -133,6 +142,57 @@ async def test_a_record_is_found_by_node_and_says_what_it_is_about(
     )
     [item] = listed["items"]
     assert (item["spec"]["objectName"], item["status"]["state"], item["status"]["fence"]) == ("a", "Synced", 1)
+
+
+async def test_a_record_stays_small(defined: Cluster, real: KubeLedger, client: Kube, namespace: str) -> None:
+    """The API server keeps who wrote what of a status in one piece: field by field that is half of the document.
+
+    So do documents that were written under an older definition, from their next write on.
+    """
+    path = "apis/apiextensions.k8s.io/v1/customresourcedefinitions/objectsyncs.fairlead.dev"
+    schema = "/spec/versions/0/schema/openAPIV3Schema/properties"
+
+    async def define(op: str) -> None:
+        atomic = {"value": "atomic"} if op == "add" else {}
+        change = [{"op": op, "path": f"{schema}/{part}/x-kubernetes-map-type", **atomic} for part in ("spec", "status")]
+        await client.request("PATCH", path, change, content_type="application/json-patch+json")
+
+    async def fields(uid: str) -> int:
+        raw = await client.get(f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.{uid}")
+        found = msgspec.json.decode(raw)["metadata"]["managedFields"]
+        assert {each["manager"] for each in found} == {"fairlead-hub"}
+        return len(msgspec.json.encode(found))
+
+    async def written(uid: str) -> Observed:
+        _, there = await real.put(note(namespace, uid), None, 1)
+        for version in ("2", "3"):
+            answer, there = await real.put(note(namespace, uid, version=version), there, 1)
+            assert answer is Answer.WRITTEN and there is not None
+        return there
+
+    await define("remove")
+    try:
+
+        async def kept_by_field() -> bool:
+            await written("old")
+            return await fields("old") > 900
+
+        await eventually(kept_by_field)
+        older = await fields("old")
+    finally:
+        await define("add")
+
+    async def small() -> bool:
+        await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.new")
+        await written("new")
+        return await fields("new") < 600
+
+    await written("new")
+    await eventually(small)
+    raw = await client.get(f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.old")
+    there = Observed(version=msgspec.json.decode(raw)["metadata"]["resourceVersion"], generation=1, status={}, head={})
+    assert (await real.put(note(namespace, "old", version="9"), there, 1))[0] is Answer.WRITTEN
+    assert await fields("old") < older / 2
 
 
 async def test_deleted_by_hand_is_gone(real: KubeLedger, client: Kube, namespace: str) -> None:
