@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -173,19 +173,23 @@ class Expire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settle:
-    """Mark rows of aborted transactions, a bounded number; answers whether there is more to do."""
+    """Mark rows of aborted transactions and of rollbacks, a bounded number; answers whether there is more to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove:
-    """Writes that no reader can notice: rows that nobody can read any more, or a probe; answers None."""
+    """Writes that no reader can notice: rows that nobody can read any more, or a probe; answers None.
+
+    ``silent``: rows of producers as they were found; those that were written since stay.
+    """
 
     batch: Batch
+    silent: Sequence[tuple[bytes, bytes]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prune:
-    """Forget transactions that finished long ago; answers None."""
+    """Forget transactions that finished long ago, a bounded number; answers whether there is more to do."""
 
 
 SubscriptionCommand = PutSubscription | NoteSubscription | DeleteSubscription

@@ -31,7 +31,7 @@ SHOWN_BYTES_MAX = 200
 """Of an answer that is not ours."""
 
 LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
-NOTHING_DONE = frozenset({"overloaded", "unavailable", "too_many_transactions"})
+NOTHING_DONE = frozenset({"overloaded", "unavailable", "too_many_transactions", "rolling_back", "too_many_connections"})
 """Codes with which the service says that it did not begin; after ``storage_failed`` it cannot know."""
 
 

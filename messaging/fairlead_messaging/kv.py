@@ -30,12 +30,14 @@ class Gets(Protocol):
 class Batch:
     """Writes that become durable together or not at all, applied in the order they were added."""
 
-    __slots__ = ("operations", "size")
+    __slots__ = ("_emptied", "_rewritten", "operations", "size")
 
     def __init__(self) -> None:
         self.operations: list[tuple[int, bytes, bytes]] = []
         self.size = 0
         """Bytes of keys and values."""
+        self._rewritten: set[bytes] = set()
+        self._emptied: list[tuple[bytes, bytes]] = []
 
     def put(self, key: bytes, value: bytes) -> None:
         self.operations.append((PUT, key, value))
@@ -50,9 +52,19 @@ class Batch:
         self.operations.append((DELETE_RANGE, low, high))
         self.size += len(low) + len(high)
 
-    def extend(self, other: Batch) -> None:
-        self.operations += other.operations
-        self.size += other.size
+    def remove(self, removals: Batch) -> None:
+        """Take over what cleaning found; whoever writes rows again later in this batch asks ``is_removed`` before."""
+        self.operations += removals.operations
+        self.size += removals.size
+        for kind, low, high in removals.operations:
+            if kind == DELETE_RANGE:
+                self._emptied.append((low, high))
+            else:
+                self._rewritten.add(low)
+
+    def is_removed(self, key: bytes) -> bool:
+        """Whether cleaning deletes or replaces this row in this very batch."""
+        return key in self._rewritten or any(low <= key < high for low, high in self._emptied)
 
     def latest(self, key: bytes, store: Gets) -> bytes | None:
         """The key's value once this batch is applied; reads every operation, so for rare questions only."""

@@ -14,19 +14,23 @@ slowest, ``SUBSCRIPTION_GRACE_SECONDS`` at most; of a message with a ttl of its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fairlead_messaging import keys, push_page, reader, rows, sequences, subscription, tally
-from fairlead_messaging.kv import Batch, Snapshot
+from fairlead_messaging.kv import Batch, OrderedKV, Snapshot
 from fairlead_messaging.message_id import LAST, POSITION_BYTES, timestamp_of
 from fairlead_messaging.producers import RETENTION_SECONDS_MIN
 from fairlead_messaging.topic import Topic
 
 ROWS_MAX = 20_000
-"""Single rows removed in one pass over a topic."""
+"""Single rows looked at or removed in one sweep of a topic."""
 
 COMPACT_ROWS_MIN = 10_000
 """Fewer removed rows are left to the store's own housekeeping."""
+
+SILENT_MAX = 200
+"""Rows of silent producers forgotten in one write, which asks for each of them again."""
 
 SUBSCRIPTION_GRACE_SECONDS = 3600
 """How long expired rows wait for subscriptions; they need moments, unless the service or its store is in trouble."""
@@ -40,15 +44,20 @@ OF_GENERATION = (
 
 @dataclass(slots=True, kw_only=True)
 class Sweep:
-    """Removals of one pass; ``emptied`` are key ranges worth compacting; ``more`` says that a limit was met."""
+    """Removals of one pass; ``emptied`` are key ranges worth compacting; ``more`` says that a limit was met.
+
+    ``silent`` are rows of producers to forget if they are still so; ``resume`` is where to look for others.
+    """
 
     batch: Batch = field(default_factory=Batch)
     emptied: list[tuple[bytes, bytes]] = field(default_factory=list)
+    silent: list[tuple[bytes, bytes]] = field(default_factory=list)
+    resume: bytes = b""
     more: bool = False
 
 
-def sweep(snapshot: Snapshot, topic: Topic, now_ms: int) -> Sweep:
-    """What to remove of one topic, living or deleted, as of ``now_ms``."""
+def sweep(snapshot: Snapshot, topic: Topic, now_ms: int, resume: bytes = b"") -> Sweep:
+    """What to remove of one topic, living or deleted, as of ``now_ms``; ``resume`` as the sweep before said."""
     found = Sweep()
     for letter in OF_GENERATION:
         dead = keys.dead_generations(letter, topic)
@@ -58,7 +67,7 @@ def sweep(snapshot: Snapshot, topic: Topic, now_ms: int) -> Sweep:
         needed = min((each.oldest_needed for each in subscription.of_topic(snapshot, topic).values()), default=None)
         _remove_expired(snapshot, found, topic, now_ms, needed)
         _remove_expired_messages(snapshot, found, topic, now_ms, needed)
-        _remove_silent_producers(snapshot, found, topic, now_ms)
+        _find_silent_producers(snapshot, found, topic, now_ms, resume)
     return found
 
 
@@ -77,6 +86,7 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int,
     if needed is not None:
         graced = reader.oldest_live(topic, now_ms - SUBSCRIPTION_GRACE_SECONDS * 1000)[:POSITION_BYTES] + b"\x00"
         end = min(end, max(needed[:POSITION_BYTES], graced))
+    end = _end_by_references(snapshot, found, topic, end)
     last = snapshot.last_below(prefix, prefix + end)
     if last is None:
         return
@@ -84,7 +94,7 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int,
     key = keys.table(keys.REMOVED, topic)
     # Looking from the beginning would walk over all that earlier passes removed.
     begin = snapshot.get(key) or b""
-    if removed <= begin:
+    if _was_written_again(removed, begin):
         # Rows that were removed before and written again, as an earlier version did: all of them in one range.
         _remove_range(snapshot, found, prefix, prefix + begin + b"\x00")
         return
@@ -103,6 +113,20 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int,
         first, upto = span[-2 * POSITION_BYTES : -POSITION_BYTES], span[-POSITION_BYTES:]
         found.batch.delete_range(payloads + first + b"\x00", payloads + upto + b"\x00")
     _remove_range(snapshot, found, references, references + end)
+
+
+def _was_written_again(removed: bytes, begin: bytes) -> bool:
+    return removed <= begin
+
+
+def _end_by_references(snapshot: Snapshot, found: Sweep, topic: Topic, end: bytes) -> bytes:
+    """Not more references than one pass takes: their payloads go with them, one range each."""
+    references = keys.table(keys.REFERENCE, topic)
+    for count, (key, _) in enumerate(snapshot.scan(references, references + end)):
+        if count >= ROWS_MAX:
+            found.more = True
+            return key[-POSITION_BYTES:]
+    return end
 
 
 def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: Topic, marks: bytes, now_ms: int) -> None:
@@ -148,11 +172,22 @@ def _leave_tombstone(snapshot: Snapshot, found: Sweep, key: bytes, expires_ms: i
         found.batch.put(key, push_page.tombstone(ttl_seconds))
 
 
-def _remove_silent_producers(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int) -> None:
+def _find_silent_producers(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, resume: bytes) -> None:
     prefix = keys.table(keys.PRODUCER, topic)
     silent_since = now_ms - max(topic.ttl_seconds, RETENTION_SECONDS_MIN) * 1000
-    for count, (key, raw) in enumerate(snapshot.scan(prefix, keys.above(prefix))):
-        if count >= ROWS_MAX:
+    for count, (key, raw) in enumerate(snapshot.scan(max(prefix, resume), keys.above(prefix))):
+        if count >= ROWS_MAX or len(found.silent) >= SILENT_MAX:
+            found.resume, found.more = key, True
             return
         if sequences.updated_ms(raw) < silent_since:
-            found.batch.delete(key)
+            found.silent.append((key, raw))
+
+
+def forget_silent(kv: OrderedKV, silent: Sequence[tuple[bytes, bytes]], batch: Batch) -> None:
+    """Delete rows of producers that are still as they were found: one may have come back, also in this batch."""
+    if not silent:
+        return
+    written = {key for _, key, _ in batch.operations}
+    for key, raw in silent:
+        if key not in written and kv.get(key) == raw:
+            batch.delete(key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, assert_never
 
-from fairlead_messaging import publishing, readers, subscriptions, topics, transactional
+from fairlead_messaging import publishing, readers, retention, rollback, subscriptions, topics, transactional
 from fairlead_messaging.commands import (
     Abort,
     Command,
@@ -71,8 +71,9 @@ class Service:
         match command:
             case Start() | Commit() | Abort() | Invalidate() | Expire() | Settle() | Prune():
                 return self._transact(command, batch, now_ms)
-            case Remove(batch=removals):
-                batch.extend(removals)
+            case Remove(batch=removals, silent=silent):
+                retention.forget_silent(self._kv, silent, batch)
+                batch.remove(removals)
                 return None
             case _:
                 return self._in_topic(command, batch, now_ms)
@@ -94,7 +95,7 @@ class Service:
                 self._advanced.add(name)
                 return None
             case Rollback():
-                transactional.roll_back(self._kv, state, self.transactions, command, batch, now_ms)
+                rollback.roll_back(self._kv, state, self.transactions, command, batch, now_ms)
                 self._decided.add(name)
                 return None
             case CreateTopic():
@@ -124,7 +125,7 @@ class Service:
             case Expire():
                 return len(self._decide(transactions.expire(batch, now_ms)))
             case Settle():
-                return transactions.settle(batch)
+                return rollback.go_on(self._kv, transactions, batch) or transactions.settle(batch)
             case Prune():
                 return transactions.prune(batch, now_ms)
             case _:

@@ -25,6 +25,14 @@ class State(Enum):
     INVALID = "invalid"
 
 
+class Rolling(msgspec.Struct, frozen=True, array_like=True):
+    """A rollback that is being carried out: what was asked for, and where its next slice begins."""
+
+    first: Position
+    last: Position
+    reached: Position
+
+
 class Touched(msgspec.Struct, kw_only=True):
     """What a transaction did in one topic.
 
@@ -44,6 +52,7 @@ class Touched(msgspec.Struct, kw_only=True):
     pending_bytes: int = 0
     begin: Position | None = None
     shortest_ttl: int = 0
+    rolling: Rolling | None = None
 
     @property
     def topic(self) -> Topic:
@@ -81,6 +90,9 @@ class Transaction(msgspec.Struct, kw_only=True):
     settled: bool = False
     touched: list[Touched] = []
     changes: list[str] = []
+    """As an earlier version wrote them; see ``changed``."""
+    changed: bytes = b""
+    """Digests of the keys it changed, ``CHANGE_BYTES`` each: a whole key may have a kilobyte."""
     finished_at: int = 0
     """The newest pointer when it finished: transactions above it began afterwards."""
 
@@ -99,6 +111,18 @@ class Transaction(msgspec.Struct, kw_only=True):
             found = Touched(namespace=topic.namespace, name=topic.name, generation=topic.generation)
             self.touched = [*self.touched, found]
         return found
+
+
+class Finished(msgspec.Struct, kw_only=True):
+    """What is asked of most finished transactions: without their keys, which may be megabytes."""
+
+    pointer: int
+    finished_ms: int = 0
+    finished_at: int = 0
+
+
+def decode_finished(raw: bytes) -> Finished:
+    return msgspec.json.decode(raw, type=Finished)
 
 
 def encode(transaction: Transaction) -> bytes:

@@ -7,13 +7,16 @@ durable, and non-transactional traffic does not depend on it.  Pointers only gro
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from itertools import islice
 
 from fairlead_messaging import keys, rows, transaction
 from fairlead_messaging.errors import Conflict, Refused, Unavailable
-from fairlead_messaging.kv import Batch, OrderedKV
-from fairlead_messaging.message_id import POSITION_BYTES, decode_position
-from fairlead_messaging.transaction import State, Touched, Transaction
+from fairlead_messaging.kv import Batch, OrderedKV, Snapshot
+from fairlead_messaging.message_id import POSITION_BYTES, Position, decode_position
+from fairlead_messaging.topic import Topic
+from fairlead_messaging.transaction import State, Transaction
 from fairlead_messaging.visibility import TransactionSnapshot
 
 POINTERS_PER_MS = 1_000_000
@@ -27,8 +30,22 @@ CHANGE_CHARS_MAX = 1024
 RECORD_KEPT_MS = 86_400_000
 """How long a finished transaction still answers with its state."""
 
-SETTLE_ROWS_MAX = 2000
-"""Rows marked in one batch."""
+SETTLE_ROWS_MAX = 500
+SETTLE_BYTES_MAX = 1024 * 1024
+"""Rows, and bytes of rows, looked at for marking in one turn."""
+
+PRUNE_ROWS_MAX = 500
+"""Finished transactions looked at in one turn."""
+
+CHANGE_BYTES = 8
+"""Of the digest by which a changed key is remembered; two that are alike by chance are a conflict that was none."""
+CHANGED_MAX = 1_000_000
+"""Keys remembered of what committed while others were open.  Beyond it the oldest are forgotten, and a transaction
+begun before they were committed is in conflict with whatever it changed."""
+FORGOTTEN_MAX = 50_000
+"""Keys forgotten in one turn; at least as many as one commit may add."""
+OPEN_MARGIN_POINTERS = 3_600_000 * POINTERS_PER_MS
+"""Transactions begun so much earlier than the oldest open one ended before it began, however the clock stepped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +62,39 @@ class Transactions:
         self.open: dict[int, Transaction] = {}
         newest = kv.get(keys.service("pointer"))
         self._last = max(last_pointer, int.from_bytes(newest, "big") if newest else 0)
-        self._changed: dict[str, int] = {}
+        self._changed: dict[bytes, int] = {}
+        """Digest of a key → when it was last committed, oldest first."""
+        self._forgotten = 0
+        """The newest of what is no longer among them."""
         self._fresh: set[int] = set()
         self._closed: dict[int, Transaction] = {}
+        self._pruned = b""
+        """Where the next look at finished transactions begins."""
         with kv.snapshot() as snapshot:
             for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
                 found = transaction.decode(raw)
                 self.open[found.pointer] = found
-            for _, raw in snapshot.scan(keys.FINISHED, keys.above(keys.FINISHED)):
-                self._note_changes(transaction.decode(raw))
+            self._read_changes(snapshot)
+
+    def _read_changes(self, snapshot: Snapshot) -> None:
+        """Of those transactions alone that committed while one was open that still is; most often of none."""
+        oldest = self._oldest_open()
+        if oldest > self._last:
+            return
+        low = keys.finished(max(0, oldest - OPEN_MARGIN_POINTERS))
+        ended = []
+        for key, raw in snapshot.scan(low, keys.above(keys.FINISHED)):
+            found = transaction.decode_finished(raw)
+            if found.finished_at >= oldest:
+                ended.append((found.finished_at, key))
+        for _, key in sorted(ended):
+            raw_record = snapshot.get(key)
+            assert raw_record is not None
+            self._note_changes(transaction.decode(raw_record))
+
+    def _oldest_open(self) -> int:
+        """The least pointer that may still commit; one above all when there is none."""
+        return min((each.pointer for each in self.in_progress), default=self._last + 1)
 
     @property
     def last_pointer(self) -> int:
@@ -62,6 +103,11 @@ class Transactions:
     @property
     def in_progress(self) -> list[Transaction]:
         return [each for each in self.open.values() if each.state is State.IN_PROGRESS]
+
+    @property
+    def rolling(self) -> list[Transaction]:
+        """Those of which a rollback is being carried out."""
+        return [each for each in self.in_progress if any(touched.rolling is not None for touched in each.touched)]
 
     @property
     def unsettled(self) -> list[Transaction]:
@@ -131,12 +177,16 @@ class Transactions:
     def commit(self, pointer: int, changes: list[str], batch: Batch, now_ms: int) -> Transaction:
         """Committed; or aborted, when a transaction that committed since its start changed one of the same keys.
 
-        Raises: Conflict when it is not in progress.
+        Raises: Conflict when it is not in progress, Unavailable while a rollback of it is being carried out.
         """
         found = self.writable(pointer, now_ms)
-        if any(self._changed.get(change, 0) >= pointer for change in changes):
+        if any(touched.rolling is not None for touched in found.touched):
+            raise Unavailable("a rollback of this transaction is being carried out", code="rolling_back")
+        digests = [_digest(change) for change in changes]
+        is_forgotten = bool(digests) and self._forgotten >= pointer
+        if is_forgotten or any(self._changed.get(digest, 0) >= pointer for digest in digests):
             return self._finish(found, State.ABORTED, batch, now_ms)
-        found.changes = changes
+        found.changed = b"".join(digests)
         return self._finish(found, State.COMMITTED, batch, now_ms)
 
     def abort(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
@@ -164,10 +214,11 @@ class Transactions:
         for found in self.unsettled:
             if found.pointer in self._fresh:
                 continue  # its last rows may be in this very batch, where they cannot be found yet
-            room = SETTLE_ROWS_MAX
             for touched in found.touched:
-                room = self._mark(found.pointer, touched, batch, room)
-                if room <= 0:
+                if touched.first is None or touched.last is None:
+                    continue
+                touched.first = self.mark(found.pointer, touched.topic, touched.first, touched.last, batch)
+                if touched.first is not None:
                     self.write(found, batch)
                     return True
             found.settled = True
@@ -180,32 +231,50 @@ class Transactions:
         self._fresh.clear()
         self._closed.clear()
 
-    def _mark(self, pointer: int, touched: Touched, batch: Batch, room: int) -> int:
-        """Mark from ``touched.first`` on, which moves with it; returns how many rows may still be marked."""
-        if touched.first is None or touched.last is None:
-            return room
-        prefix = keys.table(keys.MESSAGE, touched.topic)
+    def mark(self, pointer: int, topic: Topic, first: Position, last: Position, batch: Batch) -> Position | None:
+        """Mark a transaction's rows from ``first`` to ``last``, a bounded piece; returns where to go on, or None."""
+        prefix = keys.table(keys.MESSAGE, topic)
+        looked = size = 0
         with self._kv.snapshot() as snapshot:
-            low, high = prefix + touched.first.encode(), prefix + touched.last.encode() + b"\x00"
-            for key, value in snapshot.scan(low, high):
-                if room <= 0:
-                    touched.first = decode_position(key[-POSITION_BYTES:])
-                    return 0
-                room -= 1
-                if rows.decode(value).pointer == pointer:
+            for key, value in snapshot.scan(prefix + first.encode(), prefix + last.encode() + b"\x00"):
+                if looked >= SETTLE_ROWS_MAX or size >= SETTLE_BYTES_MAX:
+                    return decode_position(key[-POSITION_BYTES:])
+                looked, size = looked + 1, size + len(value)
+                if value[0] & rows.HAS_POINTER and rows.decode(value).pointer == pointer and not batch.is_removed(key):
                     batch.put(key, rows.rolled_back(value))
-        touched.first = None
-        return room
+        return None
 
-    def prune(self, batch: Batch, now_ms: int) -> None:
-        """Forget finished transactions that nobody can ask about in earnest any more."""
-        oldest_open = min((each.pointer for each in self.in_progress), default=self._last + 1)
+    def prune(self, batch: Batch, now_ms: int) -> bool:
+        """Forget finished transactions that nobody can ask about in earnest any more; True while there may be more."""
+        oldest = self._oldest_open()
+        # A transaction ends after it began, so none that began later than this is due.
+        due = min(max(0, (now_ms - RECORD_KEPT_MS) * POINTERS_PER_MS), 2**63)
+        looked = 0
         with self._kv.snapshot() as snapshot:
-            for key, raw in snapshot.scan(keys.FINISHED, keys.above(keys.FINISHED)):
-                found = transaction.decode(raw)
-                if found.finished_ms + RECORD_KEPT_MS < now_ms and found.finished_at < oldest_open:
+            for key, raw in snapshot.scan(max(self._pruned, keys.FINISHED), keys.finished(due)):
+                found = transaction.decode_finished(raw)
+                looked += 1
+                if found.finished_ms + RECORD_KEPT_MS < now_ms and found.finished_at < oldest:
                     batch.delete(key)
-        self._changed = {key: at for key, at in self._changed.items() if at >= oldest_open}
+                if looked >= PRUNE_ROWS_MAX:
+                    self._pruned = key + b"\x00"
+                    return True
+        self._pruned = b""
+        self._forget_changes()
+        return False
+
+    def _forget_changes(self) -> None:
+        """Those before the oldest open transaction concern nobody; beyond the limit the oldest go, which is noted."""
+        oldest = self._oldest_open()
+        gone: list[bytes] = []
+        for digest, at in islice(self._changed.items(), FORGOTTEN_MAX):
+            if at >= oldest and len(self._changed) - len(gone) <= CHANGED_MAX:
+                break
+            gone.append(digest)
+            if at >= oldest:
+                self._forgotten = max(self._forgotten, at)
+        for digest in gone:
+            del self._changed[digest]
 
     def _finish(self, found: Transaction, state: State, batch: Batch, now_ms: int) -> Transaction:
         found.state, found.finished_ms, found.finished_at = state, now_ms, self._last
@@ -215,17 +284,26 @@ class Transactions:
                 batch.delete_range(
                     payloads + touched.published.encode() + b"\x00", payloads + touched.stored.encode() + b"\x00"
                 )
-        if state is State.COMMITTED:
-            self._note_changes(found)
-        else:
+        for touched in found.touched:
+            touched.rolling = None  # whoever did not commit shows nothing
+        if state is not State.COMMITTED:
             self._fresh.add(found.pointer)
         self.write(found, batch)
+        self._note_changes(found)
         return found
 
     def _note_changes(self, found: Transaction) -> None:
-        if found.state is State.COMMITTED:
-            for change in found.changes:
-                self._changed[change] = max(found.finished_at, self._changed.get(change, 0))
+        if found.state is not State.COMMITTED or self._oldest_open() > found.finished_at:
+            return  # nobody is open who could be in conflict with it
+        digests = [found.changed[at : at + CHANGE_BYTES] for at in range(0, len(found.changed), CHANGE_BYTES)]
+        for digest in digests or map(_digest, found.changes):
+            self._changed.pop(digest, None)  # so that the order is that of the commits
+            self._changed[digest] = found.finished_at
+        self._forget_changes()
+
+
+def _digest(change: str) -> bytes:
+    return hashlib.blake2b(change.encode(errors="surrogatepass"), digest_size=CHANGE_BYTES).digest()
 
 
 def check_timeout(seconds: float | None) -> float:

@@ -25,7 +25,7 @@ def test_batches_know_their_size_and_join() -> None:
     batch.put(b"key", b"value")
     other.delete(b"k")
     other.delete_range(b"a", b"b")
-    batch.extend(other)
+    batch.remove(other)
     assert (len(batch), batch.size) == (3, 11)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.support.messaging_core import Core, producer, publish
 
 from fairlead_messaging import keys, retention, sequences
+from fairlead_messaging.commands import Remove
 from fairlead_messaging.errors import Refused
 from fairlead_messaging.kv import Batch, MemoryKV
 from fairlead_messaging.sequences import Intervals, Known, Page
@@ -178,7 +179,8 @@ def test_a_page_that_grew_old_is_forgotten_alone() -> None:
     core.now_ms += 31 * 86_400_000
     core.do(publish("t", "a", producer=producer(1200)))
     with core.kv.snapshot() as snapshot:
-        core.kv.apply(retention.sweep(snapshot, topic, core.now_ms).batch)
+        found = retention.sweep(snapshot, topic, core.now_ms)
+        core.do(Remove(batch=found.batch, silent=found.silent))
         pages = [sequences.decode(row) for _, row in snapshot.scan(b"R", b"S")]
     assert len(pages) == 3
     core.restart()

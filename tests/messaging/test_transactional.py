@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
-from fairlead_messaging import transactional, undecided
+from fairlead_messaging import rollback, undecided
 from fairlead_messaging.commands import Abort, Message, Rollback, Settle, Start, Store
 from fairlead_messaging.errors import Conflict, Refused
 from fairlead_messaging.message_id import Position
@@ -68,7 +68,7 @@ def test_readers_wait_for_what_is_not_in_the_store_yet(monkeypatch: pytest.Monke
     core.batch(publish("t", "c", pointer=pointer), undo, publish("t", "d"))
     assert core.read("t", committed=True) == ["b"]
     assert waited_for(core) == core.page("t").ids[2]
-    monkeypatch.setattr(transactional, "LOOK_AHEAD_ROWS_MAX", 1)
+    monkeypatch.setattr(rollback, "LOOK_AHEAD_ROWS_MAX", 1)
     core, pointer = begun()
     told = core.do(publish("t", "a", pointer=pointer))
     core.batch(publish("t", "b", "b"), publish("t", "c", pointer=pointer))

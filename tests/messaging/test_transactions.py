@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.support.messaging_core import START_MS, Core, publish
 
-from fairlead_messaging import transactions
+from fairlead_messaging import keys, transactions
 from fairlead_messaging.commands import Abort, Commit, Expire, Invalidate, Prune, Settle, Start
 from fairlead_messaging.errors import Conflict, Refused, Unavailable
+from fairlead_messaging.kv import Batch
 from fairlead_messaging.transaction import State
 
 
@@ -127,3 +129,63 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         transactions.check_changes(["x" * 2000])
     with pytest.raises(Refused):
         transactions.check_changes(["x"] * 20_000)
+
+
+def test_a_restart_loads_keys_only_for_who_is_open() -> None:
+    """Of commits while a transaction is open that still is, as digests; conflicts are the same."""
+    core = Core()
+    for _ in range(5):
+        core.do(Commit(pointer=start(core), changes=["x" * 1000]))
+    late = start(core)
+    core.do(Commit(pointer=start(core), changes=["k", "l"]))
+    core.restart()
+    assert len(core.service.transactions._changed) == 2
+    assert len(core.kv.get(keys.finished(core.service.transactions.last_pointer)) or b"") < 400
+    assert core.do(Commit(pointer=late, changes=["l"])).state is State.ABORTED
+    core.restart()
+    assert core.service.transactions._changed == {}
+
+
+def test_keys_of_an_earlier_version_still_conflict() -> None:
+    """It wrote them whole."""
+    core = Core()
+    late, early = start(core), start(core)
+    core.do(Commit(pointer=early, changes=[]))
+    batch = Batch()
+    raw = msgspec.json.decode(core.kv.get(keys.finished(early)) or b"")
+    batch.put(keys.finished(early), msgspec.json.encode({**raw, "changes": ["k"], "changed": ""}))
+    core.kv.apply(batch)
+    core.restart()
+    assert core.do(Commit(pointer=late, changes=["k"])).state is State.ABORTED
+
+
+def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgotten is not unchanged; who began afterwards is not concerned."""
+    monkeypatch.setattr(transactions, "CHANGED_MAX", 3)
+    core = Core()
+    held, late = start(core), start(core)
+    core.do(Commit(pointer=start(core), changes=["a", "b"]))
+    core.do(Commit(pointer=start(core), changes=["c", "d"]))
+    assert len(core.service.transactions._changed) == 3
+    assert core.do(Commit(pointer=late, changes=["other"])).state is State.ABORTED
+    assert core.do(Commit(pointer=start(core), changes=["other"])).state is State.COMMITTED
+    assert core.do(Commit(pointer=held, changes=[])).state is State.COMMITTED
+
+
+def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And looks at none that cannot be due."""
+    monkeypatch.setattr(transactions, "PRUNE_ROWS_MAX", 4)
+    core = Core()
+    old = [start(core) for _ in range(10)]
+    for pointer in old:
+        core.do(Commit(pointer=pointer, changes=[]))
+    core.now_ms += 2 * transactions.RECORD_KEPT_MS
+    young = [start(core) for _ in range(10)]
+    for pointer in young:
+        core.do(Commit(pointer=pointer, changes=[]))
+    turns = 1
+    while core.do(Prune()):
+        turns += 1
+    assert turns == 3
+    assert {core.service.transactions.state(pointer) for pointer in old} == {"unknown"}
+    assert {core.service.transactions.state(pointer) for pointer in young} == {"committed"}

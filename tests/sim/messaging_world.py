@@ -99,7 +99,7 @@ class MessagingWorld:
         if self.random.random() < 0.2:
             with self.core.kv.snapshot() as snapshot:
                 found = retention.sweep(snapshot, self.core.topic(TOPIC), self.core.now_ms)
-            self.core.do(Remove(batch=found.batch))
+            self.core.do(Remove(batch=found.batch, silent=found.silent))
 
     def _read(self, limit: int) -> int:
         page = self.core.page(TOPIC, after=self._position, limit=limit, committed=True)

@@ -319,7 +319,7 @@ class PushWorld:
         with self.core.kv.snapshot() as snapshot:
             found = retention.sweep(snapshot, record, self.core.now_ms)
         # In one batch, so that what is removed and what is marked meet.
-        self._write(Remove(batch=found.batch), Settle())
+        self._write(Remove(batch=found.batch, silent=found.silent), Settle())
 
     def _tick(self) -> None:
         self.core.now_ms += self.random.choice([0, 1, 100, 1000, 3000, 20_000])

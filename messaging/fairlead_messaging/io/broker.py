@@ -15,7 +15,16 @@ from fairlead_messaging import keys, reader, retention, topics
 from fairlead_messaging.budget import Budget
 from fairlead_messaging.cache import Kept, PageCache, Question
 from fairlead_messaging.clock_watch import ClockWatch
-from fairlead_messaging.commands import Command, CreateTopic, Expire, Prune, Remove, Settle, TransactionCommand
+from fairlead_messaging.commands import (
+    Command,
+    CreateTopic,
+    Expire,
+    Prune,
+    Remove,
+    Rollback,
+    Settle,
+    TransactionCommand,
+)
 from fairlead_messaging.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.io.bell import Bell
 from fairlead_messaging.io.committer import Committer
@@ -91,6 +100,10 @@ class Broker:
         answer = await self._committer.submit(command, size)
         if isinstance(command, TransactionCommand):
             self._chores.set()
+        elif isinstance(command, Rollback):
+            self._chores.set()
+            while any(each.pointer == command.pointer for each in self._service.transactions.rolling):
+                await self._committer.submit(Settle())
         return answer
 
     async def _tend(self) -> None:
@@ -110,7 +123,7 @@ class Broker:
             try:
                 if expiry is not None and expiry < self.now_ms():
                     await self._committer.submit(Expire())
-                while self._service.transactions.unsettled:
+                while self._service.transactions.unsettled or self._service.transactions.rolling:
                     await self._committer.submit(Settle())
             except Unavailable as error:
                 _log.warning("transactions_not_tended", reason=error.message)
@@ -131,17 +144,20 @@ class Broker:
 
     async def clean(self) -> None:
         """One pass over every topic: remove what nobody can read any more."""
-        await self._committer.submit(Prune())
+        while await self._committer.submit(Prune()):
+            continue
         for topic in await self.read(topics.every):
             emptied: dict[bytes, tuple[bytes, bytes]] = {}
-            more = True
+            more, resume = True, b""
             while more:
-                found = await self.read(partial(retention.sweep, topic=topic, now_ms=self.now_ms()))
-                more = found.more
-                if not len(found.batch):
-                    break
-                await self._committer.submit(Remove(batch=found.batch), found.batch.size)
-                self.removed_rows += len(found.batch)
+                found = await self.read(
+                    partial(retention.sweep, topic=topic, now_ms=self.now_ms(), resume=resume)
+                )
+                more, resume = found.more, found.resume
+                if not len(found.batch) and not found.silent:
+                    continue
+                await self._committer.submit(Remove(batch=found.batch, silent=found.silent), found.batch.size)
+                self.removed_rows += len(found.batch) + len(found.silent)
                 for low, high in found.emptied:
                     # One range a table, and only once at the end: each compaction reads all that lies in it.
                     before = emptied.get(low[:1], (low, high))

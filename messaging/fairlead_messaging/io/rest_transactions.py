@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -10,6 +12,7 @@ from aiohttp import web
 from fairlead_messaging import bodies, transactions
 from fairlead_messaging.commands import Abort, Commit, Invalidate, Start
 from fairlead_messaging.errors import Conflict, Refused
+from fairlead_messaging.io.committer import LARGE_BYTES
 from fairlead_messaging.io.http import BROKER, JSON, body, check_content_type, json_response
 from fairlead_messaging.transaction import State, Transaction, View
 from fairlead_messaging.transactions import Started
@@ -32,9 +35,11 @@ async def start(request: web.Request) -> web.Response:
 async def commit(request: web.Request) -> web.Response:
     """409 when another transaction that committed meanwhile changed one of the same keys; it is aborted then."""
     check_content_type(request, JSON)
-    asked = bodies.decode(await body(request) or b"{}", bodies.CommitBody)
+    raw = await body(request) or b"{}"
+    parse = partial(bodies.decode, raw, bodies.CommitBody)
+    asked = parse() if len(raw) < LARGE_BYTES else await asyncio.to_thread(parse)
     command = Commit(pointer=_pointer(request), changes=transactions.check_changes(asked.changes))
-    finished: Transaction = await request.app[BROKER].change(command)
+    finished: Transaction = await request.app[BROKER].change(command, len(raw))
     if finished.state is not State.COMMITTED:
         raise Conflict(
             f"transaction {finished.pointer} changed what another committed meanwhile; it is {finished.state.value}",
