@@ -18,6 +18,8 @@ SMALL_BYTES_MAX: Final = 1024 * 1024
 """Bodies that only carry ids."""
 BODY_SECONDS_MAX: Final = 30.0
 """A client that sends its body byte by byte holds its connection no longer."""
+WAITING_MAX: Final = 128
+"""Clients that may wait for messages at once."""
 TAKE_MESSAGES_DEFAULT: Final = 10
 
 Model = TypeVar("Model", bound=msgspec.Struct)
@@ -63,6 +65,7 @@ def add_routes(app: web.Application, upstream: Upstream) -> None:
 class _Handlers:
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
+        self._waiting = 0
 
     async def publish(self, request: web.Request) -> web.Response:
         try:
@@ -86,9 +89,15 @@ class _Handlers:
             return _error(400, "bad_request", str(error))
         if not 1 <= asked.max <= TAKE_MESSAGES_MAX or not 0 <= asked.wait <= WAIT_SECONDS_MAX:
             return _error(400, "bad_request", f"max: 1 to {TAKE_MESSAGES_MAX}; wait: 0 to {WAIT_SECONDS_MAX:g} seconds")
-        taken = await self._upstream.broker.take(
-            self._endpoint(request), messages_max=asked.max, wait_seconds=asked.wait
-        )
+        # One too many does not wait: it gets what is there, and its connection is free again.
+        wait_seconds = asked.wait if self._waiting < WAITING_MAX else 0.0
+        self._waiting += 1
+        try:
+            taken = await self._upstream.broker.take(
+                self._endpoint(request), messages_max=asked.max, wait_seconds=wait_seconds
+            )
+        finally:
+            self._waiting -= 1
         messages = [
             {**_view(leased.message), "priority": leased.priority, "attempt": leased.attempt} for leased in taken
         ]

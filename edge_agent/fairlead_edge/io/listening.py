@@ -8,7 +8,8 @@ They are told apart by the first byte: 0x16 opens a TLS handshake, and no HTTP r
         OPENING_MAX of them, OPENING_SECONDS_MAX each      HEADER_SECONDS_MAX      CONNECTIONS_MAX in all
 
 Whoever opens connections and says nothing, or one byte a minute, holds a few of them for seconds: files and the link
-to the hub always have descriptors left.
+to the hub always have descriptors left.  Where all connections are taken the next one gets in all the same, for the
+one that needs its least makes way (``connections``): idle ones, oldest first, then those that send or read too slowly.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from fairlead_edge.io.connections import STALLED_SECONDS_MAX, Connections
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 
@@ -33,9 +35,13 @@ OPENING_SECONDS_MAX: Final = 10.0
 OPENING_MAX: Final = 256
 """Connections that may be opening at once; more are closed."""
 HEADER_SECONDS_MAX: Final = 10.0
-"""How long a connection may take for its handshake and first request; after that the HTTP server has its own limit."""
+"""How long a connection may take for its handshake and first request."""
+IDLE_SECONDS_MAX: Final = 75.0
+"""How long a connection may stay after an answer without the next whole request."""
 CONNECTIONS_MAX: Final = 512
-"""Open at once on one port, all watches among them; more are closed."""
+"""Open at once on one port.  Half may be watches, a quarter may wait for messages: the rest is always in motion."""
+LOOK_SECONDS: Final = 5.0
+"""Between two looks for clients that do not read their answers."""
 ACCEPT_RETRY_SECONDS: Final = 1.0
 DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
@@ -81,23 +87,31 @@ async def listen(
 
     ``context`` None: plain HTTP alone; with a context and ``plain``: both; without ``plain``: TLS alone.
     """
-    silent: set[asyncio.BaseProtocol] = set()
+    known = Connections()
 
     @web.middleware
     async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
-        silent.discard(request.protocol)
-        return await handler(request)
+        known.began(request)
+        try:
+            return await handler(request)
+        finally:
+            known.ended(request)
 
     app.middlewares.insert(0, note)
     runner = web.AppRunner(
-        app, access_log=None, logger=_http_log, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS_MAX
+        app,
+        access_log=None,
+        logger=_http_log,
+        handler_cancellation=True,
+        shutdown_timeout=DRAIN_SECONDS_MAX,
+        keepalive_timeout=IDLE_SECONDS_MAX,
     )
     await runner.setup()
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(runner.cleanup)
         try:
             assert runner.server is not None
-            door = Door(bound(host, port), runner.server, silent, context=context, plain=plain or context is None)
+            door = Door(bound(host, port), runner.server, known, context=context, plain=plain or context is None)
             stack.push_async_callback(door.close)
             at = door.address
         except OSError as error:
@@ -109,25 +123,27 @@ async def listen(
 class Door:
     """Accepts connections and gives each to ``server``, behind TLS when it speaks TLS or nothing else is served.
 
-    ``silent`` holds the protocols of connections that sent no request yet; who gets one takes it out.
+    ``known`` is told of requests by who answers them.
     """
 
     def __init__(
         self,
         listening: list[socket.socket],
         server: web.Server,
-        silent: set[asyncio.BaseProtocol],
+        known: Connections,
         *,
         context: ssl.SSLContext | None,
         plain: bool,
     ) -> None:
         self._sockets = listening
         self._server = server
-        self._silent = silent
+        self._known = known
         self._context = context
         self._plain = plain
-        self._opening: set[asyncio.Task[None]] = set()
+        self._opening: dict[asyncio.Task[None], None] = {}
+        """Oldest first."""
         self._accepting = [asyncio.create_task(self._accept(each)) for each in listening]
+        self._accepting.append(asyncio.create_task(self._look()))
 
     @property
     def address(self) -> tuple[str, int]:
@@ -152,12 +168,13 @@ class Door:
                 _log.warning("accept_failed", reason=str(error))
                 await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
-            if len(self._opening) >= OPENING_MAX or len(self._server.connections) >= CONNECTIONS_MAX:
-                connection.close()
-                continue
+            if len(self._opening) >= OPENING_MAX:
+                oldest = next(iter(self._opening))
+                del self._opening[oldest]
+                oldest.cancel()
             task = asyncio.create_task(self._open(connection))
-            self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
+            self._opening[task] = None
+            task.add_done_callback(lambda done: self._opening.pop(done, None))
 
     async def _open(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -166,6 +183,9 @@ class Door:
                 first = await _first_byte(connection)
                 encrypted = first == TLS_HANDSHAKE or not self._plain
                 context = self._context if encrypted else None
+                if not self._has_room():
+                    connection.close()
+                    return
                 await loop.connect_accepted_socket(self._protocol, connection, ssl=context)
         except (OSError, TimeoutError) as error:
             _log.debug("connection_not_opened", reason=f"{type(error).__name__}: {error}")
@@ -174,17 +194,41 @@ class Door:
             connection.close()
             raise
 
+    def _has_room(self) -> bool:
+        open_now = self._server.connections
+        if len(open_now) < CONNECTIONS_MAX:
+            return True
+        victim = self._known.victim(open_now, asyncio.get_running_loop().time())
+        if victim is None:
+            _log.warning("connections_full", limit=CONNECTIONS_MAX, remedy="every one of them is being answered")
+            return False
+        victim.force_close()
+        if victim.transport is not None:
+            victim.transport.abort()
+        return True
+
+    async def _look(self) -> None:
+        """End the connections of those who do not read what they are answered."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for stalled in self._known.stalled(self._server.connections, loop.time()):
+                _log.info(
+                    "client_does_not_read", reason="its answer waited too long", limit_seconds=STALLED_SECONDS_MAX
+                )
+                if stalled.transport is not None:
+                    stalled.transport.abort()
+
     def _protocol(self) -> asyncio.BaseProtocol:
         made = self._server()
-        self._silent.add(made)
-        asyncio.get_running_loop().call_later(HEADER_SECONDS_MAX, self._hurry, made)
+        loop = asyncio.get_running_loop()
+        self._known.opened(made, loop.time())
+        loop.call_later(HEADER_SECONDS_MAX, self._hurry, made)
         return made
 
     def _hurry(self, protocol: web.RequestHandler) -> None:
-        if protocol in self._silent:
-            self._silent.discard(protocol)
-            if protocol.transport is not None:
-                protocol.transport.abort()
+        if self._known.is_silent(protocol) and protocol.transport is not None:
+            protocol.transport.abort()
 
 
 async def _first_byte(connection: socket.socket) -> bytes:

@@ -20,6 +20,7 @@ from fairlead_edge.io.watching import Watches
 from fairlead_edge.kinds import Kind
 from fairlead_edge.metastore import Held, Metastore
 
+HTTP_TOO_MANY: Final = 429
 READ_METHODS: Final = ("GET", "HEAD")
 OBJECTS_PER_TURN: Final = 500
 _JSON: Final = "application/json"
@@ -147,7 +148,10 @@ async def speak_kubernetes(
         return await handler(request)
     except ApiError as error:
         headers = {"Allow": ", ".join(READ_METHODS)} if error.code == 405 else {}
-        return respond(api_errors.status(error), code=error.code, headers=headers)
+        response = respond(api_errors.status(error), code=error.code, headers=headers)
+        if error.code == HTTP_TOO_MANY:
+            response.force_close()  # whoever is asked to come back need not hold a connection until then
+        return response
     except Expired as error:
         gone = ApiError(410, f"too old resource version: {error}")
         return respond(api_errors.status(gone), code=410)

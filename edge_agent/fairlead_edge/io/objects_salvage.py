@@ -19,6 +19,8 @@ def problem(path: Path) -> str:
         return "an earlier salvage did not come to its end"
     if not path.exists():
         return ""
+    if salvage.lost_its_end(path):
+        return "its end is missing"
     try:
         connection = apsw.Connection(str(path))
         try:
@@ -40,14 +42,10 @@ def audit(connection: apsw.Connection) -> str:
     [(found,)] = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if found != "ok":
         return str(found)
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    if not tables >= {"facts", "kinds", "objects", "fallbacks"}:
-        return "a table is missing"
-    if int(connection.pragma("user_version") or 0) == objects_schema.SCHEMA and not all(
-        "checksum" in salvage.columns(connection, table) for table in ("facts", "objects", "fallbacks")
-    ):
-        return "a column is missing"
-    return ""
+    model = apsw.Connection(":memory:")
+    if int(connection.pragma("user_version") or 0) == objects_schema.SCHEMA:
+        objects_schema.migrate(model, 0)
+    return salvage.lacks(connection, model)
 
 
 def run(path: Path) -> int:

@@ -69,11 +69,17 @@ def append(
     return None
 
 
+_NEXT_SEGMENT: Final = (
+    "SELECT 1 + max(coalesce((SELECT max(id) FROM segments), 0), coalesce((SELECT max(segment) FROM runs), 0))"
+)
+"""Above all that are named: where a disk lost bodies, their envelopes may still be there."""
+
+
 def _store_bodies(connection: apsw.Connection, entries: Sequence[outbox.Entry]) -> list[tuple[int, int]]:
     """Where each body lies: (segment, start)."""
     places = [(0, 0)] * len(entries)
     packed: list[tuple[int, int, str, bytes]] = []
-    first: int = rows(connection, "SELECT coalesce(max(id), 0) + 1 FROM segments")[0][0]
+    first: int = rows(connection, _NEXT_SEGMENT)[0][0]
     for segment, indexes in enumerate(outbox.segments(entries), first):
         start = 0
         for index in indexes:

@@ -79,6 +79,8 @@ def _fill(
     target.execute("BEGIN")
     ends = dict(rows(target, "SELECT id, next_offset FROM queues WHERE typeof(next_offset) = 'integer'"))
     _restore_queues(target, kept)
+    for table in ("dead_letters", "references_", "runs"):  # of queues of which not even the name is left
+        target.execute(f"DELETE FROM {table} WHERE queue NOT IN (SELECT id FROM queues)")
     target.execute("UPDATE usage SET commits = ?", (1 + (kept.commits if kept else _commits(source)),))
     tell = {"epoch": epoch, "now": _clock(target, kept), "at": at, "mint": mint}
     for number, endpoint, priority in rows(target, "SELECT id, endpoint, priority FROM queues"):
@@ -223,6 +225,8 @@ def problem(path: Path, kept: Totals | None) -> str:
         return "an earlier salvage did not come to its end"
     if not path.exists():
         return "it is gone" if kept is not None and kept.queues else ""
+    if salvage.lost_its_end(path):
+        return "its end is missing"
     try:
         connection = apsw.Connection(str(path))
         try:
@@ -233,7 +237,9 @@ def problem(path: Path, kept: Totals | None) -> str:
                     return "it is empty" if kept is not None and kept.queues else ""
                 [(found,)] = rows(connection, "PRAGMA integrity_check(1)")  # older, newer, or not made yet
                 return "" if found == "ok" else str(found)
-            wrong = outbox_audit.audit(connection)
+            model = apsw.Connection(":memory:")
+            outbox_schema.migrate(model)
+            wrong = salvage.lacks(connection, model) or outbox_audit.audit(connection)
             return wrong or outbox_audit.compare(outbox_audit.read_totals(connection), kept)
         finally:
             connection.close()

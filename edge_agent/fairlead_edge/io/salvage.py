@@ -19,6 +19,7 @@ import apsw
 
 from fairlead_edge.io import schema_pages, wal
 
+MAGIC: Final = b"SQLite format 3\0"
 WAL: Final = "-wal"
 SHM: Final = "-shm"
 KEY_MAX: Final = (1 << 63) - 1
@@ -68,6 +69,16 @@ def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
 
 
+def lost_its_end(path: Path) -> bool:
+    """Is a part of a page gone?  SQLite takes it for zeros in one place, and for an error of the disk in another."""
+    with path.open("rb") as file:
+        head = file.read(100)
+        size = file.seek(0, os.SEEK_END)
+    if not head.startswith(MAGIC):
+        return False  # it lost more than that
+    return size % PAGE_BYTES != 0 and int.from_bytes(head[28:32], "big") * PAGE_BYTES > size
+
+
 def is_strange(path: Path, error: Exception) -> bool:
     """No database, and nothing beside it says that it was one of ours: not to be replaced behind people's backs."""
     return isinstance(error, apsw.NotADBError) and not _beside(path, SCHEMA_KEPT).exists()
@@ -76,8 +87,7 @@ def is_strange(path: Path, error: Exception) -> bool:
 def _mend(aside: Path, kept: Path) -> None:
     """Make the file one that SQLite opens: with all of its log, and with the pages that name its tables."""
     wal.fold(aside)
-    if not _has_tables(aside):
-        schema_pages.restore(aside, kept)
+    schema_pages.restore(aside, kept, unless_newer=_has_tables(aside))
 
 
 def _has_tables(path: Path) -> bool:
@@ -103,7 +113,8 @@ def _fill(aside: Path, new: Path, fill: Fill) -> None:
     try:
         for pragma in ("auto_vacuum=INCREMENTAL", "journal_mode=OFF", "synchronous=OFF"):  # flushed once, as a whole
             target.execute(f"PRAGMA {pragma}").fetchall()
-        source = _opened(aside)
+        # Of a file that is beyond reading nothing is taken over.
+        source = _opened(aside) if _has_tables(aside) else apsw.Connection(":memory:")
         try:
             fill(source, target)
         finally:
@@ -146,8 +157,21 @@ def copy_small(source: apsw.Connection, target: apsw.Connection, table: str) -> 
         _copy(target, table, names, _back(source, f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}", ()))
 
 
+def lacks(connection: apsw.Connection, model: apsw.Connection) -> str:
+    """Which table or column of ``model`` is not there; "" when all are."""
+    for (table,) in model.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+        missing = set(columns(model, str(table))) - set(columns(connection, str(table)))
+        if missing:
+            return f"{table}.{min(missing)} is missing"
+    return ""
+
+
 def columns(connection: apsw.Connection, table: str) -> list[str]:
-    return [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+    """Names; none when that cannot be read."""
+    try:
+        return [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+    except READ_ERRORS:
+        return []
 
 
 def _copy(target: apsw.Connection, table: str, names: list[str], found: Iterator[tuple[Any, ...]]) -> None:

@@ -15,6 +15,8 @@ from typing import Final
 import apsw
 
 SCHEMA_PAGES_MAX: Final = 16
+USER_VERSION: Final = 60
+"""Where the first page has it."""
 
 
 def keep(connection: apsw.Connection, file: int, path: Path) -> None:
@@ -38,8 +40,11 @@ def keep(connection: apsw.Connection, file: int, path: Path) -> None:
             draft.replace(path)
 
 
-def restore(file: Path, kept: Path) -> bool:
-    """Write those pages back into a damaged file that is set aside; False when there are none that can be believed."""
+def restore(file: Path, kept: Path, *, unless_newer: bool = False) -> bool:
+    """Write those pages back into a damaged file that is set aside; False when there are none that can be believed.
+
+    ``unless_newer``: only into a file of the same ``user_version``; one migrated since they were kept is left alone.
+    """
     try:
         content = kept.read_bytes()
         crc, page_bytes = struct.unpack_from("<II", content)
@@ -49,6 +54,10 @@ def restore(file: Path, kept: Path) -> bool:
     if zlib.crc32(pages) != crc:
         return False
     with file.open("r+b") as opened:
+        if unless_newer:
+            opened.seek(USER_VERSION)
+            if opened.read(4) != pages[4 + USER_VERSION : 8 + USER_VERSION]:
+                return False
         size = opened.seek(0, os.SEEK_END)
         for at in range(0, len(pages), page_bytes + 4):
             (number,) = struct.unpack_from("<I", pages, at)

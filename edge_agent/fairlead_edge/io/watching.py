@@ -25,6 +25,8 @@ WATCHES_MAX: Final = 256
 RETRY_AFTER_SECONDS: Final = 5
 WATCH_SECONDS_MAX: Final = 3600
 """The longest a watch lasts, and how long one lasts that does not say."""
+WRITE_SECONDS_MAX: Final = 30.0
+"""A client that reads nothing for so long, with its buffers full, is left."""
 BOOKMARK_SECONDS: Final = 60.0
 
 Show = Callable[[Held, int, bool], dict[str, Any]]
@@ -150,4 +152,11 @@ class _Stream:
         self._first = False
 
     async def _write(self, type_: str, shown: dict[str, Any]) -> None:
-        await self.response.write(msgspec.json.encode({"type": type_, "object": shown}) + b"\n")
+        line = msgspec.json.encode({"type": type_, "object": shown}) + b"\n"
+        try:
+            async with asyncio.timeout(WRITE_SECONDS_MAX):
+                await self.response.write(line)
+        except TimeoutError:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise ConnectionResetError(f"nothing was read for {WRITE_SECONDS_MAX:g} s") from None

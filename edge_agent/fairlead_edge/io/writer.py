@@ -323,7 +323,8 @@ def _open(path: Path, setup: Callable[[apsw.Connection], None]) -> apsw.Connecti
     try:
         setup(connection)
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         connection.close()
         raise
     connection.execute("COMMIT")

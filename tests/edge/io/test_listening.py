@@ -15,7 +15,7 @@ from aiohttp import web
 from tests.support.pki import Authority
 from tests.support.processes import free_ports
 
-from fairlead_edge.io import listening
+from fairlead_edge.io import connections, listening
 from fairlead_edge.io.listening import CannotListen, listen
 
 WAIT_SECONDS = 10.0
@@ -110,16 +110,18 @@ async def test_connections_that_never_speak_are_closed(pki: Pki, monkeypatch: py
         assert await ask(port, "https", pki) == "https"
 
 
-async def test_too_many_that_do_not_speak_are_turned_away(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening connections are bounded; the next one is closed at once."""
-    monkeypatch.setattr(listening, "OPENING_MAX", 1)
+async def test_too_many_that_do_not_speak_make_way(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening connections are bounded; the oldest is closed, and the next is served."""
+    monkeypatch.setattr(listening, "OPENING_MAX", 3)
     async with serving(pki) as port:
-        _, first = await asyncio.open_connection("127.0.0.1", port)
-        second, _ = await asyncio.open_connection("127.0.0.1", port)
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+        assert await ask(port, "http") == "http"
         async with asyncio.timeout(WAIT_SECONDS):
-            with contextlib.suppress(ConnectionError):
-                assert await second.read() == b""
-        first.close()
+            for reader, _ in silent[:2]:
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+        for _, writer in silent:
+            writer.close()
 
 
 @pytest.mark.parametrize("scheme", ["plain", "tls", "both"])
@@ -142,22 +144,121 @@ async def test_half_a_request_is_not_waited_for(pki: Pki, monkeypatch: pytest.Mo
         speaking.close()
 
 
-async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is closed at once, and there is room again when one ends."""
-    monkeypatch.setattr(listening, "CONNECTIONS_MAX", 1)
-    async with serving(None) as port:
-        reader, first = await asyncio.open_connection("127.0.0.1", port)
-        first.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        async with asyncio.timeout(WAIT_SECONDS):
-            assert b" 200 " in await reader.readline()
-            second, _ = await asyncio.open_connection("127.0.0.1", port)
-            with contextlib.suppress(ConnectionError):
-                assert await second.read() == b""
-            first.close()
-            while True:
-                with contextlib.suppress(aiohttp.ClientError):
-                    assert await ask(port, "http") == "http"
-                    break
+class Client:
+    """A connection that is kept."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def connect(cls, port: int) -> Client:
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def ask(self) -> bool:
+        """A whole answer; False when the connection was closed."""
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            self.writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b" 200 " in await self.reader.readuntil(b"\r\n\r\n")
+            assert await self.reader.readexactly(4) == b"http"
+            return True
+        return False
+
+    async def ended(self) -> bool:
+        with contextlib.suppress(ConnectionError):
+            assert await self.reader.read() == b""
+        return True
+
+
+async def test_idle_connections_make_way_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that is idle for longest, whether it ever asked or not; the others stay."""
+    monkeypatch.setattr(listening, "CONNECTIONS_MAX", 3)
+    async with serving(None) as port, asyncio.timeout(WAIT_SECONDS):
+        kept = [await Client.connect(port) for _ in range(3)]
+        for client in kept:
+            assert await client.ask()
+        assert await kept[0].ask(), "the second is idle for longest now"
+        late = await Client.connect(port)
+        assert await late.ask()
+        assert await kept[1].ended()
+        for client in (kept[2], kept[0], late):
+            assert await client.ask()
+        for client in (*kept, late):
+            client.writer.close()
+
+
+async def test_a_slow_body_makes_way_and_what_is_being_answered_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that is whole is answered, whoever else comes."""
+    monkeypatch.setattr(listening, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(connections, "SLOW_BODY_SECONDS", 0.0)
+    going_on = asyncio.Event()
+    came: asyncio.Queue[str] = asyncio.Queue()
+    app = web.Application()
+
+    async def slow(request: web.Request) -> web.Response:
+        came.put_nowait("slow")
+        await request.read()
+        return web.Response()
+
+    async def long(_: web.Request) -> web.Response:
+        came.put_nowait("long")
+        await going_on.wait()
+        return web.Response(text="http")
+
+    app.router.add_post("/slow", slow)
+    app.router.add_get("/", long)
+    [port] = free_ports(1)
+    async with (
+        await listen(app, key="http_listen", host="127.0.0.1", port=port),
+        asyncio.timeout(WAIT_SECONDS),
+    ):
+        sending, asking, late = [await Client.connect(port) for _ in range(3)]
+        sending.writer.write(b"POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
+        assert await came.get() == "slow"
+        first = asyncio.create_task(asking.ask())
+        assert await came.get() == "long"
+        second = asyncio.create_task(late.ask())
+        assert await sending.ended()
+        assert await came.get() == "long"
+        refused = await Client.connect(port)
+        assert not await refused.ask(), "nobody can be done without now"
+        going_on.set()
+        assert await first and await second
+        for client in (asking, late, sending, refused):
+            client.writer.close()
+
+
+async def test_who_does_not_read_an_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection and the memory of its answer are for others."""
+    monkeypatch.setattr(listening, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(connections, "STALLED_SECONDS_MAX", 0.3)
+    app = web.Application()
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=bytes(32 << 20))
+
+    app.router.add_get("/", answer)
+    [port] = free_ports(1)
+    async with (
+        await listen(app, key="http_listen", host="127.0.0.1", port=port),
+        asyncio.timeout(WAIT_SECONDS),
+    ):
+        deaf = await Client.connect(port)
+        deaf.writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        reading = await Client.connect(port)
+        reading.writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await reading.reader.readuntil(b"\r\n\r\n")
+        assert len(await reading.reader.readexactly(32 << 20)) == 32 << 20
+        transport = deaf.writer.transport
+        transport.pause_reading()  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+        while True:
+            try:
+                deaf.writer.write(b"\r\n")
+                await deaf.writer.drain()
+                await asyncio.sleep(0.01)
+            except ConnectionError:
+                break
+        reading.writer.close()
 
 
 @pytest.mark.parametrize(

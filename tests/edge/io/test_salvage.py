@@ -103,3 +103,24 @@ def test_what_never_was_ours_is_strange(tmp_path: Path) -> None:
     assert not salvage.is_strange(path, apsw.CorruptError())
     path.with_name("store.db.schema").write_bytes(b"")
     assert not salvage.is_strange(path, apsw.NotADBError())
+
+
+def test_a_file_cut_in_the_middle_of_a_page_lost_its_end(path: Path) -> None:
+    """One that is longer than it says did not: its blocks come before its pages."""
+    assert not salvage.lost_its_end(path)
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.truncate(size + 10)
+        assert not salvage.lost_its_end(path)
+        file.truncate(size - 10)
+    assert salvage.lost_its_end(path)
+
+
+def test_what_a_schema_lacks_is_named(path: Path) -> None:
+    """A flipped letter in the name of a column makes every question about it an error."""
+    model, present = apsw.Connection(":memory:"), apsw.Connection(str(path))
+    schema(model)
+    assert salvage.lacks(present, model) == ""
+    model.execute("ALTER TABLE t ADD COLUMN more")
+    assert salvage.lacks(present, model) == "t.more is missing"
+    present.close()

@@ -45,3 +45,14 @@ def test_what_was_kept_is_believed_only_whole(store: Path, tmp_path: Path) -> No
     kept.unlink()
     assert not schema_pages.restore(store, kept)
     assert store.read_bytes() == before
+
+
+def test_a_file_migrated_since_is_left_alone(store: Path, tmp_path: Path) -> None:
+    """Its own pages are newer than what was kept; where it cannot be read at all, old ones are better than none."""
+    kept = tmp_path / "store.db.schema"
+    assert schema_pages.restore(store, kept, unless_newer=True)
+    connection = apsw.Connection(str(store))
+    connection.pragma("user_version", 99)
+    connection.close()
+    assert not schema_pages.restore(store, kept, unless_newer=True)
+    assert schema_pages.restore(store, kept)

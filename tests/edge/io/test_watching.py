@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from tests.support.edge_api import Api, event, serving
@@ -143,3 +145,22 @@ async def test_when_the_agent_stops_every_watch_ends(api: Api) -> None:
     async with asyncio.timeout(5):
         assert await event(watch) == {}
     assert len(api.objects.watches) == 0
+
+
+async def test_who_reads_nothing_of_a_watch_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its place is for others; what was not read is listed again."""
+    monkeypatch.setattr(watching, "WRITE_SECONDS_MAX", 0.05)
+    aborted: list[bool] = []
+
+    class Stuck:
+        query: ClassVar[dict[str, str]] = {}
+        transport = SimpleNamespace(abort=lambda: aborted.append(True))
+
+        async def write(self, _: bytes) -> None:
+            await asyncio.Event().wait()
+
+    stream = watching._Stream(Stuck(), None, None, lambda *_: {}, 1)  # type: ignore[arg-type]
+    stream.response = Stuck()  # type: ignore[assignment]
+    with pytest.raises(ConnectionResetError):
+        await stream._write("ADDED", {})
+    assert aborted == [True]
