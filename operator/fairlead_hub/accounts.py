@@ -18,6 +18,7 @@ from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
 from fairlead_hub.records import Records
 from fairlead_hub.restraints import Restraints
+from fairlead_hub.returning import Returning, Summary
 from fairlead_hub.settling import Settling
 from fairlead_wire import message
 
@@ -57,6 +58,7 @@ class Accounts:
         self._reported: dict[str, float] = {}
         self._unreported: set[str] = set()
         self._settling = Settling()
+        self.returning = Returning()
         self._met: set[str] = set()
         """Nodes that had a session with this process."""
         self._first_report: float | None = None
@@ -71,6 +73,7 @@ class Accounts:
 
     def opened(self, node: str) -> None:
         self._met.add(node)
+        self.returning.back(node)
         self._unreported.add(node)
 
     def replaced(self, node: str, silent_seconds: float, now: float) -> None:
@@ -85,6 +88,7 @@ class Accounts:
     def forget(self, node: str) -> None:
         """The Node is gone: so is its document."""
         self._met.discard(node)
+        self.returning.forget(node)
         self._book.want(ledger.Removal(name=(EDGE_NODES, "", node), node=node))
 
     def said(self, node: str, status: message.EdgeStatus, now: float) -> None:
@@ -101,8 +105,10 @@ class Accounts:
         topics = observed.status.get("grantedTopics")
         if isinstance(topics, list):
             self._grants.remember(node, (topic for topic in topics if isinstance(topic, str)))
-        away = node not in self._sessions and observed.status.get("connected") and self._nodes_listed
-        if away or observed.is_absurd(self._records.fence):
+        away = node not in self._sessions and bool(observed.status.get("connected"))
+        if away and node not in self._met:
+            self.returning.expect(node, self._records.now)
+        if (away and self._nodes_listed) or observed.is_absurd(self._records.fence):
             self._unreported.add(node)
 
     # ---- what is told ----------------------------------------------------------------------------
@@ -135,6 +141,10 @@ class Accounts:
                 self._report(node, now, due=node in due, last=last)
             else:
                 self._settling.settled(node)
+
+    def returned(self, now: float) -> Summary | None:
+        """How the return after our start ended; told once."""
+        return self.returning.summary(now, give_up=self._returned) if self._first_report is not None else None
 
     def _tell_of_brakes(self, now: float) -> None:
         told, news = self._restraints.news.copy(), self._restraints.news

@@ -139,7 +139,7 @@ class _App:
 
     async def _listen_http(self, hub: Hub, client: kube.Kube) -> list[web.AppRunner]:
         settings, clock = self._settings, asyncio.get_running_loop().time
-        metrics = HubMetrics(hub, client, clock, self._freshness)
+        self._metrics = metrics = HubMetrics(hub, client, clock, self._freshness)
         app = web.Application()
         account = http.Account(hub, self._freshness, clock)
         account.add_to(app)
@@ -171,6 +171,7 @@ class _App:
         server = LinkServer(hub, desk, context=self._context, on_stale=stale, may_send=keeper.may_send)
         keeper.on_doubt = server.fall_silent
         desk.wake = server.poke
+        self._metrics.openings = server.openings
         verdicts = VerdictDesk(hub)
         writer = Writer(
             hub.book,
@@ -255,6 +256,9 @@ class _App:
             before = hub.counts.handshakes
             hub.sweep(now)
             hub.report(now)
+            if (summary := hub.accounts.returned(now)) is not None:
+                told = {"returned": summary.returned, "missing": summary.missing, "seconds": round(summary.seconds, 1)}
+                _log.info("nodes_returned", **told)
             hub.announcements.settle(now)
             verdicts.refresh()
             await events_desk.write(client, hub.happenings, hub.name)

@@ -46,6 +46,8 @@ class Bookkeeper:
         self._counts = counts
         self._events = events
         self._announcements = announcements
+        self._doubtful: set[str] = set()
+        """Nodes with records that somebody changed or deleted: compared once, however many there were."""
 
     # ---- deliveries ------------------------------------------------------------------------------
 
@@ -93,6 +95,9 @@ class Bookkeeper:
     def sweep(self, now: float, pending_seconds: float) -> None:
         """Write down who lags longer than this; asked every second or so.  Costs nothing for nodes in sync."""
         self._records.now = now
+        doubtful, self._doubtful = self._doubtful, set()
+        for node in doubtful & self._sessions.keys():
+            self._compare(self._sessions[node])
         for session in self._sessions.values():
             for key, since in session.pending_since.items():
                 if now - since < pending_seconds:
@@ -165,13 +170,13 @@ class Bookkeeper:
         self.compare_all(now)
 
     def observed(self, name: ledger.Name, node: str, observed: ledger.Observed, now: float) -> None:
-        """A record as it stands; one that somebody else changed is set right at once."""
+        """A record as it stands; one that somebody else changed is set right with the next ``sweep``."""
         if not self._book.observe(name, node, observed) or name[0] not in self._book.synced:
             return
         self._records.now = now
         session = self._sessions.get(node)
         if session is not None and session.live:
-            self._records.compared(session, self._view.wanted(node))
+            self._doubtful.add(node)
         elif "nodes" in self._placement.inputs_synced and node not in self._placement.nodes:
             self._book.want(ledger.Removal(name=name, node=node))
 
@@ -184,4 +189,4 @@ class Bookkeeper:
         if name[0] == EDGE_NODES:
             self._accounts.changed(node)
         elif session is not None and session.live:
-            self._records.compared(session, self._view.wanted(node))
+            self._doubtful.add(node)

@@ -146,3 +146,23 @@ async def test_a_restarted_hub_gives_nodes_time_to_return(core):
     after.hub.report(after.now)
     wanted = after.hub.book.pending((EDGE_NODES, "", "edge-1"))
     assert wanted is not None and wanted.status(there)["connected"] is False
+
+
+async def test_the_return_of_all_is_followed(core):
+    """Who was connected before this start and is not back yet; told once when all are."""
+    for name in ("edge-1", "edge-2"):
+        core.connect(name)
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    after = Core("edge-1", "edge-2")
+    for name in ("edge-1", "edge-2"):
+        after.hub.edge_node_observed(name, core.ledger.documents[(EDGE_NODES, "", name)], {}, after.now)
+    assert after.hub.accounts.returning.waiting == 2
+    after.hub.report(after.now)
+    assert after.hub.accounts.returned(after.now) is None
+    after.connect("edge-1")
+    after.connect("edge-2")
+    assert after.hub.accounts.returning.waiting == 0
+    told = after.hub.accounts.returned(after.now + 4.0)
+    assert (told.returned, told.missing, told.seconds) == (2, 0, 4.0)
+    assert after.hub.accounts.returned(after.now + 5.0) is None

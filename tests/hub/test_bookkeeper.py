@@ -23,7 +23,7 @@ async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
     edge = core.connect()
     first, second = core.put("a"), core.put("b")
     edge.ack(*edge.sent())
-    core.hub.report(core.now)
+    core.hub.report(core.now, last=True)
     await core.flush()
     record = ("objectsyncs", "shop", f"edge-1.{first.uid}")
     account = ("edgenodes", "", "edge-1")
@@ -39,6 +39,7 @@ async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
             core.hub.edge_node_observed("edge-1", edited, {}, core.now)
         else:
             core.hub.bookkeeper.observed(name, "edge-1", edited, core.now)
+            core.hub.sweep(core.now)
     core.put("b", version="2", data={"k": "2"})
     edge.ack(*edge.sent())
     core.hub.report(core.now)
@@ -47,3 +48,24 @@ async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
     status = core.status(second)
     assert status is not None and status["objectResourceVersion"] == "2"
     assert core.fenced == []
+
+
+async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
+    """Somebody deletes all records of a node: that is one look at it, not one for each."""
+    core = Core("edge-1")
+    core.rule(CONFIG_MAPS)
+    for number in range(20):
+        core.put(f"c{number}")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    looks = []
+    compared = core.hub.records.compared
+    monkeypatch.setattr(core.hub.records, "compared", lambda *given: (looks.append(given), compared(*given)))
+    for name in core.names():
+        del core.ledger.documents[name]
+        core.hub.bookkeeper.vanished(name, "edge-1", core.now)
+    core.hub.sweep(core.now)
+    core.hub.sweep(core.now)
+    await core.flush()
+    assert len(looks) == 1 and len(core.names()) == 20

@@ -35,6 +35,7 @@ def rewritten(core, one, **status):
     )
     core.ledger.documents[name] = changed
     core.hub.bookkeeper.observed(name, "edge-1", changed, core.now)
+    core.hub.sweep(core.now)
 
 
 async def test_an_ack_is_recorded(core):
@@ -200,6 +201,7 @@ async def test_a_record_deleted_by_hand_is_written_again(core):
     [name] = core.names()
     del core.ledger.documents[name]
     core.hub.bookkeeper.vanished(name, "edge-1", core.now)
+    core.hub.sweep(core.now)
     await core.flush()
     assert core.status(one)["state"] == "Synced"
 

@@ -15,6 +15,7 @@ import itertools
 import select
 import socket
 import ssl
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -83,6 +84,11 @@ class Acceptor:
     def under_way(self) -> int:
         """Openings that have begun: TLS is spoken, or the upgrade or the hello is waited for."""
         return len(self._by_socket)
+
+    @property
+    def queued(self) -> int:
+        """Connections that wait in the kernel's queue; 0 where it does not tell."""
+        return sum(map(_backlog, self._listeners))
 
     async def start(self, host: str, port: int) -> int:
         """Listen on every address of ``host``; returns the port.  Raises ``OSError``."""
@@ -255,6 +261,17 @@ class Acceptor:
                 connection.transport.abort()
                 if opening is not None:
                     self._fail(opening, "upgrade", str(connection.protocol.handshake_exc or ""))
+
+
+def _backlog(listener: socket.socket) -> int:
+    if not hasattr(socket, "TCP_INFO"):
+        return 0
+    try:
+        told = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
+    except OSError:
+        return 0
+    # Of a listening socket tcpi_unacked, behind eight bytes and four words, is the length of its queue.
+    return int.from_bytes(told[24:28], sys.byteorder)
 
 
 def _has_left(accepted: socket.socket) -> bool:

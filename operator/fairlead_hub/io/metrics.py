@@ -20,6 +20,8 @@ class HubMetrics(Collector):
     def __init__(self, hub: Hub, kube: Kube, clock: Callable[[], float], freshness: Freshness | None = None) -> None:
         self._hub, self._kube, self._clock = hub, kube, clock
         self._freshness = freshness if freshness is not None else Freshness()
+        self.openings: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """Connections being opened, and those that wait for it."""
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -39,6 +41,9 @@ class HubMetrics(Collector):
             ("nodes", "Edge nodes known.", len(hub.placement.nodes)),
             ("nodes_connected", "Edge nodes with a session.", len(sessions)),
             ("nodes_waiting", "Sessions whose comparison is not over.", sum(not s.live for s in sessions)),
+            ("nodes_to_return", "Nodes connected before this start and not back yet.", hub.accounts.returning.waiting),
+            ("openings", "Connections being opened.", self.openings()[0]),
+            ("openings_queued", "Connections in the kernel's queue.", self.openings()[1]),
             ("objects_watched", "Objects in the catalog.", len(hub.catalog)),
             ("queue_depth", "Keys waiting in all nodes' queues.", sum(len(s.queue) for s in sessions)),
             ("in_flight", "Messages sent and not yet answered.", sum(len(s.flights) for s in sessions)),

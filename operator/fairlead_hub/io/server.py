@@ -95,6 +95,10 @@ class LinkServer:
             failed=hub.counts.openings_failed,
         )
 
+    def openings(self) -> tuple[int, int]:
+        """Connections being opened, and those that wait for it."""
+        return self._acceptor.under_way, self._acceptor.queued
+
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port."""
         return await self._acceptor.start(host, port)

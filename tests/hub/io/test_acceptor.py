@@ -100,6 +100,18 @@ async def test_an_opening_ends_with_the_session_and_not_before() -> None:
         await second
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="this kernel does not tell")
+async def test_how_many_wait_for_their_turn_is_known() -> None:
+    """The kernel keeps the queue, and tells how long it is."""
+    async with Door(slots_max=1, slot_seconds=60, hold=True) as door, connect(door.url, proxy=None):
+        await until(lambda: door.opened)
+        assert door.acceptor.queued == 0
+        async with door.stranger(HALF), door.stranger(HALF):
+            await until(lambda: door.acceptor.queued == 2)
+            door.acceptor.opened(door.opened[0])
+            await until(lambda: door.acceptor.queued < 2)
+
+
 async def test_a_silent_peer_gives_its_slot_back_soon() -> None:
     """It began and says nothing more; the next is served while it still has its time."""
     async with Door(slots_max=1, slot_seconds=0.05) as door, door.stranger(HALF):
