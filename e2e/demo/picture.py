@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 from e2e.demo.count import Accepted, Row
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 DOTS_PER_INCH = 110
 
@@ -37,6 +38,14 @@ def cumulative(times: Sequence[float], begin: float) -> tuple[list[float], list[
 
 def draw(path: Path, accepted: Sequence[Accepted], rows: Sequence[Row], marks: Sequence[Mark], begin: float) -> None:
     """Write the PNG."""
+    figure = figure_of(accepted, rows, marks, begin)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=DOTS_PER_INCH)
+    plt.close(figure)
+
+
+def figure_of(accepted: Sequence[Accepted], rows: Sequence[Row], marks: Sequence[Mark], begin: float) -> Figure:
+    """The picture, not yet written; its caller closes it."""
     nodes = sorted({each.node for each in accepted})
     priorities = sorted({each.priority for each in accepted})
     figure, grid = plt.subplots(
@@ -52,17 +61,16 @@ def draw(path: Path, accepted: Sequence[Accepted], rows: Sequence[Row], marks: S
                 "a row in the table": [row.ingested for row in mine],
             }
             _panel(axes, curves, [mark for mark in marks if mark.node in ("", node)], begin)
-            axes.set_title(f"{node}, priority {priority}{' (alarms)' if priority == 0 else ' (telemetry)'}")
+            heading = f"{node}, priority {priority}{' (alarms)' if priority == 0 else ' (telemetry)'}"
+            axes.set_title(heading, fontsize=10, loc="right")
             if line == len(priorities) - 1:
                 axes.set_xlabel("seconds")
             if column == 0:
                 axes.set_ylabel("messages")
-    grid[0][0].legend(loc="upper left", fontsize=8)
-    figure.suptitle("Fairlead demo: what was delivered when")
+    figure.suptitle("Fairlead demo: what was delivered when", x=0.01, horizontalalignment="left")
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
-    plt.close(figure)
+    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="upper right", ncols=3, fontsize=8)
+    return figure
 
 
 def _panel(axes: Axes, curves: dict[str, list[float]], marks: Sequence[Mark], begin: float) -> None:
@@ -74,8 +82,15 @@ def _panel(axes: Axes, curves: dict[str, list[float]], marks: Sequence[Mark], be
             axes.axvspan(mark.start - begin, mark.end - begin, color="tab:red", alpha=0.08)
         else:
             axes.axvline(mark.start - begin, color="tab:red", linewidth=0.8)
-        axes.text(
-            mark.start - begin, 0.98, f" {mark.text}", transform=axes.get_xaxis_transform(), fontsize=7, rotation=90,
-            verticalalignment="top",
-        )  # fmt: skip
+    # Above the curves, a line of text for each mark: labels at their places would lie on each other and on the curves.
+    axes.set_title("\n".join(legend(marks, begin)), fontsize=7, loc="left", color="tab:red")
     axes.grid(visible=True, alpha=0.3)
+
+
+def legend(marks: Sequence[Mark], begin: float) -> list[str]:
+    """What happened and when, in order."""
+    lines = []
+    for mark in sorted(marks, key=lambda mark: mark.start):
+        start, end = mark.start - begin, mark.end - begin
+        lines.append(f"{start:.0f} to {end:.0f} s: {mark.text}" if end > start else f"{start:.0f} s: {mark.text}")
+    return lines

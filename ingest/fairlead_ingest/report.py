@@ -6,12 +6,20 @@ Bars are SVG drawn here: a page that is mailed or archived must still show them 
 from __future__ import annotations
 
 import datetime
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 BAR_WIDTH = 560
 BAR_HEIGHT = 16
+# As `schema` words it; that module needs Spark, and this page does not.
+MISFIT = "body does not fit the schema"
+_MISFIT = re.compile(rf"{MISFIT} at (?P<names>[^:]+)(?::|$)")
+_AT = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\{.*\}|\[.*\]", re.DOTALL)
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 # More than this many bars tell nobody anything; the rest is summed up.
 BARS_MAX = 48
 
@@ -48,7 +56,7 @@ def page(tables: Sequence[Facts], now: datetime.datetime) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Fairlead ingest</title>\n'
         "<style>body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2b33}"
         "h2{margin-top:2.5rem}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;text-align:left}"
-        "td.n{text-align:right;font-variant-numeric:tabular-nums}svg text{font:12px system-ui,sans-serif}"
+        "td.n{text-align:right;font-variant-numeric:tabular-nums}td{overflow-wrap:anywhere}"
         "</style></head>\n"
         f"<body><h1>Fairlead ingest</h1><p>As of {escape(now.isoformat(timespec='seconds'))}</p>\n"
         f"{body}\n</body></html>\n"
@@ -72,7 +80,7 @@ def _table(facts: Facts) -> str:
         _section("Rows by priority", bars(facts.by_priority)),
         _section("Delay since the edge accepted a message", grid(heads, delays)),
         _section("Gaps", grid(["reason", "topic", "from", "to", "rows"], facts.gaps)),
-        _section("Dead letters by error", bars(facts.dead_letters)),
+        _section("Dead letters by reason and field", grid(["reason", "field", "rows"], misfits(facts.dead_letters))),
     ]
     return "\n".join(parts)
 
@@ -82,7 +90,7 @@ def _section(title: str, content: str) -> str:
 
 
 def bars(counts: Sequence[tuple[str, int]]) -> str:
-    """Labelled bars, the longest as wide as ``BAR_WIDTH``; "" without any."""
+    """Labelled bars, the longest as wide as ``BAR_WIDTH``, and their sum; "" without any.  Labels are whole."""
     if not counts:
         return ""
     shown = list(counts[:BARS_MAX])
@@ -90,16 +98,43 @@ def bars(counts: Sequence[tuple[str, int]]) -> str:
         shown.append((f"{len(counts) - BARS_MAX} more", sum(count for _, count in counts[BARS_MAX:])))
     most = max(count for _, count in shown) or 1
     lines = []
-    for index, (label, count) in enumerate(shown):
-        top = index * (BAR_HEIGHT + 4)
+    for label, count in shown:
         width = max(1, round(count / most * BAR_WIDTH))
-        lines.append(
-            f'<text x="172" y="{top + 12}" text-anchor="end">{escape(label[:28])}</text>'
-            f'<rect x="180" y="{top}" width="{width}" height="{BAR_HEIGHT}" fill="#2a7f9e"/>'
-            f'<text x="{186 + width}" y="{top + 12}">{count:,}</text>'
-        )
-    height = len(shown) * (BAR_HEIGHT + 4)
-    return f'<svg width="{BAR_WIDTH + 280}" height="{height}" role="img">{"".join(lines)}</svg>'
+        size = f'width="{width}" height="{BAR_HEIGHT}"'
+        bar = f'<svg {size}><rect {size} fill="#2a7f9e"/></svg>'
+        lines.append(f'<tr><td>{escape(label)}</td><td class="n">{count:,}</td><td>{bar}</td></tr>')
+    total = f'<tr><td>in all</td><td class="n">{sum(count for _, count in counts):,}</td><td></td></tr>'
+    return f"<table>{''.join(lines)}{total}</table>"
+
+
+def misfits(dead_letters: Sequence[tuple[str, int]]) -> list[list[str]]:
+    """Errors of dead letters by reason and field, the most frequent first, then what was left out, then the sum.
+
+    An error's text holds the values it is about, so hardly two are equal; a row counts at each field it names.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for error, rows in dead_letters:
+        reason, fields = reason_and_fields(error)
+        for name in fields or ("",):
+            found[reason, name] += rows
+    kinds = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    lines = [[reason, name, f"{rows:,}"] for (reason, name), rows in kinds[:BARS_MAX]]
+    if len(kinds) > BARS_MAX:
+        lines.append([f"{len(kinds) - BARS_MAX} more kinds", "", f"{sum(rows for _, rows in kinds[BARS_MAX:]):,}"])
+    if lines:
+        lines.append(["dead letters in all", "", f"{sum(rows for _, rows in dead_letters):,}"])
+    return lines
+
+
+def reason_and_fields(error: str) -> tuple[str, tuple[str, ...]]:
+    """What is wrong without the values it is wrong with, and the fields it is wrong at."""
+    if found := _MISFIT.match(error):
+        return MISFIT, tuple(found["names"].split(", "))
+    if error.startswith(MISFIT):
+        return MISFIT, ()
+    found = _AT.match(error)
+    reason, path = (found["reason"], found["path"]) if found else (error, "")
+    return _NUMBER.sub("#", _QUOTED.sub("…", reason)).strip(), (path,) if path else ()
 
 
 def grid(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
