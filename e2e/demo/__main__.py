@@ -36,7 +36,8 @@ def look_around(stack: Stack, screen: Screen) -> None:
     screen.chapter("Left running; look around, then: make down")
     for name, where in stack.addresses():
         screen.say(f"{name:10} {where}")
-    screen.say("try        kubectl get osync -A; kubectl get enode; kubectl -n harbour patch configmap tide-table …")
+    screen.say(f"first      source {stack.write_environment()}")
+    screen.say("try        fairlead status; kubectl get osync -A; kubectl -n harbour patch configmap tide-table …")
 
 
 def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:

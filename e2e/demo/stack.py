@@ -226,6 +226,21 @@ class Stack:
             ("logs", str(self.logs)),
         ]
 
+    def write_environment(self) -> Path:
+        """A file to `source`: the programs on PATH, and where they find what runs here."""
+        path = self.folder / "env"
+        edges = {edge.name.upper().replace("-", "_"): edge for edge in self.edges.values()}
+        lines = [
+            f"export PATH={FAIRLEAD.parent}:{self.kubernetes.assets}:$PATH",
+            f"export KUBECONFIG={self.kubernetes.kubeconfig}",
+            f"export FAIRLEAD_HUB_URL=http://{HOST}:{self._hub_http}",
+            f"export FAIRLEAD_MESSAGING_URL=http://{HOST}:{self._messaging}",
+            *(f"export {name}=http://{HOST}:{edge.port}" for name, edge in edges.items()),
+            *(f"export {name}_DATA={self.folder / edge.name}" for name, edge in edges.items()),
+        ]
+        path.write_text("".join(f"{line}\n" for line in lines))
+        return path
+
     # --- starting
 
     def _start_ingest(self, name: str, trigger: str | int, port: int) -> Running:
