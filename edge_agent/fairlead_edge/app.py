@@ -138,6 +138,8 @@ class Agent:
         self._agent = version("fairlead")
         self._held = 0
         self._routes = NodeRoutes(told.node, [], ever=False)
+        self._refused_routes: set[tuple[str, str, str]] = set()
+        """Of which the log has told: each is told once, and again when it was mended in between."""
         self._reported = asyncio.Event()
         self._stopping = False
         guard = local_api.Guard(token, required=told.security == "mtls")
@@ -276,8 +278,13 @@ class Agent:
             return
         self._upstream.use_router(self._routes.router)
         self._reported.set()
+        refused = set()
         for name, status in self._routes.statuses.items():
             _log.info("routes_in_use", object=name, accepted=len(status.accepted), refused=len(status.errors))
+            refused |= {(name, error.route, error.message) for error in status.errors}
+        for name, route, reason in sorted(refused - self._refused_routes):
+            _log.warning("route_refused", object=name, route=route, reason=reason)
+        self._refused_routes = refused
 
     # ---- the account -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ that one as the object's fallback, so that a restart or a crash changes nothing.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +20,8 @@ from fairlead_edge.router import Router
 from fairlead_wire import message
 from fairlead_wire.resource import Resource
 
+_KEY_FIRST: Final = re.compile(r"[A-Za-z][\w.\[\]]*: ")
+"""A reason that names its key."""
 GROUP: Final = "fairlead.dev"
 PLURAL: Final = "edgeroutes"
 WARNINGS_MAX: Final = 32
@@ -113,4 +116,7 @@ def _status(held: Held, merged: manifest.Manifest, reasons: tuple[str, ...]) -> 
 def _error(
     route: str, text: str, line: int | None = None, column: int | None = None, end_column: int | None = None
 ) -> message.RouteError:
+    if line is None and (found := _KEY_FIRST.match(text)):
+        # No place inside a route's text: the path in the object says more than line 1, column 1.
+        text = f"spec.{f'routes.{route}.' if route else ''}{found[0]}{text[found.end() :]}"
     return message.RouteError(route=route, message=text, line=line or 1, column=column or 1, end_column=end_column or 1)

@@ -69,13 +69,6 @@ def test_bad_values_are_refused_with_a_reason(case: str) -> None:
         helm_with(values, "template", RELEASE, str(CHARTS / chart))
 
 
-def test_definitions_are_the_projects_own() -> None:
-    """The chart's crds/ hold exactly the files of the project's crds/."""
-    ours = {path.name: path.read_bytes() for path in (CHARTS.parent / "crds").glob("*.yaml")}
-    assert ours
-    assert {path.name: path.read_bytes() for path in (CHARTS / "fairlead" / "crds").glob("*.yaml")} == ours
-
-
 @pytest.mark.parametrize("name", ["_names.tpl", "_toml.tpl"])
 def test_shared_templates_are_the_same_in_both_charts(name: str) -> None:
     """Charts cannot share files without a third chart; these two stay equal but for their prefix."""
@@ -85,9 +78,9 @@ def test_shared_templates_are_the_same_in_both_charts(name: str) -> None:
 
 @pytest.mark.usefixtures("helm")
 def test_package_holds_the_definitions_themselves(tmp_path: Path) -> None:
-    """The links in crds/ become files in the archive that people install."""
+    """What people install, and nothing is said on the way."""
     done = helm("package", str(CHARTS / "fairlead"), "--destination", str(tmp_path))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and not done.stderr, done.stderr
     with tarfile.open(next(tmp_path.glob("*.tgz"))) as archive:
         held = {member.name: member for member in archive.getmembers() if "/crds/" in member.name}
         assert {Path(name).name for name in held} == {path.name for path in (CHARTS.parent / "crds").glob("*.yaml")}

@@ -112,7 +112,7 @@ def test_the_status_says_which_content_was_judged() -> None:
     first = edge_routes("a", {"all": {"route": UP, "timeToLive": 60}})
     status = NodeRoutes("edge-1", [first], ever=True).statuses["a"]
     assert status.digest == first.digest
-    assert [each.message.partition(":")[0] for each in status.warnings] == ["timeToLive"]
+    assert [each.message.partition(":")[0] for each in status.warnings] == ["spec.routes.all.timeToLive"]
 
 
 def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
@@ -121,7 +121,7 @@ def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
         "edge-1", [edge_routes("a", {"x": UP}, schemaVersion="7.0"), edge_routes("b", {"all": UP})], ever=True
     )
     [error] = routes.statuses["a"].errors
-    assert error.message.startswith("schemaVersion: ") and routes.statuses["a"].accepted == []
+    assert error.message.startswith("spec.schemaVersion: ") and routes.statuses["a"].accepted == []
     assert taken(routes) == ["all"]
 
 

@@ -95,7 +95,7 @@ def test_good_routes_run_from_the_first_version_on_and_its_errors_are_told(
     assert found["acceptedRoutes"] == ["good"]
     assert {each["route"] for each in found["errors"]} == {"typo", "late", "lost"}
     assert [each["message"].partition(";")[0] for each in found["warnings"]] == [
-        "timeToLive: unknown key, it has no effect"
+        "spec.routes.good.timeToLive: unknown key, it has no effect"
     ]
     assert edge.ask("POST", "/v1/messages", MESSAGE)[1]["results"][0]["deliveries"]
     wait_until("who lags", lambda: status(kube, "main")["laggingNodes"] == 1)

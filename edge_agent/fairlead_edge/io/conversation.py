@@ -21,15 +21,23 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_edge import sync
-from fairlead_edge.metastore import Metastore
+from fairlead_edge.metastore import Metastore, Refused
 from fairlead_wire import message
 from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
+from fairlead_wire.rarely import Rarely
 
 CLOSE_SECONDS_MAX: Final = 1.0
 CLOSE_REASON_BYTES_MAX: Final = 120
 """The WebSocket protocol carries 123."""
 _CLOSE_CODES: Final = {"protocol": 1002, "stopping": 1001}
 _NORMAL_CLOSURE: Final = 1000
+
+
+TOLD_SECONDS: Final = 3600.0
+"""Between two lines about one object that is refused for one reason."""
+_told = Rarely(TOLD_SECONDS)
+_log = logs.get("edge.conversation")
 
 
 class LinkDown(Temporary):
@@ -176,6 +184,9 @@ class Conversation:
     async def _apply(self, effect: sync.Apply) -> sync.Event:
         outcomes = await self._store.apply(effect.writes, self._clock())
         self._counters.update(f"write_{type(outcome).__name__.lower()}" for outcome in outcomes)
+        for write, outcome in zip(effect.writes, outcomes, strict=True):
+            if isinstance(outcome, Refused):
+                _tell_refused(write.resource.path, outcome)
         return sync.Applied(outcomes)
 
     async def _obey(self, effect: sync.Obey) -> sync.Event:
@@ -257,6 +268,16 @@ class Conversation:
 
 def _lost() -> LinkDown:
     return LinkDown("the link went down before the hub answered")
+
+
+def _tell_refused(path: str, refused: Refused) -> None:
+    """Once in a while for each object and reason: the hub tries again, and people look where the object is missing."""
+    times = _told.tell((path, refused.code), asyncio.get_running_loop().time())
+    if times is not None:
+        _log.warning(
+            "object_refused", object=path, code=refused.code, reason=refused.reason, permanent=refused.permanent,
+            times=times,
+        )  # fmt: skip
 
 
 async def _forever() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 
 import pytest
 from tests.support.edge_link import BrokenStore, SlowStore, make, running, until
 from tests.support.hub_server import WAIT_SECONDS, HubServer, config_map
 
 from fairlead_edge.errors import StoreFailed
+from fairlead_edge.io import conversation
 from fairlead_edge.io.conversation import LinkDown
 from fairlead_edge.metastore import MemoryMetastore
 from fairlead_wire import codec, digest, message
+from fairlead_wire.io import logs
+from fairlead_wire.rarely import Rarely
 
 
 async def test_objects_arrive_and_are_acked_and_deleted() -> None:
@@ -49,6 +54,19 @@ async def test_a_damaged_object_is_nacked_and_the_others_go_on() -> None:
         nack = await peer.settled(bad)
         assert isinstance(nack, message.Nack) and (nack.code, nack.permanent) == ("digest_mismatch", True)
         assert isinstance(await peer.settled(good), message.Ack)
+
+
+async def test_a_refused_object_is_in_the_log_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its path and the reason; the hub's next tries are only counted."""
+    stream = io.StringIO()
+    logs.configure("edge", stream=stream)
+    monkeypatch.setattr(conversation, "_told", Rarely(conversation.TOLD_SECONDS))
+    async with HubServer() as hub, running(make(hub.url, MemoryMetastore(bytes_max=10))):
+        peer = await hub.open()
+        for _ in range(3):
+            assert isinstance(await peer.settled(await peer.update(config_map("full"))), message.Nack)
+    [line] = [json.loads(line) for line in stream.getvalue().splitlines() if "object_refused" in line]
+    assert line["object"].endswith("/configmaps/full") and line["code"] == "store_full" and line["reason"]
 
 
 async def test_comparing_finds_what_is_held() -> None:
