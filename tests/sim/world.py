@@ -25,6 +25,7 @@ from tests.sim.laws import LawBroken
 from tests.sim.link import Link
 
 from fairlead_edge.sync import Received, Ticked
+from fairlead_hub import removals
 from fairlead_hub.catalog import Catalog
 from fairlead_hub.content import LiveObject
 from fairlead_hub.node_session import NodeSession
@@ -32,7 +33,7 @@ from fairlead_hub.outcomes import Acked
 from fairlead_hub.placement import INPUTS, Placement, Wish
 from fairlead_hub.rules import rule
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
-from fairlead_wire import codec, message
+from fairlead_wire import codec, message, resource
 
 CALM_SECONDS = 400.0
 """Longer than all retries of an object, a parking and a silent link together."""
@@ -204,8 +205,12 @@ class World:
     def wanted(self, node: str) -> dict[str, LiveObject]:
         return self.placement.wanted(node)
 
-    def doubt(self, node: str, key: str) -> str:
-        return self.placement.doubt(node, CONFIG_MAP.group_kind)
+    def doubt(self, node: str, path: str) -> str:
+        at = resource.parse(path)
+        return removals.blocked(self.placement, node, at, CONFIG_MAP.group_kind, self.catalog.get(at.key))
+
+    def withheld(self, node: str, key: str) -> str:
+        return ""
 
     def waiting_for(self, node: str) -> str:
         return self.placement.waiting_for(node)
