@@ -130,6 +130,10 @@ class OrderedKV(Protocol):
         """Reclaim the space of deleted rows in this range; may take long, changes no answer."""
         ...
 
+    def reclaim(self) -> None:
+        """Give space that files hold and nothing uses back to the system, a bounded piece."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -202,6 +206,9 @@ class MemoryKV:
             if self._open:
                 return
             self._forget_dead(bisect.bisect_left(self._keys, low), bisect.bisect_left(self._keys, high))
+
+    def reclaim(self) -> None:
+        """Memory has no files."""
 
     def close(self) -> None:
         self._closed = True

@@ -164,6 +164,7 @@ class Broker:
                     emptied[low[:1]] = (min(low, before[0]), max(high, before[1]))
             for low, high in emptied.values():
                 await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.compact, low, high)
+        await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.reclaim)
         self.cleanups += 1
 
     async def read(self, look: Callable[[Snapshot], Result], *, passing: bool = False) -> Result:

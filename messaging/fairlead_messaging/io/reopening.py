@@ -98,6 +98,10 @@ class ReopeningKV:
             raise StorageError(self.trouble)
         self._there().compact(low, high)
 
+    def reclaim(self) -> None:
+        if not self.trouble:
+            self._there().reclaim()
+
     def close(self) -> None:
         try:
             if self._store is not None and not self._is_away:

@@ -83,6 +83,9 @@ class RocksKV:
         with _storage_errors("compact"):
             self._db.compact_range(low, high)
 
+    def reclaim(self) -> None:
+        """Compaction writes new files and removes the old ones by itself."""
+
     def halt(self) -> None:
         """End background work, which reaches its files by name."""
         with _storage_errors("halt"):
