@@ -78,7 +78,7 @@ def _run_again_after_damage(told: Settings) -> None:
     damaged: deque[float] = deque(maxlen=REOPENINGS_MAX)
     while True:
         try:
-            return uvloop.run(_serve(told))
+            return uvloop.run(_serve(told, thorough=bool(damaged)))
         except StoreDamaged as error:
             now = time.monotonic()
             if len(damaged) == REOPENINGS_MAX and now - damaged[0] < REOPENINGS_SECONDS:
@@ -87,17 +87,18 @@ def _run_again_after_damage(told: Settings) -> None:
             _log.error("store_damaged", reason=str(error), remedy="it is opened anew, and what can be read is saved")
 
 
-async def _serve(told: Settings) -> None:
+async def _serve(told: Settings, *, thorough: bool) -> None:
+    """``thorough``: damage was met, so that the stores are looked through whole before they are used."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    async with _opened(told) as agent:
+    async with _opened(told, thorough=thorough) as agent:
         await agent.run(stopping)
 
 
 @contextlib.asynccontextmanager
-async def _opened(told: Settings) -> AsyncIterator[Agent]:
+async def _opened(told: Settings, *, thorough: bool) -> AsyncIterator[Agent]:
     """The folder, its token and the stores; closed in the end whatever happened."""
     folder = data_dir.DataDir(Path(told.data_dir))
     async with contextlib.AsyncExitStack() as stack:
@@ -112,15 +113,15 @@ async def _opened(told: Settings) -> AsyncIterator[Agent]:
             usable=node_routes.is_usable,
         )
         stack.push_async_callback(store.close)
-        outbox = _open_outbox(folder.path / "outbox.db", told)
+        outbox = _open_outbox(folder.path / "outbox.db", told, thorough)
         stack.push_async_callback(outbox.close)
         folder.take_reserve()
         yield Agent(told, folder=folder, token=token, store=store, outbox=outbox)
 
 
-def _open_outbox(path: Path, told: Settings) -> SqliteOutbox:
+def _open_outbox(path: Path, told: Settings, thorough: bool) -> SqliteOutbox:
     try:
-        return SqliteOutbox(path, epoch=data_dir.mint_epoch(), max_bytes=told.store.message_bytes)
+        return SqliteOutbox(path, epoch=data_dir.mint_epoch(), max_bytes=told.store.message_bytes, thorough=thorough)
     except (apsw.Error, StoreTooNew, OSError) as error:
         raise StoreUnusable(f"{path}: cannot be opened: {error}") from error
 

@@ -6,6 +6,7 @@ damaged file ─rows─▶ new file ─totals kept beside it─▶ queues ─che
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from fairlead_edge.queue_id import QueueId
 from fairlead_edge.totals import QueueTotals, Totals
 
 REASON: Final = "the store on disk was damaged"
+PROGRESS_STEPS: Final = 10_000
 _FIND_ROWS: Final = 1_000
 _OWN_WAY: Final = ("queues", "references_", "runs", "usage", "sqlite_sequence")
 
@@ -219,8 +221,11 @@ def _balance(target: apsw.Connection) -> None:
     )
 
 
-def problem(path: Path, kept: Totals | None) -> str:
-    """What is wrong with the file at ``path``, before it is used; "" when nothing is, or there is none."""
+def problem(path: Path, kept: Totals | None, *, seconds: float | None = None) -> str | None:
+    """What is wrong with the file at ``path``, before it is used; "" when nothing is, or there is none.
+
+    None: nothing so far, but there was more to look through than ``seconds`` allow.
+    """
     if salvage.is_unfinished(path):
         return "an earlier salvage did not come to its end"
     if not path.exists():
@@ -239,14 +244,20 @@ def problem(path: Path, kept: Totals | None) -> str:
                 return "" if found == "ok" else str(found)
             model = apsw.Connection(":memory:")
             outbox_schema.migrate(model)
-            wrong = salvage.lacks(connection, model) or outbox_audit.audit(connection)
-            return wrong or outbox_audit.compare(outbox_audit.read_totals(connection), kept)
+            wrong = salvage.lacks(connection, model)
+            wrong = wrong or outbox_audit.compare(outbox_audit.read_totals(connection), kept)
+            if not wrong and seconds is not None:
+                until = time.monotonic() + seconds
+                connection.set_progress_handler(lambda: time.monotonic() > until, PROGRESS_STEPS)
+            return wrong or outbox_audit.audit(connection)
         finally:
             connection.close()
     except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         if salvage.is_strange(path, error):
             raise
         return str(error) or type(error).__name__
+    except apsw.InterruptError:
+        return None
     except apsw.SQLError as error:
         if "no such" not in str(error):  # a table or a column: what names them is damaged
             raise

@@ -36,6 +36,8 @@ from fairlead_edge.totals import Totals
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
+START_SECONDS_MAX: Final = 0.5
+"""How long a start looks through the file: a hundred thousand messages, or so."""
 SALVAGES_MAX: Final = 3
 SCRUB_ROWS: Final = 256
 """Messages one step of a scrub looks at."""
@@ -50,20 +52,25 @@ _log = logs.get("edge.outbox")
 class SqliteOutbox:
     """See ``outbox.Outbox``.  ``epoch`` is minted by the caller for this opening of the store.
 
-    Opening creates or migrates the file; raises ``apsw.Error`` or ``StoreTooNew`` when it cannot be used.
+    Opening creates or migrates the file and looks through it; what takes longer than ``START_SECONDS_MAX`` is looked
+    through while it is used already (``keep_sound``), unless ``thorough``.  A damaged file is salvaged.
+
+    Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used.
     """
 
-    def __init__(self, path: Path, *, epoch: int, max_bytes: int) -> None:
+    def __init__(self, path: Path, *, epoch: int, max_bytes: int, thorough: bool = False) -> None:
+        self.path = path
         self.epoch = epoch
         self.max_bytes = max_bytes
         self.salvaged = ""
         """Why the file was salvaged at this opening; "" when it was sound."""
+        self._is_looked_through = True
         self._damaged = asyncio.Event()
         """Something was found damaged since the last scrub."""
         self._totals = TotalsFile(Path(f"{path}.totals"))
         kept = self._totals.read()
         self._topics = {} if kept is None else {(each.endpoint, each.priority): each.topic for each in kept.queues}
-        self._make_sound(path, kept)
+        self._make_sound(path, kept, None if thorough else START_SECONDS_MAX)
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
@@ -77,13 +84,14 @@ class SqliteOutbox:
             raise
         self._clock = store_clock.open_clock(found[0])
 
-    def _make_sound(self, path: Path, kept: Totals | None) -> None:
+    def _make_sound(self, path: Path, kept: Totals | None, seconds: float | None) -> None:
         for _ in range(SALVAGES_MAX):  # an older file is salvaged as it was, and once more at its present version
-            problem = outbox_salvage.problem(path, kept)
+            problem = outbox_salvage.problem(path, kept, seconds=seconds)
             if not problem:
                 outbox_schema.upgrade(path)
-                problem = outbox_salvage.problem(path, kept)
+                problem = outbox_salvage.problem(path, kept, seconds=seconds)
             if not problem:
+                self._is_looked_through = problem is not None
                 return
             _log.error("store_damaged", path=str(path), reason=problem)
             report = outbox_salvage.run(path, kept=kept, epoch=self.epoch, at=store_clock.wall(), mint=_mint)
@@ -184,6 +192,24 @@ class SqliteOutbox:
         for gap in found:
             _tell(queue, gap)
 
+    async def look_through(self) -> None:
+        """Audit the file beside its use, on a thread and a connection of its own; damage ends its use."""
+        problem = await asyncio.to_thread(self._audit_beside)
+        if problem:
+            self.writer.damaged(problem)
+
+    def _audit_beside(self) -> str:
+        try:
+            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
+            try:
+                connection.set_busy_timeout(5_000)
+                connection.execute("BEGIN")  # one moment, whatever is written meanwhile
+                return outbox_audit.audit(connection)
+            finally:
+                connection.close()
+        except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
+            return str(error) or type(error).__name__
+
     async def scrub(self) -> int:
         """Look at everything held, live or not, in small steps; returns how many were found damaged."""
         damaged = 0
@@ -206,10 +232,14 @@ class SqliteOutbox:
 
     async def keep_sound(self) -> None:
         """Run for as long as the store is open: scrubs soon after damage was met, and otherwise now and then."""
+        if not self._is_looked_through:
+            await self.look_through()
         while True:
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(SCRUB_SECONDS):
                     await self._damaged.wait()
+            except TimeoutError:
+                await self.look_through()
             with contextlib.suppress(Temporary):  # a full disk: next time
                 await self.scrub()
             await asyncio.sleep(SCRUB_PAUSE_SECONDS)

@@ -106,6 +106,10 @@ class Writer:
         """Why the disk cannot be trusted any more; None while all is well."""
         return self._failure
 
+    def damaged(self, reason: str) -> None:
+        """Somebody else found out: refuse everything from now on."""
+        self._fail(StoreDamaged(reason))
+
     async def submit(self, job: Callable[[apsw.Connection], T]) -> T:
         """Run ``job`` in a transaction; returns after it is durable.
 

@@ -6,13 +6,14 @@ import asyncio
 import os
 from pathlib import Path
 
+import apsw
 import pytest
 from tests.support.upstream import until
 
 from fairlead_edge import age
 from fairlead_edge.checkpoint import NOTHING_DONE
-from fairlead_edge.errors import StoreTooNew
-from fairlead_edge.io import store_clock
+from fairlead_edge.errors import StoreDamaged, StoreTooNew
+from fairlead_edge.io import outbox_salvage, sqlite_outbox, store_clock
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import Entry, Reference
 from fairlead_edge.queue_id import QueueId
@@ -93,3 +94,29 @@ async def test_file_of_a_newer_program_is_refused(tmp_path: Path) -> None:
     await box.close()
     with pytest.raises(StoreTooNew, match="99"):
         opened(tmp_path)
+
+
+async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start does not wait for it; damage found then ends its use, and the next opening is thorough."""
+    monkeypatch.setattr(sqlite_outbox, "START_SECONDS_MAX", -1.0)
+    monkeypatch.setattr(outbox_salvage, "PROGRESS_STEPS", 1)
+    box = opened(tmp_path)
+    await box.append([Entry(str(n), b"{}", (Reference(ALARMS),)) for n in range(500)], now=0)
+    await box.look_through()
+    assert box.writer.failure is None
+    await box.close()
+    connection = apsw.Connection(str(tmp_path / "outbox.db"))
+    connection.execute("DELETE FROM references_ WHERE offset = 77")
+    connection.close()
+    box = opened(tmp_path)
+    assert box.salvaged == "" and (await box.status(now=0)).queues[0].length == 500
+    keeping = asyncio.create_task(box.keep_sound())
+    await box.writer.failed.wait()
+    with pytest.raises(StoreDamaged, match="not as many"):
+        await box.sweep(now=0, entire=True)
+    keeping.cancel()
+    await box.close()
+    box = SqliteOutbox(tmp_path / "outbox.db", epoch=2, max_bytes=1 << 20, thorough=True)
+    [queue] = (await box.status(now=0)).queues
+    assert (queue.damaged, queue.length, queue.dead_lettered) == (1, 499, 1), "a gap without a topic is a dead letter"
+    await box.close()
