@@ -34,7 +34,7 @@ $(VENV)/.installed: requirements/dev.lock pyproject.toml | python
 	@echo "fairlead: installing the pinned packages into $(VENV) (1.7 GB on disk, a minute or two)" >&2
 	@$(PYTHON) -m venv $(VENV)
 	@# As wheels only: the old way of installing an sdist (pyspark) leaves no list of its files, which the images need.
-	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -q --use-pep517 --require-hashes -r requirements/dev.lock
+	@$(PY) requirements/install.py install --disable-pip-version-check --progress-bar off --use-pep517 --require-hashes -r requirements/dev.lock
 	@$(BIN)/pip install --disable-pip-version-check -q --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -6,7 +6,6 @@ import datetime
 import json
 import math
 import os
-import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
+from fairlead_cli.progress import Progress
 
+if TYPE_CHECKING:
     from fairlead_ingest.settings import Pipeline, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -166,7 +165,7 @@ def compact(
         unknown = set(z_order) - {field.name for field in table.schema().fields}
         if unknown:
             raise click.UsageError(f"{job.table} has no column {', '.join(sorted(unknown))}")
-        with _bar(len(maintenance.partitions(table)), f"compacting {job.name}") as bar:
+        with Progress(f"compacting {job.name}, partitions", len(maintenance.partitions(table))) as bar:
             facts = maintenance.compact(
                 table,
                 target_bytes=target_mib * 1024 * 1024,
@@ -239,6 +238,7 @@ def backfill(
         bounds.append(moment)
     logs.configure("ingest", "warning")
     session.require_java(os.environ)
+    click.echo("starting Spark …", err=True)
     spark = session.start(
         master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
     )
@@ -246,7 +246,7 @@ def backfill(
     try:
         for job in jobs:
             table = (into or Path(job.table)).absolute()
-            with _bar(1, f"backfilling {job.name}") as bar:
+            with Progress(f"backfilling {job.name}, messages") as bar:
                 facts = backfills.run(
                     spark,
                     settings,
@@ -264,32 +264,6 @@ def backfill(
         for each in done:
             click.echo(f"{each['name']}: {each['rows_added']} rows added to {each['table']}")
     return {"backfilled": done}
-
-
-class _bar:
-    """A bar with an estimate, on standard error, so that the answer alone is on standard output."""
-
-    def __init__(self, length: int, label: str) -> None:
-        self._bar: ProgressBar[int] = click.progressbar(length=length, label=label, show_eta=True, file=sys.stderr)
-
-    def __enter__(self) -> _bar:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(self, *ended: Any) -> None:
-        self._bar.__exit__(*ended)
-
-    def expect(self, steps: int) -> None:
-        """How far it goes, once that is known."""
-        self._bar.length = max(1, steps)
-
-    def advance(self, _: object = None) -> None:
-        """One step further."""
-        self.add(1)
-
-    def add(self, steps: int) -> None:
-        """That many steps further."""
-        self._bar.update(steps)
 
 
 def _status_text(facts: dict[str, Any]) -> str:

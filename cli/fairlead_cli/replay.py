@@ -9,6 +9,7 @@ import click
 
 from fairlead_cli import messaging_account, moments
 from fairlead_cli.messaging_account import TopicName
+from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
     from fairlead_messaging.answers import Message
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 PAGE_MESSAGES = 1000
 WINDOW_BITS = 14
 """A producer for each 16 s of the source: few enough gaps for the service to know each by heart, 65,536 at most."""
-PROGRESS_MESSAGES = 100_000
 
 
 @click.command(short_help="Copy a topic's committed messages into another, once.")
@@ -53,7 +53,10 @@ def replay(
     from fairlead_messaging.cursor import Cursor
 
     stored = known = 0
-    with messaging_account.service(context, patient=True) as client:
+    with (
+        messaging_account.service(context, patient=True) as client,
+        Progress(f"replaying {'/'.join(topic)}, messages") as progress,
+    ):
         client.topic(*target)
         cursor = Cursor(*topic, start_from=start, limit=PAGE_MESSAGES)
         ended = False
@@ -68,8 +71,7 @@ def replay(
                     continue
                 new, old = _publish(client, target, f"replay/{'/'.join(topic)}/{name}", messages)
                 stored, known = stored + new, known + old
-            if (stored + known) // PROGRESS_MESSAGES > (stored + known - len(wanted)) // PROGRESS_MESSAGES:
-                click.echo(f"{stored + known} so far", err=True)
+            progress.add(len(wanted))
     if output == "json":
         messaging_account.print_json({"published": stored, "known": known, "dry_run": dry_run})
     elif dry_run:
