@@ -55,6 +55,8 @@ class RoughProxy:
     ) -> None:
         self._cluster, self._folder, self._random, self._accidents = cluster, folder, random, accidents
         self.rough = False
+        self.overloaded = False
+        """Answer everything with 503 and ten minutes to wait, and let no watch live."""
         self.bookmarks = True
         self.harms: list[Harm] = []
         self.lists: Counter[str] = Counter()
@@ -96,6 +98,8 @@ class RoughProxy:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if self.overloaded:
+            return web.Response(status=503, headers={"Retry-After": "600"})
         headers = {name: request.headers[name] for name in ("Authorization", "Content-Type") if name in request.headers}
         url = f"{self._cluster.server}{request.path_qs}"
         try:
@@ -128,6 +132,8 @@ class RoughProxy:
             while not passing.done():
                 # A moment of the real clock: anywhere in the middle of whatever goes on.
                 await asyncio.wait({passing}, timeout=self._random.random() * LIFE_SECONDS)
+                if self.overloaded and request.transport is not None:
+                    request.transport.abort()
                 if not self.rough or passing.done():
                     continue
                 what = self._accident(root)

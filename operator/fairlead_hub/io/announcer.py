@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from fairlead_hub.announcements import Announcements
+from fairlead_hub.watch_pace import RETRY_AFTER_SECONDS_MAX
 from fairlead_messaging.io.buffered import BufferedPublisher
 from fairlead_messaging.io.client import MessagingClient
 from fairlead_wire import event
@@ -87,7 +88,8 @@ class Announcer:
                 await self._client.create_topic(self._namespace, self._name)
                 return
             except Temporary as error:
-                reason, seconds = str(error), max(RETRY_SECONDS, error.retry_after_seconds or 0.0)
+                asked = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
+                reason, seconds = str(error), max(RETRY_SECONDS, asked)
             except Permanent as error:
                 reason, seconds = str(error), REFUSED_RETRY_SECONDS
             if reason != said:

@@ -82,7 +82,12 @@ async def test_events_are_in_the_topic_in_their_order(topics: Topics) -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [Temporary("it starts", retry_after_seconds=0.01), Permanent("no room", code="too_many_topics")]
+    "failure",
+    [
+        Temporary("it starts", retry_after_seconds=0.01),
+        Temporary("it asks for ten minutes", retry_after_seconds=600.0),
+        Permanent("no room", code="too_many_topics"),
+    ],
 )
 async def test_events_wait_for_a_service_that_is_away(
     topics: Topics, failure: Exception, monkeypatch: pytest.MonkeyPatch
@@ -90,6 +95,7 @@ async def test_events_wait_for_a_service_that_is_away(
     """In bounded memory; nothing of the hub waits for them."""
     monkeypatch.setattr(announcer, "RETRY_SECONDS", 0.01)
     monkeypatch.setattr(announcer, "REFUSED_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(announcer, "RETRY_AFTER_SECONDS_MAX", 0.01)
     async with Reluctant(topics.url) as client:
         client.failures = [failure] * 3
         desk = Desk(client)
