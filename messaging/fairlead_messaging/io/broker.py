@@ -64,6 +64,8 @@ class Broker:
         # interpreter need longer for both than one does.
         self._bulk_reader = ThreadPoolExecutor(1, "bulk-reader")
         self._cleaner = ThreadPoolExecutor(1, "cleaner")
+        # Of its own, so that who asks how the service is does not wait behind thousands of polls.
+        self._prober = ThreadPoolExecutor(1, "prober")
         self._service = Service(kv)
         self._committer = Committer(kv, self._service, now_ms, self._bell.ring)
         self._chores = asyncio.Event()
@@ -167,9 +169,11 @@ class Broker:
         await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.reclaim)
         self.cleanups += 1
 
-    async def read(self, look: Callable[[Snapshot], Result], *, passing: bool = False) -> Result:
+    async def read(
+        self, look: Callable[[Snapshot], Result], *, passing: bool = False, probe: bool = False
+    ) -> Result:
         """Run ``look`` on a fresh snapshot in a reader thread; ``passing`` as in the store's port, for bulk pages."""
-        threads = self._bulk_reader if passing else self._readers
+        threads = self._prober if probe else self._bulk_reader if passing else self._readers
         return await asyncio.get_running_loop().run_in_executor(threads, self._look, look, passing)
 
     def _look(self, look: Callable[[Snapshot], Result], passing: bool) -> Result:
@@ -281,7 +285,7 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._committer.close()
-        for threads in (self._readers, self._bulk_reader, self._cleaner):
+        for threads in (self._readers, self._bulk_reader, self._cleaner, self._prober):
             await asyncio.to_thread(threads.shutdown)
         self._kv.close()
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any
 
 import aiohttp
-from aiohttp.abc import ResolveResult
-from aiohttp.resolver import ThreadedResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from fairlead_messaging import keys, push_page, subscription, topics
 from fairlead_messaging.commands import Message, NoteSubscription, Publish
@@ -40,22 +40,40 @@ PAUSE_SECONDS_MAX = 1.0
 """The clock is looked at so often while waiting for a time: it may step."""
 DEFECT_PAUSE_SECONDS = 5.0
 
+RESOLVER_THREADS = 32
+NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
 Name = tuple[str, str, str]
 """Namespace, topic, subscription."""
 
 _log = logs.get("messaging.pusher")
 
-class _Resolver(ThreadedResolver):
-    """Leaves out the addresses nobody may be pushed to: a name can mean another address each time it is asked for."""
+class _Resolver(AbstractResolver):
+    """Leaves out the addresses nobody may be pushed to: a name can mean another address each time it is asked for.
+
+    It has threads of its own: a name server that does not answer holds one for many seconds, and others are needed
+    for what has nothing to do with names.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolver")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await super().resolve(host, port, family)
-        allowed = [each for each in found if subscription.is_endpoint(each["host"])]
+        ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        allowed = [
+            ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=protocol, flags=NUMERIC)
+            for kind, _, protocol, _, at in found
+            if subscription.is_endpoint(str(at[0]))
+        ]
         if not allowed:
             raise OSError(f"{host} is link-local: not pushed to")
         return allowed
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,6 +96,7 @@ class Pusher:
         self._random = Random()
         self._running: dict[Name, _Running] = {}
         self._session: aiohttp.ClientSession | None = None
+        self._resolver = _Resolver()
         self._looking: asyncio.Task[None] | None = None
 
     @property
@@ -110,6 +129,7 @@ class Pusher:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
+        await self._resolver.close()
 
     def _end(self, name: Name) -> None:
         before = self._running.pop(name, None)
@@ -234,7 +254,7 @@ class Pusher:
         if self._session is None:
             # One connection for each subscription: with fewer, those to endpoints that do not answer keep others out.
             limit = min(SUBSCRIPTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
-            connector = aiohttp.TCPConnector(resolver=_Resolver(), limit=limit)
+            connector = aiohttp.TCPConnector(resolver=self._resolver, limit=limit)
             timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         headers = {

@@ -127,7 +127,7 @@ async def readyz(request: web.Request) -> web.Response:
         return json_response({"status": "stopping"}, status=503)
     if not await broker.is_writable():
         return json_response({"status": "the store cannot be written"}, status=503)
-    await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE))
+    await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE), probe=True)
     return json_response({"status": "ready", "service": broker.service_id})
 
 
@@ -146,5 +146,5 @@ async def metrics_text(request: web.Request) -> web.Response:
     metrics.cache_misses.set(broker.cache.misses)
     metrics.transactions.set(broker.in_progress)
     now_ms = broker.now_ms()
-    metrics.note_vitals(await broker.read(lambda snapshot: vitals.take(snapshot, now_ms)))
+    metrics.note_vitals(await broker.read(lambda snapshot: vitals.take(snapshot, now_ms), probe=True))
     return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

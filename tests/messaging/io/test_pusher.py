@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -277,3 +279,35 @@ async def silent() -> AsyncIterator[str]:
         server.close()
         for writer in writers:
             writer.transport.abort()
+
+
+async def test_name_servers_that_do_not_answer_hold_up_nobody_else(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither other subscriptions nor what needs a thread for something else."""
+    answering, asked = threading.Event(), threading.Semaphore(0)
+    real = socket.getaddrinfo
+
+    def lookup(host: str, *more: Any, **named: Any) -> Any:
+        if host.endswith(".dead.test"):
+            asked.release()
+            answering.wait(60)
+            raise socket.gaierror("no answer")
+        return real(host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    try:
+        async with listening() as endpoint:
+            await topics.create("t")
+            for number in range(12):
+                url = f"http://a{number}.dead.test/"
+                await topics.ok("PUT", f"topics/t/subscriptions/s{number}", {"url": url})
+            await topics.publish("t", "a")
+            for _ in range(12):
+                assert await asyncio.to_thread(asked.acquire, timeout=30)
+            await subscribe(topics, endpoint.url.replace("127.0.0.1", "localhost"))
+            await topics.publish("t", "b")
+            await until(lambda: endpoint.bodies == ["b"])
+            assert await asyncio.to_thread(lambda: "a thread") == "a thread"
+    finally:
+        answering.set()
