@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from tests.support.edge_agent import PROGRAM, EdgeAgent
 from tests.support.hub_server import HubServer, config_map
@@ -322,3 +323,31 @@ def test_importing_the_agent_is_cheap() -> None:
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )
     assert not loaded & {"kopf", "kubernetes", "pydantic", "pyspark", "prometheus_client", "cryptography", "requests"}
+
+
+async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+    """The others are listed, a watch is told to list anew, and the next session tells the hub what is held now."""
+    async with HubServer() as hub:
+        agent = EdgeAgent(tmp_path, hub.url)
+        agents.append(agent)
+        await off_loop(agent.start)
+        peer = await hub.open()
+        for name in ("a", "b", "c"):
+            await peer.hold(config_map(name))
+        spoil = "UPDATE objects SET content = CAST(replace(content, '\"b\"', '\"x\"') AS BLOB)"
+        connection = apsw.Connection(str(tmp_path / "data" / "objects.db"))
+        connection.execute(spoil)
+        connection.close()
+        status, _ = await off_loop(agent.get, "/api/v1/namespaces/shop/configmaps/b")
+        assert status == 404
+        _, found = await off_loop(agent.get, "/api/v1/configmaps")
+        assert [item["metadata"]["name"] for item in found["items"]] == ["a", "c"]
+        peer = await hub.open()
+        assert peer.hello.held == 2
+        await peer.hold(config_map("b"))
+        _, found = await off_loop(agent.get, "/api/v1/configmaps")
+        assert [item["metadata"]["name"] for item in found["items"]] == ["a", "b", "c"]
+        _, account = await off_loop(agent.get, "/v1/status")
+        assert account["objects"] == {"held": 3, "damaged": 1}
+    assert "objects_damaged" in agent.log.read_text()
+    assert not [entry for entry in agent.events() if "traceback" in entry]
