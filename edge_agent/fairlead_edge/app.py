@@ -32,12 +32,14 @@ from fairlead_edge.io import data_dir, http_publish, local_api
 from fairlead_edge.io.link import Link
 from fairlead_edge.io.listening import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.objects_api import ObjectsApi
+from fairlead_edge.io.routes_copy import RoutesCopy
 from fairlead_edge.io.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.upstream import Upstream
 from fairlead_edge.metastore import Held, StoreUnusable
 from fairlead_edge.node_routes import NodeRoutes
 from fairlead_edge.settings import Settings, address
+from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
 
@@ -47,6 +49,8 @@ OWNER_ONLY: Final = 0o077
 REOPENINGS_MAX: Final = 5
 REOPENINGS_SECONDS: Final = 600.0
 """A disk that damages the stores more often than so many times in this time is given up: the program ends."""
+WHOLE_SECONDS: Final = 60.0
+"""A session open for so long has compared what is held, and brought what was missing."""
 REPORT_SECONDS: Final = 30.0
 """How often the hub is told the node's account of itself, when it changed."""
 
@@ -139,6 +143,7 @@ class Agent:
         self._agent = version("fairlead")
         self._held = 0
         self._routes = NodeRoutes(told.node, [], ever=False)
+        self._routes_copy = RoutesCopy(folder.path / "routes.copy")
         self._refused_routes: set[tuple[str, str, str]] = set()
         """Of which the log has told: each is told once, and again when it was mended in between."""
         self._reported = asyncio.Event()
@@ -256,6 +261,9 @@ class Agent:
 
     async def _load_routes(self) -> None:
         held, _ = await self._store.select(node_routes.GROUP, node_routes.PLURAL)
+        if self._store.lacking:
+            known = {each.resource.name for each in held}
+            held += [each for each in self._routes_copy.read() if each.resource.name not in known]
         # Kinds are remembered after their last object went: a node that ever had routes answers publishers.
         ever = any(
             (kind.group, kind.plural) == (node_routes.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
@@ -277,6 +285,7 @@ class Agent:
     def _use_routes(self) -> None:
         if self._routes.router is None:
             return
+        self._routes_copy.write(self._routes.held)
         self._upstream.use_router(self._routes.router)
         self._reported.set()
         refused = set()
@@ -328,10 +337,18 @@ class Agent:
             return f"the disk failed: {failure}"
         return "stopping" if self._stopping else ""
 
+    def _connected_seconds(self) -> float:
+        state = self._link.state
+        return self._outbox.now() - (state.since or 0.0) if state.state == "connected" else 0.0
+
     async def _report(self) -> None:
         while True:
             self._reported.clear()
             self._link.report(account.for_hub(await self._account()))
+            if self._store.lacking and self._connected_seconds() > WHOLE_SECONDS:
+                with contextlib.suppress(Temporary):
+                    await self._store.is_whole()
+                    await self._load_routes()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._reported.wait(), REPORT_SECONDS)
 

@@ -60,6 +60,11 @@ class NodeRoutes:
         if held or ever:
             self._build()
 
+    @property
+    def held(self) -> list[Held]:
+        """The objects these are the routes of."""
+        return list(self._held.values())
+
     def follow(self, change: Change[Held]) -> bool:
         """Take a change of the store; True when it concerned routes and the router is a new one."""
         at = change.subject.resource

@@ -351,3 +351,25 @@ async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path:
         assert account["objects"] == {"held": 3, "damaged": 1}
     assert "objects_damaged" in agent.log.read_text()
     assert not [entry for entry in agent.events() if "traceback" in entry]
+
+
+async def test_routes_the_disk_changed_still_route_until_the_hub_sends_them_again(
+    tmp_path: Path, agents: list[EdgeAgent]
+) -> None:
+    """Without a link, over a restart and another: what is published goes somewhere."""
+    async with HubServer() as hub:
+        agent = EdgeAgent(tmp_path, hub.url)
+        agents.append(agent)
+        await off_loop(agent.start)
+        peer = await hub.open()
+        await peer.hold(ROUTES, plural="edgeroutes")
+        await off_loop(agent.kill)
+    connection = apsw.Connection(str(tmp_path / "data" / "objects.db"))
+    connection.execute("UPDATE objects SET uid = 'changed'")
+    connection.close()
+    for _ in range(2):
+        await off_loop(agent.start)
+        status, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        assert status == 200 and body["results"][0]["deliveries"], body
+        assert await off_loop(agent.stop) == 0
+    assert "objects_damaged" in {entry["event"] for entry in agent.events()}

@@ -22,7 +22,7 @@ ROOM = "upstream"
 KILLS = 40
 FILES = (
     *("outbox.db", "outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema"),
-    *("objects.db", "objects.db-wal", "objects.db.schema"),
+    *("objects.db", "objects.db-wal", "objects.db.schema", "routes.copy"),
 )
 DRAIN_SECONDS = 60.0
 START_TRIES = 3

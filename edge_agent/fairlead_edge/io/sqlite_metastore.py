@@ -73,9 +73,14 @@ class SqliteMetastore:
 
         def setup(connection: apsw.Connection) -> None:
             opened.append(_prepare(connection, node, bytes_max, wall_milliseconds))
+            if self.salvaged or opened[-1].dropped:
+                remember(connection, "lacking", 1)
+            self.lacking = bool(fact(connection, "lacking"))
 
         self.salvaged = ""
         """Why the file was salvaged at this opening; "" when it was sound."""
+        self.lacking = False
+        """Something the disk damaged was taken out, and may be missing still; kept over restarts until ``is_whole``."""
         self.damaged = 0
         """Objects the disk was found to have changed, since the opening."""
         self._listeners: list[Callable[[int], None]] = []
@@ -108,10 +113,16 @@ class SqliteMetastore:
         with contextlib.suppress(Temporary):  # a full disk: they are not served, and taken out later
             dropped, version = await self.writer.submit(partial(_drop, numbers=numbers))
             if dropped:
+                self.lacking = True
                 self._log.lose(version)
                 self._note_damage(dropped)
                 for listener in self._listeners:
                     listener(dropped)
+
+    async def is_whole(self) -> None:
+        """The hub has seen what is held, and sent what was missing."""
+        await self.writer.submit(lambda connection: remember(connection, "lacking", 0))
+        self.lacking = False
 
     async def scrub(self) -> None:
         """Look at everything held, in small steps."""
@@ -359,6 +370,8 @@ def _drop(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int, int
         if row is not None and held(row) is None:
             connection.execute("DELETE FROM objects WHERE rowid = ?", (number,))
             dropped += 1
+    if dropped:
+        remember(connection, "lacking", 1)
     return dropped, _next_version(connection) if dropped else _version(connection)
 
 
