@@ -59,6 +59,13 @@ def unpack(packed: Packed) -> Any:
     return {key: unpack(value) for key, value in zip(shape, values, strict=True)}
 
 
+def outline(packed: Packed) -> dict[str, Any]:
+    """Of a packed dict what is no list and no dict itself: a fraction of the work, where that is all that is asked."""
+    if not isinstance(packed, tuple) or packed[0] is None:
+        return {}
+    return {key: unpack(item) for key, item in zip(packed[0], packed[1:], strict=True) if not isinstance(item, tuple)}
+
+
 def _nested(value: Any) -> Packed:
     packed = pack(value)
     if not isinstance(packed, tuple):

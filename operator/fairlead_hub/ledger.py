@@ -60,6 +60,11 @@ class Observed:
         return found
 
     @property
+    def outline(self) -> Status:
+        """The status without lists and nested parts."""
+        return compact.outline(self._status)
+
+    @property
     def head(self) -> dict[str, Any]:
         found: dict[str, Any] = compact.unpack(self._head)
         return found

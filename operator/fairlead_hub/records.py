@@ -37,7 +37,7 @@ class RecordDocument(ledger.Document, frozen=True, kw_only=True):
         return objectsync.status(self.record, before, generation, self.records.text(), self.records.fence)
 
     def is_told_by(self, observed: ledger.Observed) -> bool:
-        there = _parse(self.name, observed)
+        there = _parse(self.name, observed, observed.status)
         return there is not None and there.says_the_same(self.record)
 
 
@@ -130,9 +130,12 @@ class Records:
         """The truth of one node is known: set right every record of it that says otherwise."""
         held_by_uid = {held.uid: held for held in session.held.values()}
         wanted_by_uid = {live.uid: live for live in wanted.values()}
+        names: set[ledger.Name] = set()
         for held in held_by_uid.values():
             live = wanted_by_uid.get(held.uid)
-            before = self.recorded(session.node, held)
+            _, _, namespace, _ = objectsync.identity(held.path, self.kinds)
+            names.add(name := _name(session.node, namespace, held.uid))
+            before = self._outlined(name)
             decision = reconcile.record_of_held(before, held, live)
             if decision is not None:
                 version, wanted_version, state = decision
@@ -140,9 +143,9 @@ class Records:
                 last_ack = before.last_ack_time if before is not None else ""
                 self.want(replace(record, version=version, last_ack_time=last_ack or self.text()))
         for name in self.book.of_node(session.node):
-            if name[0] not in COLLECTIONS:
+            if name[0] not in COLLECTIONS or name in names:
                 continue
-            there = self._parsed(name, absurd=True)
+            there = self._outlined(name, absurd=True)
             if there is not None and there.uid not in held_by_uid:
                 live = wanted_by_uid.get(there.uid)
                 if live is None:
@@ -188,16 +191,17 @@ class Records:
         kind = "ObjectSync" if collection == COLLECTIONS[0] else "ClusterObjectSync"
         return happenings.Regarding(kind=kind, namespace=namespace, name=name)
 
-    def recorded(self, node: str, held: Held) -> Record | None:
-        _, _, namespace, _ = objectsync.identity(held.path, self.kinds)
-        return self._parsed(_name(node, namespace, held.uid))
-
-    def _parsed(self, name: ledger.Name, *, absurd: bool = False) -> Record | None:
+    def _parsed(self, name: ledger.Name) -> Record | None:
         """What stands there.  Under a fence that cannot be it counts as nothing, and is written over."""
+        observed = self.book.observed.get(name)
+        return None if observed is None or observed.is_absurd(self.fence) else _parse(name, observed, observed.status)
+
+    def _outlined(self, name: ledger.Name, *, absurd: bool = False) -> Record | None:
+        """The same without its message: thousands are looked at when all nodes return."""
         observed = self.book.observed.get(name)
         if observed is None or (not absurd and observed.is_absurd(self.fence)):
             return None
-        return _parse(name, observed)
+        return _parse(name, observed, observed.outline)
 
     def _record(self, node: str, path: str, uid: str, held: Held | None, wanted: str, state: State) -> Record:
         api_version, kind, namespace, name = objectsync.identity(path, self.kinds)
@@ -224,8 +228,8 @@ class Records:
         return self._text
 
 
-def _parse(name: ledger.Name, observed: ledger.Observed) -> Record | None:
-    body = {"metadata": {"namespace": name[1]}, "spec": observed.head.get("spec"), "status": observed.status}
+def _parse(name: ledger.Name, observed: ledger.Observed, status: ledger.Status) -> Record | None:
+    body = {"metadata": {"namespace": name[1]}, "spec": observed.head.get("spec"), "status": status}
     return objectsync.parse(body)
 
 

@@ -23,6 +23,13 @@ def test_unpacked_is_what_was_packed(value: object) -> None:
     assert repr(unpack(pack(value))) == repr(value)
 
 
+@given(json_values)
+def test_an_outline_is_what_is_not_nested(value: object) -> None:
+    """Of whatever; only dicts have one."""
+    flat = {k: v for k, v in value.items() if not isinstance(v, dict | list)} if isinstance(value, dict) else {}
+    assert repr(compact.outline(pack(value))) == repr(flat)
+
+
 def test_what_is_unpacked_may_be_changed() -> None:
     """A body given out is fresh: changing it changes nothing that is kept."""
     packed = pack({"conditions": [{"type": "Synced"}]})

@@ -11,12 +11,15 @@ whose sums differ.  With about eight entries a bucket, a difference of one objec
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable
 
 SUM_BYTES = 16
 BITS_MAX = 12
 ENTRIES_PER_BUCKET = 8
+ENTRIES_KEPT_MAX = 4096
+"""Hashes of entries remembered: what all nodes hold is asked for by each of them when they return."""
 _MODULUS = 1 << (8 * SUM_BYTES)
 
 
@@ -33,10 +36,13 @@ def bits_for(entries: int) -> int:
 
 def bucket_of(uid: str, bits: int) -> int:
     """The bucket of a UID among ``2**bits``."""
+    if not bits:
+        return 0
     first = hashlib.sha256(uid.encode()).digest()[:2]
-    return int.from_bytes(first, "big") >> (16 - bits) if bits else 0
+    return int.from_bytes(first, "big") >> (16 - bits)
 
 
+@functools.lru_cache(maxsize=ENTRIES_KEPT_MAX)
 def entry_hash(uid: str, digest: str) -> int:
     """What one entry adds to its bucket's sum."""
     return int.from_bytes(hashlib.sha256(f"{uid}\n{digest}".encode()).digest()[:SUM_BYTES], "big")

@@ -31,9 +31,7 @@ FILE_BYTES_MAX = 1024 * 1024
 EXIT_STATUS = 2
 """What a program exits with when its settings are wrong."""
 ROOMS = ("hub", "edge", "messaging", "ingest")
-KNOWN_VARIABLES = frozenset(
-    ["FAIRLEAD_HUB_URL", "FAIRLEAD_MESSAGING_URL"]
-)
+KNOWN_VARIABLES = frozenset(["FAIRLEAD_HUB_URL", "FAIRLEAD_MESSAGING_URL"])
 """Not settings of a room, but read by the commands that ask one."""
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
