@@ -46,9 +46,10 @@ class Limits:
 
 
 def limits_of(descriptors: int) -> Limits:
-    """Half of what the process may open is for connections; half of these for one address."""
-    total = max(PROBES_MAX, min(CONNECTIONS_MAX, descriptors // 2))
-    return Limits(total=total, peer=max(1, total // 2), peer_waiting=min(PEER_WAITING_MAX, max(1, total // 4)))
+    """Five eighths of what the process may open are for connections, the rest for files and for pushing; of these four
+    fifths for one address, which may be a gateway or all programs of this machine."""
+    total = max(PROBES_MAX, min(CONNECTIONS_MAX, descriptors * 5 // 8))
+    return Limits(total=total, peer=max(1, total * 4 // 5), peer_waiting=min(PEER_WAITING_MAX, max(1, total // 4)))
 
 
 @dataclass(slots=True)

@@ -93,7 +93,7 @@ async def _serve(settings: MessagingSettings) -> None:
         loop.add_signal_handler(number, stop.set)
     context, reloading = _tls(settings)
     descriptors = raise_descriptors()
-    store = open_store(settings, open_files_max=min(OPEN_FILES_MAX, descriptors // 4))
+    store = open_store(settings, open_files_max=min(OPEN_FILES_MAX, descriptors // 8))
     broker = Broker(store, settings, wall_clock_ms, str(uuid.uuid4()))
     metrics = Metrics()
     limits = limits_of(descriptors)

@@ -61,8 +61,8 @@ def test_deadlines() -> None:
 
 
 def test_limits_follow_the_descriptors() -> None:
-    """Half for connections, half of these for one address; always room for probes."""
-    assert limits_of(1024) == Limits(total=512, peer=256, peer_waiting=128)
+    """Room for files is left, and room for others than one address; always room for probes."""
+    assert limits_of(1024) == Limits(total=640, peer=512, peer_waiting=160)
     assert limits_of(10).total >= PROBES_MAX
     assert limits_of(10**6).total == 20_000
 

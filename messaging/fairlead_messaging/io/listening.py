@@ -1,7 +1,7 @@
 """Ports: accepts connections, lets ``admission`` say which may stay, and hands each to the HTTP server.
 
 Connections are counted from the moment they are accepted, handshakes too.  ``raise_descriptors`` first takes what the
-system allows this process; half of it is for files.
+system allows this process; ``admission.limits_of`` shares it out.
 """
 
 from __future__ import annotations
