@@ -163,6 +163,7 @@ class Push:
             now_ms = self._now_ms()
             if now_ms > item.expires_ms:
                 return (yield from self._note(subscription.moved(record, position, expired=item.expired + 1)))
+            record = subscription.within_its_wait(record, now_ms)
             if record.next_attempt_ms > now_ms:
                 until_ms = min(record.next_attempt_ms, item.expires_ms + 1)
                 yield Pause(min(until_ms, self._letters_due_ms) if record.undeliverable else until_ms)
@@ -214,7 +215,9 @@ class Push:
 
     def _write_letters(self, record: Subscription) -> Generator[Step, Any, Subscription]:
         """Try what waits again, when it is due."""
-        if not record.undeliverable or self._now_ms() < self._letters_due_ms:
+        left_ms = self._letters_due_ms - self._now_ms()
+        # More is left than there ever was when the clock stepped back.
+        if not record.undeliverable or 0 < left_ms <= subscription.LETTER_RETRY_MS:
             return record
         refusal = ""
         for letter in record.undeliverable:

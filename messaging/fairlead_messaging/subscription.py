@@ -191,6 +191,12 @@ def failed(
     )
 
 
+def within_its_wait(record: Subscription, now_ms: int) -> Subscription:
+    """The record with a next attempt no further away than its wait: after a clock stepped back it would be."""
+    latest_ms = now_ms + max(int(record.previous_seconds * 1000), LETTER_RETRY_MS)
+    return record if record.next_attempt_ms <= latest_ms else msgspec.structs.replace(record, next_attempt_ms=latest_ms)
+
+
 def moved(
     record: Subscription,
     position: str,

@@ -34,6 +34,11 @@ SECONDS_BETWEEN = (0.1, 0.8)
 POLICY = {"retries_with_no_delay": 1, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """Its peer was killed."""
+
+
 class Endpoint:
     """Takes some, puts others off, and refuses some for good; ``calm``: takes all."""
 
@@ -55,7 +60,7 @@ class Endpoint:
             def log_message(self, *_: Any) -> None:
                 return
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/hook"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 

@@ -116,6 +116,19 @@ def test_an_expired_message_is_not_pushed(played: Played) -> None:
     assert isinstance(note, Note) and (note.record.expired, note.record.delivered) == (1, 0)
 
 
+def test_a_clock_that_steps_back_lengthens_no_wait(played: Played) -> None:
+    """The next attempt is at most its wait away, whatever stands in the record."""
+    policy = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=3, minimum_delay=60, maximum_delay=60)
+    played.now_ms = 3_600_000
+    played.up_to_the_page(item(1), record=Subscription(url="http://x", delivery=policy))
+    assert isinstance(played.got(Sent("status 503")), Note)
+    assert played.got(None) == Pause(3_660_000)
+    played.now_ms = 1000
+    assert played.got(None) == Pause(61_000)
+    played.now_ms = 61_000
+    assert isinstance(played.got(None), Send)
+
+
 def test_gone_and_changed(played: Played) -> None:
     """Another generation is another topic; put anew it reads the record again; gone it ends."""
     played.up_to_the_page(item(1))
