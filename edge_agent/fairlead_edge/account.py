@@ -11,6 +11,8 @@ from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox import OutboxStatus
 from fairlead_wire import message
 
+STALLED_SECONDS: Final = 30.0
+"""A queue of which nothing was taken for so long is said to stand still."""
 STATUS_BYTES_MAX: Final = 2 * 1024 * 1024
 """An account that is longer is sent to the hub without what it says of routes."""
 
@@ -29,6 +31,16 @@ class LinkState(msgspec.Struct, kw_only=True):
     last_contact: float | None = None
     reason: str = ""
     """Why it is not connected."""
+
+
+class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A queue of which nothing is taken: for how long, the last answer, how often, and when it is tried next."""
+
+    for_seconds: float
+    code: str
+    reason: str
+    attempts: int
+    retry_in_seconds: float | None
 
 
 class Account(msgspec.Struct, kw_only=True):
@@ -53,6 +65,8 @@ class Account(msgspec.Struct, kw_only=True):
     """Objects found changed by the disk since the start; the hub sends them again."""
     pumping: Mapping[str, int]
     """What went up: batches, messages, bytes, acked, refused, nacks by code."""
+    stalls: Mapping[tuple[str, int], Stall] = {}
+    """By endpoint and priority."""
 
 
 def status(account: Account) -> dict[str, Any]:
@@ -86,6 +100,8 @@ def status(account: Account) -> dict[str, Any]:
                 "evicted": queue.evicted,
                 "deadLettered": queue.dead_lettered,
                 "damaged": queue.damaged,
+                "inDoubt": queue.in_doubt,
+                "stalled": msgspec.to_builtins(account.stalls.get((queue.endpoint, queue.priority))),
             }
             for queue in account.outbox.queues
         ],
@@ -111,6 +127,7 @@ def for_hub(account: Account) -> message.EdgeStatus:
                 length=queue.length,
                 bytes=queue.bytes,
                 oldest_age_seconds=round(queue.oldest_age_seconds, 1),
+                **_stalled(account.stalls.get((queue.endpoint, queue.priority))),
             )
             for queue in account.outbox.queues
             if queue.length
@@ -119,6 +136,17 @@ def for_hub(account: Account) -> message.EdgeStatus:
         dead_letters=account.outbox.dead_letters,
         store_bytes=account.outbox.bytes,
     )
+
+
+def _stalled(stall: Stall | None) -> dict[str, Any]:
+    """To the half minute: an account that says nothing new is not sent."""
+    if stall is None or stall.for_seconds < STALLED_SECONDS:
+        return {}
+    steps = stall.for_seconds // STALLED_SECONDS
+    return {
+        "stalled_seconds": steps * STALLED_SECONDS,
+        "stalled_by": f"{stall.code}: {stall.reason}"[: message.NAME_CHARS_MAX],
+    }
 
 
 def families(account: Account) -> list[Family]:
@@ -141,6 +169,20 @@ def families(account: Account) -> list[Family]:
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:
         found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
+    found.append(
+        Family(
+            name="fairlead_edge_queue_stalled_seconds",
+            kind="gauge",
+            help="since when nothing was taken of what waits, while the hub is there",
+            labels=("endpoint", "priority"),
+            samples={
+                (queue.endpoint, str(queue.priority)): stall.for_seconds
+                if (stall := account.stalls.get((queue.endpoint, queue.priority)))
+                else 0.0
+                for queue in outbox.queues
+            },
+        )
+    )
     for name, kind, text in (
         ("length", "gauge", "messages waiting"),
         ("bytes", "gauge", "bytes waiting"),
@@ -151,6 +193,7 @@ def families(account: Account) -> list[Family]:
         ("evicted", "counter", "messages evicted to make room"),
         ("dead_lettered", "gauge", "messages in the dead letters"),
         ("damaged", "counter", "messages the disk lost or changed"),
+        ("in_doubt", "counter", "messages expired or evicted that may be in their topic"),
     ):
         found.append(
             Family(

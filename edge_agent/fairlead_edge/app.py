@@ -321,6 +321,7 @@ class Agent:
             routes=self._routes.statuses,
             publishing=self._upstream.publisher.counters,
             pumping=self._upstream.pump.counters,
+            stalls=self._upstream.pump.stalls(),
             salvaged=self._outbox.salvaged or self._store.salvaged,
             damaged=self._store.damaged,
         )

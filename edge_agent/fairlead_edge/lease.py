@@ -75,8 +75,9 @@ class Leases:
                 done[lease.queue].append(lease.offset)
         return done, unknown
 
-    def abandon(self, ids: Sequence[str], now: float) -> list[str]:
-        """Give back; returns the ids that are not leased (any more)."""
+    def abandon(self, ids: Sequence[str], now: float) -> tuple[dict[QueueId, list[int]], list[str]]:
+        """Give back; returns offsets by queue, and the ids that are not leased (any more)."""
+        given: dict[QueueId, list[int]] = defaultdict(list)
         unknown = []
         for id in ids:
             lease = self._by_id.get(id)
@@ -84,12 +85,16 @@ class Leases:
                 unknown.append(id)
             else:
                 lease.until = now
-        return unknown
+                given[lease.queue].append(lease.offset)
+        return given, unknown
 
-    def forget_ended(self, now: float) -> None:
-        """Drop leases that ended one lease time ago: their messages went on to others, or expired."""
+    def forget_ended(self, now: float) -> dict[QueueId, list[int]]:
+        """Drop leases that ended one lease time ago, and return their offsets: no ack is waited for any more."""
+        forgotten: dict[QueueId, list[int]] = defaultdict(list)
         for id in [id for id, lease in self._by_id.items() if lease.until + LEASE_SECONDS <= now]:
-            del self._by_id[id]
+            lease = self._by_id.pop(id)
+            forgotten[lease.queue].append(lease.offset)
+        return forgotten
 
     def next_end(self, now: float) -> float | None:
         """When the next lease ends; None when there is none."""

@@ -13,6 +13,7 @@ import msgspec
 from fairlead_edge import outbox
 from fairlead_edge.checkpoint import NOTHING_DONE
 from fairlead_edge.errors import KeyReused, StoreFull
+from fairlead_edge.in_flight import InFlight
 from fairlead_edge.outbox import (
     DeadLetter,
     Entry,
@@ -61,6 +62,7 @@ class MemoryOutbox:
     def __init__(self, *, epoch: int, max_bytes: int) -> None:
         self.epoch = epoch
         self.max_bytes = max_bytes
+        self.in_flight = InFlight()
         self._logs: dict[QueueId, _Log] = {}
         self._references: Counter[int] = Counter()
         self._segment_bytes: dict[int, int] = {}
@@ -83,9 +85,10 @@ class MemoryOutbox:
             evicted = self._evictable(entries, self._bytes + wanted - self.max_bytes) if evict else None
             if evicted is None:
                 raise StoreFull(f"the store holds {self._bytes} of {self.max_bytes} bytes, {wanted} more do not fit")
-            for log, offset in evicted:
-                self._remove(log, offset)
-                log.evicted += 1
+            for queue, offset in evicted:
+                self._remove(self._logs[queue], offset)
+                self._logs[queue].evicted += 1
+                self.in_flight.ended(queue, (offset,))
         self._bytes += wanted
         self._append(entries, now)
         if once is not None:
@@ -95,7 +98,9 @@ class MemoryOutbox:
     async def queues(self) -> list[QueueId]:
         return sorted(self._logs)
 
-    async def fetch(self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int) -> list[Item]:
+    async def fetch(
+        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+    ) -> list[Item]:
         items: list[Item] = []
         log = self._logs.get(queue) or _Log()
         for offset, kept in log.kept.items():
@@ -105,6 +110,8 @@ class MemoryOutbox:
             bytes_max -= len(kept.content)
             if len(items) == messages_max or bytes_max <= 0:
                 break
+        if leaving:
+            self.in_flight.take(queue, [item.offset for item in items])
         return items
 
     async def settle(
@@ -116,6 +123,7 @@ class MemoryOutbox:
         checkpoint: int,
         at: str,
     ) -> None:
+        self.in_flight.decided(queue, [*sent, *(refusal.offset for refusal in refused)])
         log = self._logs.get(queue)
         if log is None:
             return
@@ -134,8 +142,11 @@ class MemoryOutbox:
         for key in [key for key, (_, _, at) in self._receipts.items() if at < now - outbox.RECEIPT_SECONDS]:
             del self._receipts[key]
         swept = 0
-        for log in self._logs.values():
+        for queue, log in self._logs.items():
+            out = self.in_flight.of(queue)
             for offset in list(log.kept):
+                if offset in out:
+                    continue
                 if log.live(offset, now):
                     if entire:
                         continue
@@ -143,6 +154,7 @@ class MemoryOutbox:
                 if swept == outbox.SWEEP_ROWS:
                     return swept
                 self._remove(log, offset)
+                self.in_flight.ended(queue, (offset,))
                 log.expired += 1
                 swept += 1
         return swept
@@ -154,7 +166,8 @@ class MemoryOutbox:
         dead = Counter(letter.queue for letter in self._dead.values())
         found = []
         for queue, log in sorted(self._logs.items()):
-            live = [kept for offset, kept in log.kept.items() if log.live(offset, now)]
+            out = self.in_flight.of(queue)
+            live = [kept for offset, kept in log.kept.items() if offset in out or log.live(offset, now)]
             found.append(
                 QueueStatus(
                     endpoint=queue.endpoint,
@@ -169,6 +182,7 @@ class MemoryOutbox:
                     evicted=log.evicted,
                     dead_lettered=dead[queue],
                     checkpoint=log.checkpoint,
+                    in_doubt=self.in_flight.ended_in_doubt[queue],
                 )
             )
         return OutboxStatus(
@@ -189,18 +203,18 @@ class MemoryOutbox:
         self._append([replayed(letter) for letter in letters], now)
         return len(letters)
 
-    def _evictable(self, entries: Sequence[Entry], excess: int) -> list[tuple[_Log, int]] | None:
+    def _evictable(self, entries: Sequence[Entry], excess: int) -> list[tuple[QueueId, int]] | None:
         """What has to go so that ``excess`` bytes become free, in steps; None when that is not enough."""
         left = Counter(self._references)
-        found: list[tuple[_Log, int]] = []
+        found: list[tuple[QueueId, int]] = []
         for queue in sorted(self._logs, key=lambda queue: (-queue.priority, queue.endpoint)):
             if queue.priority <= least_urgent(entries):
                 break
-            offsets = list(self._logs[queue].kept)
+            offsets = self.in_flight.spare(queue, self._logs[queue].kept)
             for first in range(0, len(offsets), outbox.EVICT_ROWS):
                 for offset in offsets[first : first + outbox.EVICT_ROWS]:
                     segment = self._logs[queue].kept[offset].segment
-                    found.append((self._logs[queue], offset))
+                    found.append((queue, offset))
                     left[segment] -= 1
                     excess -= outbox.REFERENCE_BYTES + (0 if left[segment] else self._segment_bytes[segment])
                 if excess <= 0:

@@ -23,6 +23,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from fairlead_edge.in_flight import InFlight
 from fairlead_edge.queue_id import QueueId
 
 REFERENCE_BYTES: Final = 64
@@ -133,6 +134,8 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
     evicted: int
     dead_lettered: int
     checkpoint: int
+    in_doubt: int = 0
+    """Of what expired or was evicted since the start: may be in its topic, for it had left and no answer came."""
     damaged: int = 0
 
 
@@ -173,6 +176,8 @@ class Outbox(Protocol):
 
     epoch: int
     """Kept with each message from its acceptance; minted anew each time the store is opened."""
+    in_flight: InFlight
+    """What left and is not decided: it is neither swept nor evicted, and counts as waiting whatever its time."""
 
     async def append(
         self, entries: Sequence[Entry], *, now: float, once: Once | None = None, evict: bool = False
@@ -189,8 +194,12 @@ class Outbox(Protocol):
         """Every queue that was ever written to, found on disk, most urgent first within an endpoint."""
         ...
 
-    async def fetch(self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int) -> list[Item]:
+    async def fetch(
+        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+    ) -> list[Item]:
         """The next live references above ``after`` (and the checkpoint), in order, each as it was accepted.
+
+        ``leaving``: they are in flight from this moment; give back what does not leave.
 
         What the disk damaged is not among them: it is counted and a gap record stored in its place.
         It ends with the message that reaches ``messages_max`` or ``bytes_max``; short of both there are no more.
@@ -206,7 +215,7 @@ class Outbox(Protocol):
         checkpoint: int,
         at: str,
     ) -> None:
-        """These offsets are done.  What is not there any more is not counted again."""
+        """These offsets are done, and in flight no longer.  What is not there any more is not counted again."""
         ...
 
     async def checkpoint(self, queue: QueueId) -> int:

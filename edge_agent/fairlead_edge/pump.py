@@ -35,18 +35,11 @@ from fairlead_edge.outbox import Item, Refusal
 from fairlead_edge.pace import Pace
 from fairlead_edge.queue_id import QueueId
 from fairlead_edge.stream import BATCH_MESSAGES_MAX, Stream, Trouble
-from fairlead_wire.delivery import DeliveryPolicy, Uniform, next_delay
+from fairlead_wire.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.message import Ack, Nack
 
-PROBE_MESSAGES: Final = 16
-"""Size of the batch that finds out whether a failure is over; each success doubles it, up to a full batch."""
-RETRY_AFTER_SECONDS_MIN: Final = 0.1
-RETRY_AFTER_SECONDS_MAX: Final = 3600.0
-"""What a hub may ask for; beyond, it is taken for a mistake."""
 SPARING_WINDOW: Final = 4
 """From this window on its last place is left to what is more urgent than all in flight."""
-REVIVE_SECONDS: Final = 30.0
-"""How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
 
 UPSTREAM_POLICY: Final = DeliveryPolicy(
     retries_with_no_delay=0,
@@ -247,13 +240,13 @@ class Pump:
             stream.waiting = stream.waiting or len(items) >= fetch.messages_max or size >= fetch.bytes_max
         live = tuple(item for item in items if item.live(now))
         if not live:
-            self._nothing_to_send(stream)
+            stream.nothing_to_send()
             return None
         batch = self._next_batch
         self._next_batch += 1
         self._batches[batch] = stream
         offsets = tuple(item.offset for item in live)
-        self._start(stream, now)
+        stream.start(now)
         if stream.state is State.DEAD_PROCESS:
             return self._bury(stream, batch, offsets)
         follows = bool(stream.unanswered)
@@ -300,26 +293,6 @@ class Pump:
         for stream in parked:
             if due and stream.queue.priority <= max(due):
                 stream.retry_at = None
-
-    def _start(self, stream: Stream, now: float) -> None:
-        match stream.state:
-            case State.IDLE | State.CHECKPOINTING | State.DEAD_IDLE:
-                stream.command(Command.SEND_MESSAGE)
-            case State.FAILING:
-                stream.command(Command.RETRY)
-            case _:
-                pass  # joins what is being sent
-        if stream.state is State.DEAD_PROCESS and now - stream.dead_since >= REVIVE_SECONDS:
-            stream.command(Command.REVIVE)
-
-    def _nothing_to_send(self, stream: Stream) -> None:
-        """All that was to be retried has expired meanwhile."""
-        if stream.state is State.FAILING:
-            stream.command(Command.RETRY)
-        if stream.state is State.SENDING and not stream.unanswered:
-            stream.command(Command.CHECKPOINT)
-            if not stream.settling:
-                stream.command(Command.SUCCEED)
 
     def _done(
         self, stream: Stream, batch: int, offsets: tuple[int, ...], refusals: dict[int, Refusal], now: float
@@ -371,28 +344,9 @@ class Pump:
         stream.depth = 1
         stream.go_back(failed_from)
         stream.command(Command.FAIL)
-        self._wait_or_die(stream, failure, now)
+        stream.wait_or_die(failure, self._policy, self._uniform, now)
         if self._away is not None and self._away.until == math.inf:
             self._away.until = now if stream.retry_at is None else stream.retry_at
-
-    def _wait_or_die(self, stream: Stream, failure: Nack, now: float) -> None:
-        if failure.permanent:
-            stream.retry_at = now
-            return
-        delay = next_delay(
-            self._policy, stream.attempts, uniform=self._uniform, previous_seconds=stream.previous_seconds
-        )
-        if delay is None:
-            stream.command(Command.DIE)
-            stream.dead_since = now
-            return
-        stream.attempts += 1
-        stream.previous_seconds = delay.seconds
-        stream.messages_max = PROBE_MESSAGES
-        # A hub that says when knows better than our curve, within reason, and the probe is small.
-        asked = failure.retry_after
-        wait = delay.seconds if asked is None else min(max(asked, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)
-        stream.retry_at = now + wait
 
     def _hold_back(self, stream: Stream) -> None:
         """Nothing would be taken: what is as urgent as this or less waits, until its answers are in and it is due."""

@@ -9,11 +9,19 @@ import msgspec
 from fairlead_edge.checkpoint import Checkpointer
 from fairlead_edge.endpoint_fsm import Command, State, step
 from fairlead_edge.queue_id import QueueId
+from fairlead_wire.delivery import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Nack
 
 BATCH_MESSAGES_MAX: Final = 256
 BATCH_BYTES_MAX: Final = 256 * 1024
 """A batch ends with the message that reaches it."""
+PROBE_MESSAGES: Final = 16
+"""Size of the batch that finds out whether a failure is over; each success doubles it, up to a full batch."""
+RETRY_AFTER_SECONDS_MIN: Final = 0.1
+RETRY_AFTER_SECONDS_MAX: Final = 3600.0
+"""What a hub may ask for; beyond, it is taken for a mistake."""
+REVIVE_SECONDS: Final = 30.0
+"""How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
 RATIO_DECAY: Final = 0.9
 """How slowly a stream that packs well is believed to: one batch that does not is taken for the rule at once."""
 RATIO_MIN: Final = 0.02
@@ -108,3 +116,42 @@ class Stream:
             attempts=self.attempts,
             retry_at=self.retry_at,
         )
+
+    def start(self, now: float) -> None:
+        """Something of it leaves, or is buried."""
+        match self.state:
+            case State.IDLE | State.CHECKPOINTING | State.DEAD_IDLE:
+                self.command(Command.SEND_MESSAGE)
+            case State.FAILING:
+                self.command(Command.RETRY)
+            case _:
+                pass  # joins what is being sent
+        if self.state is State.DEAD_PROCESS and now - self.dead_since >= REVIVE_SECONDS:
+            self.command(Command.REVIVE)
+
+    def nothing_to_send(self) -> None:
+        """All that was to be retried has expired meanwhile."""
+        if self.state is State.FAILING:
+            self.command(Command.RETRY)
+        if self.state is State.SENDING and not self.unanswered:
+            self.command(Command.CHECKPOINT)
+            if not self.settling:
+                self.command(Command.SUCCEED)
+
+    def wait_or_die(self, failure: Nack, policy: DeliveryPolicy, uniform: Uniform, now: float) -> None:
+        """All answers are in and one of them took nothing: when it goes again, or that it does not."""
+        if failure.permanent:
+            self.retry_at = now
+            return
+        delay = next_delay(policy, self.attempts, uniform=uniform, previous_seconds=self.previous_seconds)
+        if delay is None:
+            self.command(Command.DIE)
+            self.dead_since = now
+            return
+        self.attempts += 1
+        self.previous_seconds = delay.seconds
+        self.messages_max = PROBE_MESSAGES
+        # A hub that says when knows better than our curve, within reason, and the probe is small.
+        asked = failure.retry_after
+        wait = delay.seconds if asked is None else min(max(asked, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)
+        self.retry_at = now + wait

@@ -96,7 +96,13 @@ class Accounts:
         before = self.edges.get(node)
         self.edges[node] = status
         self._announcements.routes_reported(node, before.routes if before else {}, status.routes, now)
-        if before is None or before.routes != status.routes or before.dead_letters != status.dead_letters:
+        self._announcements.queues_stalled(node, status, now)
+        if (
+            before is None
+            or before.routes != status.routes
+            or before.dead_letters != status.dead_letters
+            or _stalled(before) != _stalled(status)
+        ):
             self._unreported.add(node)
 
     def observed(self, node: str, observed: ledger.Observed) -> None:
@@ -254,3 +260,8 @@ class Accounts:
             kept=tuple(itertools.islice(session.frozen.items(), 1)),
             unreadable=unreadable,
         )
+
+
+def _stalled(edge: message.EdgeStatus) -> set[int]:
+    """Priorities of which nothing is taken."""
+    return {queue.priority for queue in edge.queues if queue.stalled_seconds}

@@ -185,6 +185,13 @@ class Announcements:
         for code, same in by_code.items():
             self._calmly("messages.refused", node, code, len(same), {"message": short(same[-1].reason)}, now)
 
+    def queues_stalled(self, node: str, edge: message.EdgeStatus, now: float) -> None:
+        """Nothing of these is taken although the node is connected: nothing is lost, but somebody should look."""
+        for queue in edge.queues:
+            if self.carrier is not None and queue.stalled_seconds:
+                data = {"message": short(queue.stalled_by), "priority": queue.priority, "length": queue.length}
+                self._calmly("queue.stalled", node, str(queue.priority), 1, data, now)
+
     def settle(self, now: float) -> None:
         """Tell what was only counted for long enough; asked every second or so."""
         over = [key for key, calm in self._calm.items() if calm.until <= now]

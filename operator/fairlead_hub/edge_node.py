@@ -193,4 +193,6 @@ def _queues(edge: message.EdgeStatus | None) -> list[dict[str, Any]]:
         row["length"] += queue.length
         row["bytes"] += queue.bytes
         row["oldestAgeSeconds"] = max(row["oldestAgeSeconds"], int(queue.oldest_age_seconds))
+        if queue.stalled_seconds:
+            row |= {"stalledSeconds": int(queue.stalled_seconds), "stalledBy": queue.stalled_by}
     return [by_priority[priority] for priority in sorted(by_priority)][:PRIORITIES_MAX]

@@ -298,3 +298,47 @@ async def test_refused_request_leaves_its_key_free(box: Outbox) -> None:
     with pytest.raises(StoreFull):
         await box.append([entry("a", REST, size=200_000)], now=0, once=once)
     assert await box.append([entry("a", REST)], now=0, once=once) is None
+
+
+async def test_what_is_in_flight_is_decided_by_its_answer_alone(box: Outbox) -> None:
+    """Its time ends on the way: it is neither swept nor counted as gone, and then it is sent; what stayed is gone."""
+    await box.append([entry(str(number), ALARMS, ttl=10) for number in range(4)], now=0)
+    items = await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=3, bytes_max=1000, leaving=True)
+    box.in_flight.give_back(ALARMS, [items[2].offset])
+    for entire in (True, False):
+        while await box.sweep(now=20, entire=entire):
+            pass
+    status = await queue_status(box, ALARMS, now=20)
+    assert (status.length, status.expired, status.sent) == (2, 2, 0) and balanced(status)
+    await box.settle(ALARMS, sent=[0, 1], checkpoint=1, at=AT)
+    status = await queue_status(box, ALARMS, now=20)
+    assert (status.length, status.expired, status.sent, status.in_doubt) == (0, 2, 2, 0) and balanced(status)
+
+
+async def test_what_is_in_flight_is_not_evicted(box: Outbox) -> None:
+    """Others of its queue go instead; without any the store is full."""
+    for number in range(10):
+        await box.append([entry(str(number), REST, size=9000)], now=0)
+    items = await box.fetch(REST, after=NOTHING_DONE, now=0, messages_max=6, bytes_max=1 << 20, leaving=True)
+    assert len(items) == 6
+    await box.append([entry("a", ALARMS, size=9000) for _ in range(3)], now=0, evict=True)
+    assert await fetch(box, REST) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(StoreFull):
+        await box.append([entry("a", ALARMS, size=30_000)], now=0, evict=True)
+    again = await box.fetch(REST, after=NOTHING_DONE, now=0, messages_max=6, bytes_max=1 << 20, leaving=True)
+    assert [item.offset for item in again] == [0, 1, 2, 3, 4, 5]
+    await box.settle(REST, sent=range(6), checkpoint=5, at=AT)
+    status = await queue_status(box, REST)
+    assert (status.sent, status.evicted, status.length) == (6, 4, 0) and balanced(status)
+
+
+async def test_what_came_back_without_an_answer_and_is_gone_then_is_in_doubt(box: Outbox) -> None:
+    """It may be in its topic, and counts as expired: how many of these there are is said."""
+    await box.append([entry(str(number), ALARMS, ttl=10) for number in range(3)], now=0)
+    await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=2, bytes_max=1000, leaving=True)
+    box.in_flight.give_back(ALARMS, [0, 1], in_doubt=True)
+    await box.settle(ALARMS, sent=[0], checkpoint=0, at=AT)
+    while await box.sweep(now=20, entire=True):
+        pass
+    status = await queue_status(box, ALARMS, now=20)
+    assert (status.sent, status.expired, status.in_doubt) == (1, 2, 1) and balanced(status)

@@ -76,6 +76,8 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
         "evicted": 1,
         "deadLettered": 2,
         "damaged": 0,
+        "inDoubt": 0,
+        "stalled": None,
     }
     assert status["routes"]["r"]["accepted"] == ["all"] and status["deadLetters"] == 4
     assert msgspec.json.encode(status)
@@ -122,3 +124,19 @@ def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: 
     assert account.offline_seconds(link, 100.0) == seconds
     assert account.status(told(link=link))["link"]["offlineSeconds"] == seconds
     assert "fairlead_edge_offline_seconds_total" in metrics.render(account.families(told(link=link)))
+
+
+def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
+    """Status, metric, and the hub: to the half minute, so that an account with nothing new is not sent."""
+    stall = account.Stall(for_seconds=95.5, code="busy", reason="no room", attempts=7, retry_in_seconds=1.5)
+    told_of = told(stalls={("iothub", 1): stall})
+    assert account.status(told_of)["queues"][1]["stalled"] == {
+        "forSeconds": 95.5, "code": "busy", "reason": "no room", "attempts": 7, "retryInSeconds": 1.5,
+    }  # fmt: skip
+    [family] = [each for each in account.families(told_of) if each.name == "fairlead_edge_queue_stalled_seconds"]
+    assert family.samples == {("iothub", "0"): 0.0, ("iothub", "1"): 95.5}
+    [queue] = account.for_hub(told_of).queues
+    assert (queue.stalled_seconds, queue.stalled_by) == (90.0, "busy: no room")
+    short = msgspec.structs.replace(stall, for_seconds=29.0)
+    [queue] = account.for_hub(told(stalls={("iothub", 1): short})).queues
+    assert (queue.stalled_seconds, queue.stalled_by) == (0.0, "")

@@ -50,7 +50,7 @@ def test_abandoned_message_is_there_again_at_once() -> None:
     """And counts its attempts."""
     leases = Leases()
     leases.take(QUEUE, [item(4)], now=0)
-    assert leases.abandon(["id-4", "who"], now=1) == ["who"]
+    assert leases.abandon(["id-4", "who"], now=1) == ({QUEUE: [4]}, ["who"])
     assert leases.held(QUEUE, now=1) == set()
     [again] = leases.take(QUEUE, [item(4)], now=1)
     assert again.attempt == 2

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from fairlead_edge import pace, pump
+from fairlead_edge import pace, pump, stream
 from fairlead_edge.endpoint_fsm import State
 from fairlead_edge.outbox import Item
 from fairlead_edge.pump import Fetch, Pump, Send, Settle, Wait
@@ -394,11 +394,11 @@ def test_after_a_failure_all_answers_are_awaited_then_the_first_goes_first(bench
     bench.ack(behind)
     assert bench.waits() == Wait(until=1)
     again = bench.send(1)
-    assert offsets(again) == list(range(256, 256 + pump.PROBE_MESSAGES))
+    assert offsets(again) == list(range(256, 256 + stream.PROBE_MESSAGES))
     bench.waits(1)  # one at a time until an answer comes
     bench.ack(again, 1)
     following = bench.send(1)
-    assert offsets(following) == list(range(272, 272 + 2 * pump.PROBE_MESSAGES))
+    assert offsets(following) == list(range(272, 272 + 2 * stream.PROBE_MESSAGES))
     # What the hub had taken behind the failed batch is not sent again.
     bench.ack(following, 1)
     assert not set(range(512, 768)) & {offset for send in bench.drain(1) for offset in offsets(send)}
@@ -464,7 +464,7 @@ def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
     ]
     assert bench.pump.state(0) is State.DEAD_IDLE
     bench.store(0)
-    later = pump.REVIVE_SECONDS
+    later = stream.REVIVE_SECONDS
     send = bench.send(later)
     assert bench.pump.state(0) is State.SENDING
     bench.ack(send, later)

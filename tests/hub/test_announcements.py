@@ -5,7 +5,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
-from fairlead_hub import announcements, ledger
+from fairlead_hub import announcements, edge_node, ledger
 from fairlead_wire import message
 
 
@@ -160,6 +160,21 @@ def test_refused_messages_are_told_at_once_and_then_counted(core):
     assert [data["count"] for _, _, data in told(core)] == [50]
     core.hub.announcements.settle(200.0)
     assert told(core) == []
+
+
+def test_a_queue_that_stands_still_is_told_at_once_and_then_counted(core):
+    """The node says it with each account; the topic has it once a minute, EdgeNode the reason."""
+    queue = message.QueueStatus(
+        endpoint="iothub", priority=3, length=7, bytes=9, oldest_age_seconds=1.0,
+        stalled_seconds=60.0, stalled_by="messaging_unavailable: no room",
+    )  # fmt: skip
+    for second in range(3):
+        core.hub.accounts.said("edge-1", message.EdgeStatus(held=0, queues=[queue]), float(second))
+    [(type, node, data)] = told(core)
+    assert (type, node) == ("queue.stalled", "edge-1")
+    assert (data["priority"], data["length"], data["message"]) == (3, 7, "messaging_unavailable: no room")
+    [row] = edge_node._queues(core.hub.accounts.edges["edge-1"])
+    assert (row["stalledSeconds"], row["stalledBy"]) == (60, "messaging_unavailable: no room")
 
 
 def test_nodes_beyond_count_are_told_early(core):

@@ -17,6 +17,8 @@ from tests.sim.topic import NAMES, NAMESPACE
 
 from fairlead_edge import envelope, pump
 from fairlead_edge.endpoint_fsm import State
+from fairlead_edge.errors import StoreFull
+from fairlead_edge.in_flight import InFlight
 from fairlead_edge.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox import Entry, Reference
 from fairlead_edge.queue_id import UPSTREAM, QueueId
@@ -39,6 +41,8 @@ class Sender:
         now: Callable[[], float],
         *,
         settles_before_ack: bool,
+        forgets_what_is_out: bool = False,
+        max_bytes: int = 1 << 30,
     ) -> None:
         self.name = name
         self.accepted: dict[str, float | None] = {}
@@ -49,10 +53,13 @@ class Sender:
         self._schedule = schedule
         self._now = now
         self._settles_before_ack = settles_before_ack
+        self._forgets_what_is_out = forgets_what_is_out
+        self.refused = 0
+        """Publishes the full store refused."""
         self._minted = 0
         self._life = 0
         self._copy: tuple[MemoryOutbox, set[str]] | None = None
-        self.outbox = MemoryOutbox(epoch=random.getrandbits(53), max_bytes=1 << 30)
+        self.outbox = MemoryOutbox(epoch=random.getrandbits(53), max_bytes=max_bytes)
         self._start()
 
     # ---- life ------------------------------------------------------------------------------------
@@ -73,6 +80,7 @@ class Sender:
     def crash(self) -> None:
         """kill -9 or a power cut: the disk is opened again, with a new epoch."""
         self.outbox.epoch = self._random.getrandbits(53)
+        self.outbox.in_flight = InFlight()
         self._start()
 
     def copy_disk(self) -> None:
@@ -100,7 +108,11 @@ class Sender:
         )  # fmt: skip
         queue = QueueId(UPSTREAM, priority)
         reference = Reference(queue, ttl, f"{NAMESPACE}/{self._random.choice(NAMES)}")
-        run(self.outbox.append([Entry(id, envelope.stored(stored), (reference,))], now=self._now()))
+        try:
+            run(self.outbox.append([Entry(id, envelope.stored(stored), (reference,))], now=self._now(), evict=True))
+        except StoreFull:
+            self.refused += 1
+            return
         self.accepted[id] = None if ttl is None else self._now() + ttl
         self.pump.offered(priority)
         self.step()
@@ -117,7 +129,9 @@ class Sender:
             return
         self._send = None
         for id in list(self._flying):
-            self.pump.lost(self._flying.pop(id).batch)
+            send = self._flying.pop(id)
+            self._give_back(send.queue, [item.offset for item in send.items], in_doubt=True)
+            self.pump.lost(send.batch)
         self.pump.link_down()
 
     @property
@@ -132,6 +146,8 @@ class Sender:
         settle = self.pump.answered(send.batch, answer, self._now())
         if settle is not None:
             self._settle(settle)
+        else:
+            self._give_back(send.queue, [item.offset for item in send.items], in_doubt=True)
         self.step()
 
     # ---- the pump's driver -----------------------------------------------------------------------
@@ -158,9 +174,14 @@ class Sender:
                     now=self._now(),
                     messages_max=step.messages_max,
                     bytes_max=step.bytes_max,
+                    leaving=True,
                 )
             )
-            match self.pump.fetched(step, items, self._now()):
+            wanted = self.pump.fetched(step, items, self._now())
+            if not isinstance(wanted, pump.Settle):
+                leaves = {item.offset for item in wanted.items} if wanted else set()
+                self._give_back(step.queue, [item.offset for item in items if item.offset not in leaves])
+            match wanted:
                 case pump.Send() as send:
                     self._deliver(send)
                 case pump.Settle() as settle:
@@ -169,8 +190,14 @@ class Sender:
 
         self._schedule(self._now() + self._random.uniform(0.0005, 0.02), fetched)
 
+    def _give_back(self, queue: QueueId, offsets: list[int], *, in_doubt: bool = False) -> None:
+        self.outbox.in_flight.give_back(queue, offsets, in_doubt=in_doubt)
+
     def _deliver(self, send: pump.Send) -> None:
+        if self._forgets_what_is_out:  # the planted mistake: sweep and evict take what is on its way
+            self.outbox.in_flight = InFlight()
         if self._send is None:
+            self._give_back(send.queue, [item.offset for item in send.items])
             self.pump.lost(send.batch)
             return
         if len({item.offset for item in send.items}) != len(send.items):

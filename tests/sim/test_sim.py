@@ -67,6 +67,18 @@ def test_messages_are_known_once_however_small_the_pages_are(monkeypatch):
         UpWorld(seed).run()
 
 
+def test_the_laws_notice_a_store_that_takes_what_is_on_its_way():
+    """Swept or evicted while its answer was under way: it is in the topic, and counted as gone."""
+    broken = 0
+    for seed in range(30):
+        try:
+            UpWorld(seed, max_bytes=60_000, disasters=frozenset(), forgets_what_is_out=True).run()
+        except LawBroken as error:
+            assert "law 7" in str(error)
+            broken += 1
+    assert broken > 5
+
+
 def test_the_laws_notice_a_record_that_leads():
     """An ack without a disk behind it: the first record written from it says what the node never had."""
     broken = 0

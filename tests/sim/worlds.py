@@ -18,4 +18,7 @@ WORLDS: dict[str, Callable[[int], None]] = {
     "records": lambda seed: RecordWorld(seed).run(),
     "restraints": lambda seed: RestraintWorld(seed).run(),
     "up": lambda seed: UpWorld(seed).run(),
+    "books": lambda seed: UpWorld(
+        seed, max_bytes=60_000, disasters=frozenset[str]() if seed % 2 else frozenset({"messaging", "hub", "cut"})
+    ).run(),
 }

@@ -254,6 +254,10 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     length: Count
     bytes: Count
     oldest_age_seconds: Seconds
+    stalled_seconds: Seconds = 0.0
+    """How long nothing of it was taken although a session was open; 0: it moves, or nothing waits."""
+    stalled_by: Name = ""
+    """Why, as the last answer said."""
 
 
 class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

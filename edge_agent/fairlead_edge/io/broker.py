@@ -63,9 +63,17 @@ class Broker:
 
     def abandon(self, endpoint: str, ids: Sequence[str]) -> list[str]:
         """These are there again at once; returns the ids that were not leased."""
-        unknown = self._leases_of(endpoint).abandon(ids, self._clock())
+        given, unknown = self._leases_of(endpoint).abandon(ids, self._clock())
+        for queue, offsets in given.items():
+            self._outbox.in_flight.give_back(queue, offsets, in_doubt=True)
         self._wake(endpoint)
         return unknown
+
+    def forget_ended(self) -> None:
+        """What no module will acknowledge any more may expire and be evicted like anything else."""
+        for leases in self._leases.values():
+            for queue, offsets in leases.forget_ended(self._clock()).items():
+                self._outbox.in_flight.give_back(queue, offsets, in_doubt=True)
 
     def _know(self, queues: Iterable[QueueId]) -> set[str]:
         """Remember brokered queues; returns their endpoints."""
@@ -95,7 +103,7 @@ class Broker:
 
     async def _take_now(self, endpoint: str, messages_max: int) -> list[Leased]:
         leases = self._leases_of(endpoint)
-        leases.forget_ended(self._clock())
+        self.forget_ended()
         taken: list[Leased] = []
         for queue in sorted(self._queues.get(endpoint, ())):
             wanted = min(messages_max - len(taken), leases.room(self._clock()))
@@ -108,9 +116,12 @@ class Broker:
                 now=self._clock(),
                 messages_max=wanted + len(held),
                 bytes_max=TAKE_BYTES_MAX,
+                leaving=True,
             )
             # Leased meanwhile by another caller, or before: not ours.
             held = leases.held(queue, self._clock())
             free = [item for item in items if item.offset not in held]
             taken += leases.take(queue, free[:wanted], self._clock())
+            self._outbox.in_flight.give_back(queue, [item.offset for item in free[wanted:]])
+            self._outbox.in_flight.take(queue, [item.offset for item in free[:wanted]])
         return taken

@@ -15,11 +15,20 @@ _log = logs.get("edge.cleaner")
 class Cleaner:
     """``interval_seconds`` between rounds (the first at the start); ``entire``: expired messages are looked for
     everywhere, not only at the heads of the queues.  That costs a look at the expiry index, and frees the room of
-    short-lived messages behind long-lived ones.
+    short-lived messages behind long-lived ones.  ``prepare`` is called before each round.
     """
 
-    def __init__(self, outbox: Outbox, *, clock: Callable[[], float], interval_seconds: float, entire: bool) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        clock: Callable[[], float],
+        interval_seconds: float,
+        entire: bool,
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
         self._outbox = outbox
+        self._prepare = prepare
         self._clock = clock
         self._interval_seconds = interval_seconds
         self._entire = entire
@@ -36,6 +45,7 @@ class Cleaner:
         Afterwards a file that is mostly unused is made smaller.
         """
         swept = 0
+        self._prepare()
         try:
             while count := await self._outbox.sweep(now=self._clock(), entire=entire):
                 swept += count

@@ -11,8 +11,10 @@ import apsw
 
 from fairlead_edge import checksum, outbox
 from fairlead_edge.age import Stamp
+from fairlead_edge.checkpoint import NOTHING_DONE
 from fairlead_edge.errors import KeyReused, StoreFull
 from fairlead_edge.gaps import Damage
+from fairlead_edge.in_flight import InFlight
 from fairlead_edge.io import outbox_queries
 from fairlead_edge.io import segment as segment_io
 from fairlead_edge.io.outbox_queries import FOR_CHECKING, WITH_RUNS, rows
@@ -23,6 +25,13 @@ UNUSED_PAGES_MIN: Final = 4096
 GIVE_BACK_PAGES: Final = 1024
 
 # ---- append --------------------------------------------------------------------------------------------------------
+
+
+class Eviction(NamedTuple):
+    """What may not be evicted, and what was."""
+
+    in_flight: InFlight
+    evicted: list[tuple[QueueId, list[int]]]
 
 
 class _Placed(NamedTuple):
@@ -43,9 +52,9 @@ def append(
     now: float,
     max_bytes: int,
     once: outbox.Once | None,
-    evict: bool = False,
+    eviction: Eviction | None = None,
 ) -> bytes | None:
-    """See ``outbox.Outbox.append``."""
+    """See ``outbox.Outbox.append``; with an ``eviction`` the less urgent may have to go."""
     if once is not None:
         known = rows(connection, "SELECT digest, answer, at, checksum FROM receipts WHERE key = ?", (once.key,))
         if known:
@@ -59,7 +68,7 @@ def append(
         connection.execute("INSERT INTO receipts VALUES(?, ?, ?, ?, ?)", (*receipt, checksum.of_row(*receipt)))
     if not entries:
         return None
-    _take_room(connection, entries, max_bytes, evict)
+    _take_room(connection, entries, max_bytes, eviction)
     logs: dict[QueueId, list[_Placed]] = defaultdict(list)
     for entry, (segment, start) in zip(entries, _store_bodies(connection, entries), strict=True):
         for reference in entry.references:
@@ -90,33 +99,43 @@ def _store_bodies(connection: apsw.Connection, entries: Sequence[outbox.Entry]) 
     return places
 
 
-def _take_room(connection: apsw.Connection, entries: Sequence[outbox.Entry], max_bytes: int, evict: bool) -> None:
+def _take_room(
+    connection: apsw.Connection, entries: Sequence[outbox.Entry], max_bytes: int, eviction: Eviction | None
+) -> None:
     wanted = outbox.cost(entries)
     used = rows(connection, "UPDATE usage SET bytes = bytes + ? RETURNING bytes", (wanted,))[0][0]
-    if used > max_bytes and evict:
-        used -= _evict(connection, outbox.least_urgent(entries), used - max_bytes)
+    if used > max_bytes and eviction is not None:
+        used -= _evict(connection, outbox.least_urgent(entries), used - max_bytes, eviction)
     if used > max_bytes:  # what was evicted in vain comes back with the rest of this job
         raise StoreFull(f"the store holds {used - wanted} of {max_bytes} bytes, {wanted} more do not fit")
 
 
-def _evict(connection: apsw.Connection, spared: int, excess: int) -> int:
+def _evict(connection: apsw.Connection, spared: int, excess: int, eviction: Eviction) -> int:
     """Oldest first from the least urgent queue on, until ``excess`` bytes are free; returns the bytes freed."""
     freed = 0
-    for (queue,) in rows(
-        connection, "SELECT id FROM queues WHERE priority > ? ORDER BY priority DESC, endpoint", (spared,)
+    eviction.evicted.clear()  # a job may run twice
+    for number, endpoint, priority in rows(
+        connection,
+        "SELECT id, endpoint, priority FROM queues WHERE priority > ? ORDER BY priority DESC, endpoint",
+        (spared,),
     ):
+        queue = QueueId(endpoint, priority)
+        after = NOTHING_DONE
         while freed < excess:
             oldest = rows(
                 connection,
-                "SELECT offset FROM references_ WHERE queue = ? ORDER BY offset LIMIT ?",
-                (queue, outbox.EVICT_ROWS),
+                "SELECT offset FROM references_ WHERE queue = ? AND offset > ? ORDER BY offset LIMIT ?",
+                (number, after, outbox.EVICT_ROWS),
             )
             if not oldest:
                 break
+            after = oldest[-1][0]
+            going = eviction.in_flight.spare(queue, [offset for (offset,) in oldest])
             before = rows(connection, "SELECT bytes FROM usage")[0][0]
-            evicted = remove(connection, queue, [offset for (offset,) in oldest])
-            connection.execute("UPDATE queues SET evicted = evicted + ? WHERE id = ?", (evicted, queue))
+            evicted = remove(connection, number, going)
+            connection.execute("UPDATE queues SET evicted = evicted + ? WHERE id = ?", (evicted, number))
             freed += before - rows(connection, "SELECT bytes FROM usage")[0][0]
+            eviction.evicted.append((queue, going))
     return freed
 
 
@@ -278,19 +297,22 @@ def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int
     return sum(size for (size,) in released)
 
 
-def sweep(connection: apsw.Connection, *, now: float, entire: bool) -> int:
-    """See ``outbox.Outbox.sweep``; keys that may be forgotten go in the same step."""
+def sweep(
+    connection: apsw.Connection, *, now: float, entire: bool, in_flight: InFlight
+) -> list[tuple[QueueId, list[int]]]:
+    """See ``outbox.Outbox.sweep``; returns what went.  Keys that may be forgotten go in the same step."""
     connection.execute("DELETE FROM receipts WHERE at < ?", (now - outbox.RECEIPT_SECONDS,))
     connection.execute(
         "DELETE FROM receipts WHERE at < (SELECT at FROM receipts ORDER BY at DESC LIMIT 1 OFFSET ?)",
         (outbox.RECEIPTS_MAX,),
     )
-    expired = _expired_anywhere(connection, now) if entire else _expired_at_heads(connection, now)
-    swept = 0
-    for queue, offsets in expired.items():
-        removed = remove(connection, queue, offsets)
-        connection.execute("UPDATE queues SET expired = expired + ? WHERE id = ?", (removed, queue))
-        swept += removed
+    found = _expired_anywhere if entire else _expired_at_heads
+    swept: list[tuple[QueueId, list[int]]] = []
+    for (number, queue), offsets in found(connection, now, in_flight).items():
+        removed = remove(connection, number, offsets)
+        connection.execute("UPDATE queues SET expired = expired + ? WHERE id = ?", (removed, number))
+        if removed:
+            swept.append((queue, offsets))
     return swept
 
 
@@ -305,9 +327,13 @@ def _is_over(queue: QueueId, envelope: Sequence[Any], now: float) -> bool:
     return sound and expires is not None and expires <= now
 
 
-def _expired_anywhere(connection: apsw.Connection, now: float) -> dict[int, list[int]]:
+_Expired = dict[tuple[int, QueueId], list[int]]
+"""Offsets by number and name of their queue."""
+
+
+def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:
     """By the expiry index, run by run."""
-    found: dict[int, list[int]] = defaultdict(list)
+    found: _Expired = defaultdict(list)
     left = outbox.SWEEP_ROWS
     for number, endpoint, priority, segment, *envelope in rows(
         connection,
@@ -323,31 +349,38 @@ def _expired_anywhere(connection: apsw.Connection, now: float) -> dict[int, list
             "SELECT offset FROM references_ WHERE queue = ? AND offset BETWEEN ? AND ? AND segment = ? LIMIT ?",
             (number, *envelope[:2], segment, left),
         )
-        found[number] += [offset for (offset,) in offsets]
-        left -= len(offsets)
-        if not left:
+        queue = QueueId(endpoint, priority)
+        going = in_flight.spare(queue, [offset for (offset,) in offsets])
+        if going:
+            found[number, queue] += going
+        left -= len(going)
+        if left <= 0:
             break
-    return found or _expired_at_heads(connection, now)
+    return found or _expired_at_heads(connection, now, in_flight)
 
 
-def _expired_at_heads(connection: apsw.Connection, now: float) -> dict[int, list[int]]:
+def _expired_at_heads(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:
     """From the oldest on until the first live one; what the checkpoint has passed was expired when it passed."""
-    found: dict[int, list[int]] = {}
+    found: _Expired = {}
     left = outbox.SWEEP_ROWS
     for number, endpoint, priority, checkpoint in rows(
         connection, "SELECT id, endpoint, priority, checkpoint FROM queues WHERE stored > 0"
     ):
         offsets: list[int] = []
+        queue = QueueId(endpoint, priority)
+        out = in_flight.of(queue)
         row: Any
         for row in connection.execute(  # lazily: mostly the first one is live
             f"SELECT r.offset, {_ENVELOPE} FROM {WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset LIMIT ?",
             (number, left),
         ):
             offset, *envelope = row
-            if offset > checkpoint and not _is_over(QueueId(endpoint, priority), envelope, now):
+            if offset in out:
+                continue
+            if offset > checkpoint and not _is_over(queue, envelope, now):
                 break
             offsets.append(offset)
-        found[number] = offsets
+        found[number, queue] = offsets
         left -= len(offsets)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ import apsw
 from fairlead_edge import checksum, outbox
 from fairlead_edge.age import Stamp
 from fairlead_edge.gaps import Damage
+from fairlead_edge.in_flight import InFlight
 from fairlead_edge.io import segment as segment_io
 from fairlead_edge.queue_id import QueueId
 
@@ -148,8 +150,8 @@ def sealed(queue: QueueId, first: Any, last: Any, epoch: Any, enqueued: Any, exp
     return checksum.of_run(queue, first=first, last=last, epoch=epoch, enqueued=enqueued, expires=expires, topic=topic)
 
 
-def status(connection: apsw.Connection, *, now: float, max_bytes: int) -> outbox.OutboxStatus:
-    """Counters as they are; what has expired but is still stored counts as expired already."""
+def status(connection: apsw.Connection, *, now: float, max_bytes: int, in_flight: InFlight) -> outbox.OutboxStatus:
+    """Counters as they are; what has expired but is still stored counts as expired already, unless it is in flight."""
     gone = {
         queue: (count, size)
         for queue, count, size in rows(
@@ -167,7 +169,10 @@ def status(connection: apsw.Connection, *, now: float, max_bytes: int) -> outbox
         " FROM queues ORDER BY endpoint, priority",
     ):
         number, endpoint, priority, at, stored, size, accepted, sent, expired, evicted, damaged = row
+        queue = QueueId(endpoint, priority)
         gone_count, gone_size = gone.get(number, (0, 0))
+        out_count, out_size = _expired_in_flight(connection, number, in_flight.of(queue), now)
+        gone_count, gone_size = gone_count - out_count, gone_size - out_size
         passed_count, passed_size = rows(
             connection,
             f"SELECT count(*), coalesce(sum(r.size), 0) FROM {WITH_RUNS}"
@@ -184,7 +189,7 @@ def status(connection: apsw.Connection, *, now: float, max_bytes: int) -> outbox
             outbox.QueueStatus(
                 endpoint=endpoint,
                 priority=priority,
-                queue=str(QueueId(endpoint, priority)),
+                queue=str(queue),
                 length=stored - gone_count - passed_count,
                 bytes=size - gone_size - passed_size,
                 oldest_age_seconds=max(0.0, now - (oldest[0][0] or 0.0)) if oldest else 0.0,
@@ -195,10 +200,26 @@ def status(connection: apsw.Connection, *, now: float, max_bytes: int) -> outbox
                 damaged=damaged,
                 dead_lettered=dead.get(number, 0),
                 checkpoint=at,
+                in_doubt=in_flight.ended_in_doubt[queue],
             )
         )
     used = rows(connection, "SELECT bytes FROM usage")[0][0]
     return outbox.OutboxStatus(queues=tuple(found), bytes=used, max_bytes=max_bytes, dead_letters=sum(dead.values()))
+
+
+def _expired_in_flight(
+    connection: apsw.Connection, number: int, out: frozenset[int], now: float
+) -> tuple[int, int]:
+    """How many references that are in flight are over by their time, and their bytes."""
+    if not out:
+        return 0, 0
+    [(count, size)] = rows(
+        connection,
+        f"SELECT count(*), coalesce(sum(r.size), 0) FROM {WITH_RUNS} WHERE r.queue = ?"
+        " AND r.offset IN (SELECT value FROM json_each(?)) AND u.expires <= ?",
+        (number, json.dumps(sorted(out)), now),
+    )
+    return count, size
 
 
 class Dead(NamedTuple):

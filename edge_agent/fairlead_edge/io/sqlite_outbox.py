@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ import msgspec
 from fairlead_edge import age, outbox
 from fairlead_edge.checkpoint import NOTHING_DONE
 from fairlead_edge.gaps import Damage, Gap
+from fairlead_edge.in_flight import InFlight
 from fairlead_edge.io import (
     outbox_audit,
     outbox_damage,
@@ -49,6 +50,9 @@ SCRUB_PAUSE_SECONDS: Final = 10.0
 _log = logs.get("edge.outbox")
 
 
+_Read = Callable[[Callable[[apsw.Connection], outbox_queries.Found]], Awaitable[outbox_queries.Found]]
+
+
 class SqliteOutbox:
     """See ``outbox.Outbox``.  ``epoch`` is minted by the caller for this opening of the store.
 
@@ -62,6 +66,9 @@ class SqliteOutbox:
         self.path = path
         self.epoch = epoch
         self.max_bytes = max_bytes
+        self.in_flight = InFlight()
+        self._evicts = False
+        """Something was ever evicted: then what leaves is read by the writer, who also evicts."""
         self.salvaged = ""
         """Why the file was salvaged at this opening; "" when it was sound."""
         self._is_looked_through = True
@@ -137,7 +144,9 @@ class SqliteOutbox:
     ) -> bytes | None:
         for entry in entries[-1:]:
             self._topics.update({(to.queue.endpoint, to.queue.priority): to.topic for to in entry.references})
-        return await self.writer.submit(
+        eviction = outbox_jobs.Eviction(self.in_flight, []) if evict else None
+        self._evicts = self._evicts or evict
+        answer = await self.writer.submit(
             partial(
                 outbox_jobs.append,
                 entries=entries,
@@ -145,20 +154,53 @@ class SqliteOutbox:
                 now=now,
                 max_bytes=self.max_bytes,
                 once=once,
-                evict=evict,
+                eviction=eviction,
             )
         )
+        for queue, offsets in eviction.evicted if eviction else ():
+            self.in_flight.ended(queue, offsets)
+        return answer
 
     async def queues(self) -> list[QueueId]:
         return await self.writer.read(outbox_queries.queues)
 
     async def fetch(
-        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int
+        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+    ) -> list[outbox.Item]:
+        if not leaving:
+            return await self._fetch(queue, after, now, messages_max, bytes_max, self.writer.read)
+        while True:
+            # What the writer evicts and the reader still sees would leave and be counted as evicted.  A sweep needs no
+            # such care: its time is read after this, and what it takes was over by then.
+            evicts = self._evicts
+            taken: set[int] = set()
+            read = partial(self._take_by_writer, queue, taken) if evicts else self.writer.read
+            items = await self._fetch(queue, after, now, messages_max, bytes_max, read)
+            offsets = [item.offset for item in items]
+            self.in_flight.give_back(queue, taken.difference(offsets))
+            if evicts == self._evicts:
+                self.in_flight.take(queue, offsets)
+                return items
+
+    async def _take_by_writer(
+        self, queue: QueueId, taken: set[int], query: Callable[[apsw.Connection], outbox_queries.Found]
+    ) -> outbox_queries.Found:
+        def job(connection: apsw.Connection) -> outbox_queries.Found:
+            found = query(connection)
+            offsets = [item.offset for item in found.items]
+            self.in_flight.take(queue, offsets)
+            taken.update(offsets)
+            return found
+
+        return await self.writer.submit(job)
+
+    async def _fetch(
+        self, queue: QueueId, after: int, now: float, messages_max: int, bytes_max: int, read: _Read
     ) -> list[outbox.Item]:
         items: list[outbox.Item] = []
         while True:
             asked = messages_max - len(items)
-            found = await self.writer.read(
+            found = await read(
                 partial(
                     outbox_queries.fetch, queue=queue, after=after, now=now, messages_max=asked, bytes_max=bytes_max
                 )
@@ -256,6 +298,7 @@ class SqliteOutbox:
         damaged = await self.writer.submit(
             partial(outbox_jobs.settle, queue=queue, sent=sent, refused=refused, checkpoint=checkpoint, at=at)
         )
+        self.in_flight.decided(queue, [*sent, *(refusal.offset for refusal in refused)])
         if damaged:
             await self._set_aside(queue, damaged, self.now())
 
@@ -264,13 +307,19 @@ class SqliteOutbox:
         return NOTHING_DONE if found is None else found
 
     async def sweep(self, *, now: float, entire: bool) -> int:
-        return await self.writer.submit(partial(outbox_jobs.sweep, now=now, entire=entire))
+        swept = await self.writer.submit(
+            partial(outbox_jobs.sweep, now=now, entire=entire, in_flight=self.in_flight)
+        )
+        for queue, offsets in swept:
+            self.in_flight.ended(queue, offsets)
+        return sum(len(offsets) for _, offsets in swept)
 
     async def give_back(self) -> int:
         return await self.writer.submit(outbox_jobs.give_back)
 
     async def status(self, *, now: float) -> outbox.OutboxStatus:
-        return await self.writer.read(partial(outbox_queries.status, now=now, max_bytes=self.max_bytes))
+        query = partial(outbox_queries.status, now=now, max_bytes=self.max_bytes, in_flight=self.in_flight)
+        return await self.writer.read(query)
 
     async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[outbox.DeadLetter]:
         while True:

@@ -54,7 +54,13 @@ class Upstream:
         clock = outbox.now
         self.pump = UpstreamPump(self.outbox, link, clock=clock, wall=wall, uniform=random.random, policy=policy)
         self.broker = Broker(self.outbox, clock=clock, wall=wall)
-        self.cleaner = Cleaner(self.outbox, clock=clock, interval_seconds=cleanup_seconds, entire=check_entire_queue)
+        self.cleaner = Cleaner(
+            self.outbox,
+            clock=clock,
+            interval_seconds=cleanup_seconds,
+            entire=check_entire_queue,
+            prepare=self.broker.forget_ended,
+        )
         self.publisher = Publisher(
             self.outbox,
             clock=clock,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from fairlead_edge import envelope, pump
+from fairlead_edge.account import STALLED_SECONDS, Stall
 from fairlead_edge.io.conversation import LinkDown
 from fairlead_edge.outbox import Outbox
 from fairlead_edge.queue_id import UPSTREAM, QueueId
@@ -24,6 +25,8 @@ ANSWER_SECONDS: Final = 60.0
 SLOWEST_BYTES_PER_SECOND: Final = 1000.0
 """What is in flight on a line as slow as this gets its time beside ``ANSWER_SECONDS``: it would be sent twice."""
 SETTLE_RETRY_SECONDS: Final = 1.0
+NOT_TRIED: Final = frozenset({"starting", "no_messaging", "behind_put_off"})
+"""Answers of a hub that put nothing of the batch into a topic; after others a part of it may be there."""
 
 _log = logs.get("edge.upstream")
 
@@ -70,6 +73,7 @@ class UpstreamPump:
         self._wall = wall
         self._pump = pump.Pump(UPSTREAM, policy=policy, uniform=uniform)
         self._wake = asyncio.Event()
+        self._stalled: set[QueueId] = set()
         self.counters: Counter[str] = Counter()
         """Since the start: batches and messages sent, acked, refused, nacks by code, batches lost with the link."""
 
@@ -79,6 +83,41 @@ class UpstreamPump:
             if queue.endpoint == UPSTREAM:
                 self._pump.offered(queue.priority)
                 self._wake.set()
+
+    def stalls(self) -> dict[tuple[str, int], Stall]:
+        """Queues of which nothing is taken, while the hub is there, and why."""
+        now = self._clock()
+        if not self._link.upstream_window:
+            return {}
+        return {
+            (UPSTREAM, priority): Stall(
+                for_seconds=round(now - trouble.since, 3),
+                code=trouble.code,
+                reason=trouble.reason,
+                attempts=trouble.attempts,
+                retry_in_seconds=None if trouble.retry_at is None else round(max(0.0, trouble.retry_at - now), 3),
+            )
+            for priority, trouble in self._pump.troubles().items()
+        }
+
+    def _watch_stalls(self, queue: QueueId) -> None:
+        """Say once that a queue stands still, and once that it moves again."""
+        stall = self.stalls().get((queue.endpoint, queue.priority))
+        if stall is None:
+            if queue in self._stalled:
+                self._stalled.discard(queue)
+                _log.info("queue_moves", queue=str(queue))
+        elif queue not in self._stalled and stall.for_seconds >= STALLED_SECONDS:
+            self._stalled.add(queue)
+            self.counters["stalls"] += 1
+            _log.error(
+                "queue_stalled",
+                queue=str(queue),
+                seconds=stall.for_seconds,
+                code=stall.code,
+                reason=stall.reason,
+                remedy="nothing of it is lost; mend what the reason names, and it goes on by itself",
+            )
 
     async def run(self) -> None:
         """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
@@ -116,8 +155,14 @@ class UpstreamPump:
             now=self._clock(),
             messages_max=fetch.messages_max,
             bytes_max=fetch.bytes_max,
+            leaving=True,
         )
-        match self._pump.fetched(fetch, items, self._clock()):
+        wanted = self._pump.fetched(fetch, items, self._clock())
+        if not isinstance(wanted, pump.Settle):
+            leaves = {item.offset for item in wanted.items} if wanted else set()
+            stays = [item.offset for item in items if item.offset not in leaves]
+            self._outbox.in_flight.give_back(fetch.queue, stays)
+        match wanted:
             case pump.Send() as send:
                 encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
                 self._pump.packed(send.batch, len(content), self._clock())
@@ -139,6 +184,7 @@ class UpstreamPump:
                 )
         except LinkDown:
             self.counters["batches_lost"] += 1
+            self._give_back(send, in_doubt=True)
             self._pump.lost(send.batch)
             if not self._link.upstream_window:
                 self._pump.link_down()
@@ -151,6 +197,8 @@ class UpstreamPump:
             _log.error("link_error", **logs.told_of(error), remedy="report it; the batch is sent again")
             answer = message.Nack(parent_id=0, code="link_error", reason=f"{type(error).__name__}: {error}")
         settle = self._pump.answered(send.batch, answer, self._clock())
+        if settle is None:
+            self._give_back(send, in_doubt=isinstance(answer, message.Nack) and answer.code not in NOT_TRIED)
         if isinstance(answer, message.Nack):
             self.counters[f"nack_{answer.code}"] += 1
             _log.warning(
@@ -161,9 +209,15 @@ class UpstreamPump:
                 reason=answer.reason,
                 permanent=answer.permanent,
             )
+        self._watch_stalls(send.queue)
         self._wake.set()
         if settle is not None:
             await self._settle(settle)
+
+    def _give_back(self, send: pump.Send, *, in_doubt: bool) -> None:
+        """They go again, if their time allows; ``in_doubt``: they, or some of them, may be in their topic."""
+        offsets = [item.offset for item in send.items]
+        self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=in_doubt)
 
     async def _settle(self, settle: pump.Settle) -> None:
         for refusal in settle.refused:

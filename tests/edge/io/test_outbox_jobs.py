@@ -7,6 +7,7 @@ import pytest
 
 from fairlead_edge import outbox
 from fairlead_edge.age import Stamp
+from fairlead_edge.in_flight import InFlight
 from fairlead_edge.io import outbox_jobs
 from fairlead_edge.io.outbox_queries import load_stamp, rows
 from fairlead_edge.io.outbox_schema import migrate
@@ -93,7 +94,7 @@ def test_keys_are_bounded_in_number(connection: apsw.Connection, monkeypatch: py
     monkeypatch.setattr(outbox, "RECEIPTS_MAX", 3)
     for number in range(6):
         append(connection, once=Once(f"k{number}", b"d", b"a"), now=number)
-    outbox_jobs.sweep(connection, now=6, entire=False)
+    outbox_jobs.sweep(connection, now=6, entire=False, in_flight=InFlight())
     assert rows(connection, "SELECT key FROM receipts ORDER BY key") == [("k2",), ("k3",), ("k4",), ("k5",)]
 
 

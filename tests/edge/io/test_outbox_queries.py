@@ -8,6 +8,7 @@ import time
 import apsw
 import pytest
 
+from fairlead_edge.in_flight import InFlight
 from fairlead_edge.io import outbox_jobs, outbox_queries
 from fairlead_edge.io.outbox_queries import rows
 from fairlead_edge.io.outbox_schema import migrate
@@ -38,9 +39,13 @@ def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: aps
 
 
 def test_status_counts_the_expired_run_without_removing_it(connection: apsw.Connection) -> None:
-    """By the expiry index."""
-    [queue] = outbox_queries.status(connection, now=5, max_bytes=1).queues
+    """By the expiry index; what is in flight waits for its answer, whatever its time."""
+    out = InFlight()
+    [queue] = outbox_queries.status(connection, now=5, max_bytes=1, in_flight=out).queues
     assert (queue.length, queue.expired, queue.bytes) == (1, EXPIRED, 4)
+    out.take(REST, range(3))
+    [queue] = outbox_queries.status(connection, now=5, max_bytes=1, in_flight=out).queues
+    assert (queue.length, queue.expired) == (4, EXPIRED - 3) and queue.bytes > 4
 
 
 def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -> None:
@@ -52,14 +57,16 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
         return True
 
     connection.exec_trace = note
-    outbox_queries.status(connection, now=5, max_bytes=1)
+    out = InFlight()
+    out.take(REST, range(3))
+    outbox_queries.status(connection, now=5, max_bytes=1, in_flight=out)
     outbox_queries.fetch(connection, REST, after=-1, now=5, messages_max=1, bytes_max=1)
     outbox_queries.dead_letters(connection, after=0, limit=1)
     refused = [Refusal(EXPIRED, "no", "why")]
     outbox_jobs.settle(connection, REST, sent=[1, 2], refused=refused, checkpoint=2, at="t")
     outbox_jobs.replay(connection, [1], epoch=1, now=5, max_bytes=10**9, limit=5)
     for entire in (False, True):
-        outbox_jobs.sweep(connection, now=5, entire=entire)
+        outbox_jobs.sweep(connection, now=5, entire=entire, in_flight=out)
     connection.exec_trace = None
     for statement in seen:
         parameters = (0,) * (4 if "?4" in statement else statement.count("?"))

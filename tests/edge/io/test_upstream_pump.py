@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from fairlead_edge.io import upstream_pump
 from fairlead_edge.io.upstream import Upstream
 from fairlead_wire import message
 from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.io import logs
 
 
 @pytest.fixture
@@ -208,3 +210,53 @@ async def test_an_error_of_the_link_that_nobody_expected_costs_a_retry(hub: Fake
     await publish(upstream, 3, 5)
     await settled(hub, upstream, 3)
     assert upstream.pump.counters["link_errors"] == 2
+
+
+async def test_a_queue_that_stands_still_is_said_once_and_that_it_moves(
+    hub: FakeHub, upstream: Upstream, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status says since when and why, from the first refusal on; the log once it lasted, with the remedy."""
+    logs.configure("edge")
+    monkeypatch.setattr(upstream_pump, "STALLED_SECONDS", 0.05)
+    hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="no room", retry_after=0.1)
+    hub.connect()
+    await publish(upstream, 1, 5)
+    await hub.until(lambda: upstream.pump.counters["stalls"] == 1)
+    [stall] = upstream.pump.stalls().values()
+    assert (stall.code, stall.reason) == ("busy", "no room") and stall.for_seconds > 0 and stall.attempts >= 1
+    hub.answer = lambda stream, messages: message.Ack(parent_id=1)
+    await settled(hub, upstream, 1)
+    assert upstream.pump.stalls() == {} and upstream.pump.counters["stalls"] == 1
+    events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert (events.count("queue_stalled"), events.count("queue_moves")) == (1, 1)
+
+
+async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(hub: FakeHub, upstream: Upstream) -> None:
+    """A hundred in flight, their time over and swept meanwhile: sent, every one of them, and none expired."""
+    hub.hold.clear()
+    hub.connect()
+    await publish(upstream, 100, 5, ttl="0.3")
+    await hub.until(lambda: bool(hub.batches))
+    first = len(hub.batches[0][1])
+    await asyncio.sleep(0.4)
+    await upstream.cleaner.sweep(entire=True)
+    [queue] = (await upstream.status()).queues
+    assert (queue.length, queue.expired) == (first, 100 - first)
+    hub.hold.set()
+    await settled(hub, upstream, first)
+    [queue] = (await upstream.status()).queues
+    assert (queue.sent, queue.expired, queue.length, queue.in_doubt) == (first, 100 - first, 0, 0)
+    assert len(hub.stored) == first
+
+
+async def test_messages_that_expire_after_the_link_broke_are_in_doubt(hub: FakeHub, upstream: Upstream) -> None:
+    """They may be in the topic, and count as expired: how many is said."""
+    hub.hold.clear()
+    hub.connect()
+    await publish(upstream, 10, 5, ttl="0.3")
+    await hub.until(lambda: bool(hub.batches))
+    hub.cut()
+    await asyncio.sleep(0.4)
+    await upstream.cleaner.sweep(entire=True)
+    [queue] = (await upstream.status()).queues
+    assert (queue.expired, queue.in_doubt) == (10, len(hub.batches[0][1]))
