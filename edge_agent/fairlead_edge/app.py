@@ -27,7 +27,7 @@ import uvloop
 
 from fairlead_edge import account, metrics, node_routes
 from fairlead_edge.changelog import Change
-from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreTooNew
+from fairlead_edge.errors import NotOurs, StoreDamaged, StoreFailed, StoreTooNew
 from fairlead_edge.io import data_dir, http_publish, local_api
 from fairlead_edge.io.link import Link
 from fairlead_edge.io.listening import DRAIN_SECONDS_MAX, CannotListen, listen
@@ -125,7 +125,10 @@ async def _opened(told: Settings, *, thorough: bool) -> AsyncIterator[Agent]:
 
 def _open_outbox(path: Path, told: Settings, thorough: bool) -> SqliteOutbox:
     try:
-        return SqliteOutbox(path, epoch=data_dir.mint_epoch(), max_bytes=told.store.message_bytes, thorough=thorough)
+        epoch, limit = data_dir.mint_epoch(), told.store.message_bytes
+        return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=told.node, thorough=thorough)
+    except NotOurs as error:
+        raise StoreUnusable(f"{path}: {error}") from error
     except (apsw.Error, StoreTooNew, OSError) as error:
         raise StoreUnusable(f"{path}: cannot be opened: {error}") from error
 
@@ -283,10 +286,10 @@ class Agent:
             self._use_routes()
 
     def _use_routes(self) -> None:
-        if self._routes.router is None:
+        self._upstream.use_router(self._routes.router, self._routes.unusable)
+        if self._routes.router is None and not self._routes.unusable:
             return
         self._routes_copy.write(self._routes.held)
-        self._upstream.use_router(self._routes.router)
         self._reported.set()
         refused = set()
         for name, status in self._routes.statuses.items():

@@ -29,6 +29,16 @@ class StoreTooNew(LocalError):
     """A newer version of the program wrote this store; run that version, or give this one another folder."""
 
 
+class NotOurs(LocalError):
+    """The store holds what another node accepted: sent under this name it would be in its topics twice."""
+
+    def __init__(self, owner: str, node: str, held: int) -> None:
+        super().__init__(
+            f"holds {held} messages that node {owner!r} accepted, and this is {node!r}: "
+            f"start it once more as {owner!r} to deliver them, use another data_dir, or remove the file"
+        )
+
+
 class KeyReused(Permanent):
     """This Idempotency-Key came before with another request; use a new key for a new request."""
 

@@ -24,6 +24,8 @@ _KEY_FIRST: Final = re.compile(r"[A-Za-z][\w.\[\]]*: ")
 """A reason that names its key."""
 GROUP: Final = "fairlead.dev"
 PLURAL: Final = "edgeroutes"
+REASONS_MAX: Final = 5
+"""Told to a publisher; the rest stands in the status."""
 WARNINGS_MAX: Final = 32
 """Of one object that are reported; ``fairlead routes check`` shows all."""
 
@@ -44,7 +46,7 @@ class NodeRoutes:
 
     ``ever``: some were held before, if none are now.
 
-    ``router`` is None until the first routes ever arrived; ``statuses`` are by object name, for the hub.
+    ``router`` is None until the first usable routes arrived; ``statuses`` are by object name, for the hub.
     """
 
     def __init__(self, node: str, held: list[Held], *, ever: bool, fallbacks: Sequence[Held] = ()) -> None:
@@ -56,6 +58,8 @@ class NodeRoutes:
             with contextlib.suppress(manifest.ManifestError):  # good for the program that kept it, not for this one
                 self._good[each.resource.name] = (each.uid, manifest.parse(each.content))
         self.router: Router | None = None
+        self.unusable = ""
+        """Why there is no router although routes have arrived; "" otherwise."""
         self.statuses: dict[str, message.RoutesStatus] = {}
         if held or ever:
             self._build()
@@ -90,8 +94,16 @@ class NodeRoutes:
             if good is not None and uid == held.uid:
                 manifests.append((name, good))
         merged = manifest.merge(manifests)
-        self.router = Router(merged, self._node)
+        self.unusable = "" if merged.routes else _unusable(refused, merged)
+        self.router = None if self.unusable else Router(merged, self._node)
         self.statuses = {name: _status(held, merged, refused.get(name, ())) for name, held in self._held.items()}
+
+
+def _unusable(refused: dict[str, tuple[str, ...]], merged: manifest.Manifest) -> str:
+    """Why not one route can be used; "" when none was asked for.  A message would be accepted and go nowhere."""
+    reasons = [f"EdgeRoutes {name}: {reasons[0]}" for name, reasons in refused.items()]
+    reasons += [f"EdgeRoutes {bad.origin}: route {bad.name}: {bad.message}" for bad in merged.quarantined]
+    return "; ".join(reasons[:REASONS_MAX])
 
 
 def _status(held: Held, merged: manifest.Manifest, reasons: tuple[str, ...]) -> message.RoutesStatus:

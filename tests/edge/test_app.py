@@ -97,6 +97,28 @@ async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents:
     assert not [entry for entry in agent.events() if "traceback" in entry]
 
 
+async def test_unusable_first_routes_are_answered_with_the_reason_until_usable_ones_come(
+    tmp_path: Path, agents: list[EdgeAgent]
+) -> None:
+    """Accepted with no deliveries the messages would be gone; a store cloned under another name sends nothing."""
+    async with HubServer() as hub:
+        agent = EdgeAgent(tmp_path, hub.url)
+        agents.append(agent)
+        await off_loop(agent.start)
+        peer = await hub.open()
+        await peer.hold({**ROUTES, "spec": {**ROUTES["spec"], "schemaVersion": "9.0"}}, plural="edgeroutes")
+        status, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        assert status == 503 and "schemaVersion" in body["error"]["message"]
+        await peer.hold(ROUTES, plural="edgeroutes")
+        assert (await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 200
+        await off_loop(agent.kill)
+        clone = EdgeAgent(tmp_path, hub.url, node="edge-2")
+        agents.append(clone)
+        (tmp_path / "data" / "objects.db").unlink()
+        assert await off_loop(lambda: clone.launch().process.wait(30)) == 1
+        assert "node 'edge-1' accepted" in clone.log.read_text()
+
+
 async def test_a_refused_manifest_leaves_the_last_good_routes_in_force_also_over_kill_9(
     tmp_path: Path, agents: list[EdgeAgent]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from tests.support.held import config_map, held
 
 from fairlead_edge.changelog import Change
@@ -142,7 +143,7 @@ def test_a_new_version_that_is_no_manifest_leaves_the_last_good_one_in_force() -
     assert routes.statuses["a"].errors
     routes.follow(Change(version=3, previous=bad, current=None))
     routes.follow(Change(version=4, previous=None, current=bad))
-    assert taken(routes) == []
+    assert routes.router is None and "schemaVersion" in routes.unusable
 
 
 def test_the_fallback_the_store_kept_is_in_force_after_a_restart() -> None:
@@ -158,7 +159,21 @@ def test_a_fallback_of_another_object_or_of_no_use_is_left_alone() -> None:
     bad = edge_routes("a", {"all": UP}, schemaVersion="9.0")
     other = msgspec.structs.replace(edge_routes("a", {"all": UP}), uid="other")
     for fallback in (other, bad):
-        assert taken(NodeRoutes("edge-1", [bad], ever=True, fallbacks=[fallback])) == []
+        routes = NodeRoutes("edge-1", [bad], ever=True, fallbacks=[fallback])
+        assert routes.router is None and "schemaVersion" in routes.unusable
+
+
+@pytest.mark.parametrize("spec", [{"schemaVersion": "9.0"}, {"routes": {"all": "FROM nowhere"}}])
+def test_first_routes_of_which_none_can_be_used_are_said_and_not_used(spec: dict[str, Any]) -> None:
+    """A message would be accepted and go nowhere; the first usable ones end it, and no routes at all are obeyed."""
+    bad, good = edge_routes("a", **{"routes": {"all": UP}, **spec}), edge_routes("a", {"all": UP})
+    routes = NodeRoutes("edge-1", [bad], ever=True)
+    assert routes.router is None and "EdgeRoutes a: " in routes.unusable
+    assert routes.statuses["a"].errors
+    routes.follow(Change(version=2, previous=bad, current=good))
+    assert (taken(routes), routes.unusable) == (["all"], "")
+    routes.follow(Change(version=3, previous=good, current=edge_routes("a", {})))
+    assert (taken(routes), routes.unusable) == ([], "")
 
 
 def test_only_routes_need_a_fallback() -> None:

@@ -12,7 +12,7 @@ import apsw
 from fairlead_edge import checksum, outbox
 from fairlead_edge.age import Stamp
 from fairlead_edge.checkpoint import NOTHING_DONE
-from fairlead_edge.errors import KeyReused, StoreFull
+from fairlead_edge.errors import KeyReused, NotOurs, StoreFull
 from fairlead_edge.gaps import Damage
 from fairlead_edge.in_flight import InFlight
 from fairlead_edge.io import outbox_queries
@@ -445,3 +445,16 @@ def save_stamp(connection: apsw.Connection, stamp: Stamp) -> None:
         "INSERT OR REPLACE INTO clock VALUES(1, ?, ?, ?, ?)",
         (stamp.boot_id, stamp.boot_seconds, stamp.wall_seconds, stamp.age_seconds),
     )
+
+
+def own(connection: apsw.Connection, node: str) -> None:
+    """The store is this node's from now on.  Raises ``NotOurs`` while it holds what another one accepted."""
+    owner = rows(connection, "SELECT node FROM owner")
+    if owner == [(node,)]:
+        return
+    [(held,)] = rows(
+        connection, "SELECT coalesce(sum(stored), 0) + (SELECT count(*) FROM dead_letters) FROM queues"
+    )
+    if owner and held:
+        raise NotOurs(owner[0][0], node, held)
+    connection.execute("INSERT OR REPLACE INTO owner VALUES(1, ?)", (node,))

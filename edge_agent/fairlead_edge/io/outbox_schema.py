@@ -6,6 +6,7 @@
     segments     their bodies, end to end, compressed: flash wears by bytes written
     dead_letters what was refused for good, with its reason
     receipts     Idempotency-Keys and the answers they got
+    owner        one row: the node that accepted what is held
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
 
 Rows that are sent or shown carry a checksum (``checksum``); in a file from before there were any, they are made once.
@@ -93,6 +94,7 @@ MIGRATIONS: Final = (
     ALTER TABLE receipts ADD COLUMN checksum INTEGER;
     ALTER TABLE usage ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
     """,
+    "CREATE TABLE owner(id INTEGER PRIMARY KEY CHECK (id = 1), node TEXT NOT NULL)",
 )
 
 _CHECKSUMS: Final = 2

@@ -20,7 +20,7 @@ NOT_READY_RETRY_SECONDS: Final = 5.0
 
 
 class NotReady(Temporary):
-    """No routes have ever arrived at this node, so nothing can be said about where a message should go."""
+    """No usable routes have ever arrived at this node, so nothing can be said about where a message should go."""
 
 
 class Publisher:
@@ -51,6 +51,8 @@ class Publisher:
         self._pending_bytes = 0
         self._in_work: set[asyncio.Task[tuple[publishing.Reason | None, bytes]]] = set()
         self.router: publishing.Router | None = None
+        self.unusable = ""
+        """What is wrong with the routes that arrived, when there is no router for it."""
         self.counters: Counter[str] = Counter()
         """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``refused_<code>``."""
 
@@ -84,7 +86,8 @@ class Publisher:
             publishing.check_key(key)
         submissions = publishing.parse(content)
         if self.router is None:
-            raise NotReady("no routes have arrived yet", retry_after_seconds=NOT_READY_RETRY_SECONDS)
+            reason = f"not one route can be used: {self.unusable}" if self.unusable else "no routes have arrived yet"
+            raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
         plan = publishing.plan(submissions, self.router, mint=self._mint, enqueued_at=self._wall())
         answer = plan.answer()
         if plan.entries or (key is not None and plan.refusal is None):

@@ -59,10 +59,11 @@ class SqliteOutbox:
     Opening creates or migrates the file and looks through it; what takes longer than ``START_SECONDS_MAX`` is looked
     through while it is used already (``keep_sound``), unless ``thorough``.  A damaged file is salvaged.
 
-    Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used.
+    Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds what
+    another node than ``node`` ("": whoever) accepted.
     """
 
-    def __init__(self, path: Path, *, epoch: int, max_bytes: int, thorough: bool = False) -> None:
+    def __init__(self, path: Path, *, epoch: int, max_bytes: int, node: str = "", thorough: bool = False) -> None:
         self.path = path
         self.epoch = epoch
         self.max_bytes = max_bytes
@@ -82,6 +83,8 @@ class SqliteOutbox:
 
         def setup(connection: apsw.Connection) -> None:
             outbox_schema.migrate(connection)
+            if node:
+                outbox_jobs.own(connection, node)
             found.append(outbox_queries.load_stamp(connection))
 
         try:
@@ -307,9 +310,7 @@ class SqliteOutbox:
         return NOTHING_DONE if found is None else found
 
     async def sweep(self, *, now: float, entire: bool) -> int:
-        swept = await self.writer.submit(
-            partial(outbox_jobs.sweep, now=now, entire=entire, in_flight=self.in_flight)
-        )
+        swept = await self.writer.submit(partial(outbox_jobs.sweep, now=now, entire=entire, in_flight=self.in_flight))
         for queue, offsets in swept:
             self.in_flight.ended(queue, offsets)
         return sum(len(offsets) for _, offsets in swept)

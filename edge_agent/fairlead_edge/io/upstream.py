@@ -71,9 +71,10 @@ class Upstream:
             evict=evict,
         )
 
-    def use_router(self, router: publishing.Router) -> None:
-        """From now on messages are routed by this; before the first call publishing is answered with "not yet"."""
+    def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:
+        """From now on messages are routed by this; without one publishing is answered with "not yet", and why."""
         self.publisher.router = router
+        self.publisher.unusable = unusable
 
     async def run(self) -> None:
         """Until cancelled.  Raises ``StoreFailed``: the program must end then."""

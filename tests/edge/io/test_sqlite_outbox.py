@@ -12,7 +12,7 @@ from tests.support.upstream import until
 
 from fairlead_edge import age
 from fairlead_edge.checkpoint import NOTHING_DONE
-from fairlead_edge.errors import StoreDamaged, StoreTooNew
+from fairlead_edge.errors import NotOurs, StoreDamaged, StoreTooNew
 from fairlead_edge.io import outbox_salvage, sqlite_outbox, store_clock
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import Entry, Reference
@@ -120,3 +120,18 @@ async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, m
     [queue] = (await box.status(now=0)).queues
     assert (queue.damaged, queue.length, queue.dead_lettered) == (1, 499, 1), "a gap without a topic is a dead letter"
     await box.close()
+
+
+async def test_a_store_cloned_under_another_name_is_refused_while_it_holds_anything(tmp_path: Path) -> None:
+    """Its backlog would be in the topics twice; delivered, or never owned, it is taken over."""
+    path = tmp_path / "outbox.db"
+    first = SqliteOutbox(path, epoch=1, max_bytes=1 << 20)
+    await first.append([Entry("a", b"{}", (Reference(QueueId("iothub", 1)),))], now=0)
+    await first.close()
+    await SqliteOutbox(path, epoch=2, max_bytes=1 << 20, node="edge-1").close()
+    with pytest.raises(NotOurs, match="1 messages that node 'edge-1' accepted"):
+        SqliteOutbox(path, epoch=3, max_bytes=1 << 20, node="edge-2")
+    again = SqliteOutbox(path, epoch=4, max_bytes=1 << 20, node="edge-1")
+    await again.settle(QueueId("iothub", 1), sent=[0], checkpoint=0, at="")
+    await again.close()
+    await SqliteOutbox(path, epoch=5, max_bytes=1 << 20, node="edge-2").close()
