@@ -222,8 +222,9 @@ def backfill(
     The job's positions are not touched. Not beside a running job on the same table: what that job has read and not yet
     committed would be added twice; --into another table is always safe.
     """
+    from fairlead_ingest.errors import Stop
     from fairlead_ingest.io import backfill as backfills
-    from fairlead_ingest.io import session
+    from fairlead_ingest.io import preflight, session
     from fairlead_ingest.settings import start_of
     from fairlead_wire.io import logs
 
@@ -236,8 +237,15 @@ def backfill(
         if isinstance(moment, str):
             raise click.BadParameter(f"an ISO time or milliseconds since 1970, not {text!r}", param_hint=name)
         bounds.append(moment)
+    if bounds[0] is not None and bounds[1] is not None and bounds[1] <= bounds[0]:
+        raise click.BadParameter(f"{end} is not after --from {begin}", param_hint="--until")
     logs.configure("ingest", "warning")
     session.require_java(os.environ)
+    try:
+        preflight.check(settings, jobs)
+    except Stop as error:
+        click.echo(f"fairlead ingest: {error}", err=True)
+        raise SystemExit(EXIT_USAGE) from None
     click.echo("starting Spark …", err=True)
     spark = session.start(
         master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf

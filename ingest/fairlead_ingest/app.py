@@ -1,7 +1,7 @@
 """The ingest program: settings, Spark, one query for each pipeline, until told to stop or all is in.
 
 Exit status: 0 stopped or done; 1 stopped because someone has to look (the last log line says why, by code);
-2 cannot start as configured.
+2 cannot start as configured. One pipeline that stops does not stop the others; the program ends when none can run.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlead_ingest import announcements, errors
+from fairlead_ingest.failures import Failures, Next
+from fairlead_ingest.halving import TooMany
 from fairlead_ingest.settings import PORT_DEFAULT, Settings
-from fairlead_wire.errors import LocalError
+from fairlead_wire.errors import LocalError, Permanent, Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io import settings as settings_file
 
@@ -25,14 +27,12 @@ if TYPE_CHECKING:
     from fairlead_ingest.io.announcer import Announcer
     from fairlead_ingest.io.health import HealthServer
     from fairlead_ingest.io.job import Job
+    from fairlead_ingest.io.poison import Search
 
 log = logs.get("ingest.app")
 ROOM = "ingest"
-RETRY_SECONDS_FIRST = 1.0
-RETRY_SECONDS_MAX = 15.0
-DOUBLED_MAX = 10
-# Failures without a code (a killed worker, say) are tried again this often in a row without a batch in between.
-UNKNOWN_FAILURES_MAX = 5
+# A pipeline that stopped is looked at again this much later, while others run: somebody may have repaired it.
+STOPPED_SECONDS = 300.0
 START_SECONDS = 20.0
 # An event is a courtesy: a service that does not answer at once is asked again later.
 EVENT_SECONDS = 5.0
@@ -49,10 +49,11 @@ def run(config: Path | None) -> int:
     settings_file.tell_strange(os.environ)
     try:
         # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
-        from fairlead_ingest.io import session
+        from fairlead_ingest.io import preflight, session
 
         session.require_java(os.environ)
-    except LocalError as error:
+        preflight.check(settings, settings.jobs())
+    except (LocalError, errors.Stop) as error:
         print(f"fairlead ingest: {error}", file=sys.stderr)
         return settings_file.EXIT_STATUS
     except ImportError as error:
@@ -108,21 +109,19 @@ class _Program:
             while not self._stop.is_set():
                 for driver in drivers:
                     now = time.monotonic()
-                    driver.step(now, may_start=not any(other.is_starting(now) for other in drivers))
+                    self._step(driver, now, not any(other.is_starting(now) for other in drivers), announcer)
                     self._tell(driver)
                 if announcer is not None:
                     announcer.send()
-                if all(driver.is_done for driver in drivers):
+                if all(driver.is_done or driver.stopped is not None for driver in drivers):
+                    for driver in drivers:
+                        if driver.stopped is not None:
+                            raise driver.stopped
                     log.info("all_committed")
                     return 0
                 self._stop.wait(_LOOK_SECONDS)
             log.info("draining")
             return 0
-        except errors.Stop as error:
-            if announcer is not None:
-                names = [driver.job.name for driver in drivers]
-                announcer.tell(announcements.of_stop(error.code, str(error), names, now=time.time()))
-            raise
         finally:
             try:
                 for driver in drivers:
@@ -131,6 +130,16 @@ class _Program:
                 if announcer is not None:
                     announcer.close()
             spark.stop()
+
+    def _step(self, driver: Driver, now: float, may_start: bool, announcer: Announcer | None) -> None:
+        try:
+            driver.step(now, may_start=may_start)
+        except errors.Stop as error:
+            name = driver.job.name
+            driver.stop(error, now)
+            log.error("pipeline_stopped", pipeline=name, code=error.code, reason=str(error))
+            if announcer is not None:
+                announcer.tell(announcements.of_stop(error.code, str(error), [name], now=time.time()))
 
     def _announcer(self) -> Announcer | None:
         from fairlead_ingest.io.announcer import Announcer
@@ -153,6 +162,7 @@ class _Program:
             self._health.waiting.pop(driver.job.name, None)
         if driver.has_failed:
             self._metrics.failures.labels(driver.job.name).inc()
+        self._metrics.stopped.labels(driver.job.name).set(driver.stopped is not None)
 
     def _serve(self) -> HealthServer | None:
         from fairlead_ingest.io import tables
@@ -188,8 +198,12 @@ class Driver:
         self.is_done = False
         self.waiting = "starting"
         self.has_failed = False
+        # Why someone has to look; None while it runs or waits.
+        self.stopped: errors.Stop | None = None
         self._next_try = 0.0
-        self._failures = 0
+        self._failures = Failures()
+        self._search: Search | None = None
+        self._reason = ""
         self._started = False
         self._started_at = 0.0
 
@@ -197,6 +211,17 @@ class Driver:
         """Its Python processes come up; a query that says nothing for ``START_SECONDS`` has them, and is at work."""
         is_silent = self._started and self.job.is_running and not self.job.is_answering
         return is_silent and now < self._started_at + START_SECONDS
+
+    def stop(self, error: errors.Stop, now: float) -> None:
+        """Take it out of work; ``step`` tries it again after ``STOPPED_SECONDS``, if there still is one then."""
+        self.stopped = error
+        self.waiting = str(error)
+        self.has_failed = True
+        self._started = False
+        self._search = None
+        self._next_try = now + STOPPED_SECONDS
+        self._failures = Failures()
+        self.job.finish()
 
     def step(self, now: float, *, may_start: bool) -> None:
         """Look once. Raises ``Stop`` where waiting heals nothing.
@@ -207,18 +232,25 @@ class Driver:
         self.has_failed = False
         if self.is_done or now < self._next_try or not (self._started or may_start):
             return
-        if not self._started:
-            self._started_at = now
-            try:
+        try:
+            if self._search is not None:
+                self._look_for_poison(self._search)
+            elif self._started:
+                self._watch(now)
+            else:
+                self._started_at = now
                 self.job.start()
-            except errors.Wait as error:
-                self._failed(error.code, error.sentence, now)
-                return
-            self._started = True
-            return
+                self._started = True
+                self.stopped = None
+        except errors.Wait as error:
+            self._failed(error.code, error.sentence, now)
+        except errors.Fault as error:
+            self._failed(None, str(error), now)
+
+    def _watch(self, now: float) -> None:
         is_running = self.job.is_running
         if self.job.observe():
-            self._failures = 0
+            self._failures.progressed()
             self.waiting = ""
         if is_running:
             if self.job.is_answering:
@@ -233,17 +265,36 @@ class Driver:
         self._failed(*failure, now)
 
     def _failed(self, code: str | None, sentence: str, now: float) -> None:
-        self._failures += 1
-        if code is not None and code not in errors.TEMPORARY:
-            raise errors.Stop(code, sentence)
-        if code is None and self._failures > UNKNOWN_FAILURES_MAX:
-            raise errors.Stop("FAIRLEAD_QUERY_FAILED", sentence)
-        # Bounded before it is taken: after a thousand failures, four hours, the power is no float any more.
-        doubled = min(self._failures - 1, DOUBLED_MAX)
-        delay = min(RETRY_SECONDS_MAX, RETRY_SECONDS_FIRST * 2**doubled)
+        todo = self._failures.note(code, sentence, self.job.batch, now)
+        if todo is Next.STOP:
+            raise errors.Stop(code or errors.QUERY_FAILED, sentence)
+        delay = self._failures.retry_seconds
         event = "messaging_unreachable" if code == errors.UNREACHABLE else "query_failed"
         log.warning(event, pipeline=self.job.name, code=code, reason=sentence, retry_seconds=delay)
         self.waiting = sentence
         self.has_failed = True
         self._started = False
+        self._search = None
         self._next_try = now + delay
+        if todo is Next.HALVE and self.job.batch >= 0:
+            self._reason = sentence
+            try:
+                self._search = self.job.search()
+            except errors.Wait as error:
+                log.warning("search_put_off", pipeline=self.job.name, code=error.code, reason=error.sentence)
+            else:
+                log.warning("batch_halved", pipeline=self.job.name, batch=self.job.batch, reason=sentence)
+
+    def _look_for_poison(self, search: Search) -> None:
+        try:
+            if not search.step():
+                self.waiting = f"looking for the message that fails, {search.trials} parts tried: {self._reason}"
+                return
+        except TooMany as error:
+            raise errors.Stop(errors.QUERY_FAILED, str(error)) from error
+        except (Temporary, Permanent) as error:
+            # The service, most likely; the query asks it again and says what it finds.
+            log.warning("search_put_off", pipeline=self.job.name, reason=str(error))
+        else:
+            self.job.put_aside(search.found)
+        self._search = None

@@ -4,25 +4,33 @@ The payload is the JSON text of an upstream message. The body and both property 
 were, never decoded and encoded again, so a number keeps its digits and a string stays a JSON string. A body that is no
 JSON text arrives as ``bodyBase64`` and becomes the JSON text ``{"bodyBase64": "…"}``, so that it is in the one column.
 
-One bad payload costs its own row, never its page. Limits: integers must fit their columns; text must be UTF-8.
+One bad payload costs its own row, never its page. Limits: integers must fit their columns; text must be UTF-8; times
+lie in the years 1 to 9999 (UTC), because no Python program can read others; ``NESTING_MAX`` levels of arrays and
+objects, far below where any reader of JSON on the way gives up, which each does at a depth of its own.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead_ingest.fitting import Judge
+
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _Moment = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
 _ABSENT = msgspec.Raw(b"")
 
+NESTING_MAX = 500
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+# Years 1 to 9999 in microseconds since 1970.
+MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
 # What a decoded page looks like, in the contract's order; ``_payload`` only where ``_error`` is.
 PAGE_SCHEMA = pa.schema(
     [
@@ -44,9 +52,15 @@ PAGE_SCHEMA = pa.schema(
         ("_payload", pa.binary()),
     ]
 )
+# Two more where a schema's columns are to be read: the text to read them from, null for the body itself, and that the
+# body does not fit. What a query makes of them is in ``transforms``.
+TYPED, MISFIT = "_typed", "_misfit"
+TYPED_PAGE_SCHEMA = pa.schema([*PAGE_SCHEMA, (TYPED, pa.string()), (MISFIT, pa.bool_())])
 RAW_SCHEMA = pa.schema(
     [("payload", pa.binary()), ("_topic", pa.string()), ("_id", pa.string()), ("_published_at", TIMESTAMP)]
 )
+
+SIFTED_RAW_SCHEMA = pa.schema([*RAW_SCHEMA, ("_error", pa.string()), ("_payload", pa.binary())])
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +81,10 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decode = msgspec.json.Decoder(Envelope).decode
+_TOO_DEEP = f"nested deeper than {NESTING_MAX} levels"
+_NO_TIME = "`enqueued_at` lies outside the years 1 to 9999 in UTC"
+# Strings are passed over whole.
+_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
 _NO_MAP = "Expected `object | null`, got something else - at `$.{}`"
 _NO_BODY = "Object missing required field `body` (or `bodyBase64`)"
 _NOTHING = (None,) * len(Envelope.__struct_fields__)
@@ -76,34 +94,77 @@ class Rejected(Exception):
     """This payload is no upstream message; ``str()`` is the reason with field path or byte position."""
 
 
-def page(topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> pa.RecordBatch:
-    """A page of messages as rows of ``PAGE_SCHEMA``, one for each message and in their order."""
+def page(
+    topic: str,
+    ids: pa.Array,
+    moments: pa.Array,
+    payloads: pa.Array,
+    *,
+    judge: Judge | None = None,
+    set_aside: Mapping[str, str] | None = None,
+) -> pa.RecordBatch:
+    """A page of messages as rows of ``PAGE_SCHEMA``, one for each message and in their order.
+
+    ``judge``: of ``TYPED_PAGE_SCHEMA``, with its verdict on each body. ``set_aside``: message id (hex) to the reason
+    why it is a dead letter whatever it holds.
+    """
     plain: list[bytes] = payloads.to_pylist()
+    names = hex_ids(ids)
+    reasons = [set_aside.get(name) for name in names.to_pylist()] if set_aside else []
     errors: list[str | None] = [None] * len(plain)
     try:
+        if any(reasons) or any(map(_is_too_deep, plain)):
+            raise Rejected
         arrays = _arrays(list(map(_decode, plain)))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, pa.ArrowException, Rejected):
-        arrays, errors = _one_by_one(plain)
+        arrays, errors = _one_by_one(plain, reasons)
     kept = [payload if error is not None else None for payload, error in zip(plain, errors, strict=True)]
     return pa.RecordBatch.from_arrays(
         [
             *arrays,
             _constant(topic, len(plain)),
-            hex_ids(ids),
+            names,
             moments.cast(TIMESTAMP),
             pa.array(errors, pa.string()),
             pa.array(kept, pa.binary()),
+            *(_verdicts(arrays[-1], judge) if judge is not None else ()),
         ],
-        schema=PAGE_SCHEMA,
+        schema=PAGE_SCHEMA if judge is None else TYPED_PAGE_SCHEMA,
     )
 
 
-def raw_page(topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> pa.RecordBatch:
-    """A page of messages as rows of ``RAW_SCHEMA``: the payload as it is."""
+def raw_page(
+    topic: str,
+    ids: pa.Array,
+    moments: pa.Array,
+    payloads: pa.Array,
+    *,
+    set_aside: Mapping[str, str] | None = None,
+) -> pa.RecordBatch:
+    """A page of messages as rows of ``RAW_SCHEMA``: the payload as it is.
+
+    ``set_aside``: of ``SIFTED_RAW_SCHEMA``, in which a message that is named has its reason and payload beside it.
+    """
+    if set_aside is not None:
+        names = hex_ids(ids)
+        reasons = [set_aside.get(name) for name in names.to_pylist()]
+        plain = payloads.to_pylist()
+        bodies = [payload if reason is None else None for payload, reason in zip(plain, reasons, strict=True)]
+        kept = [None if reason is None else payload for payload, reason in zip(plain, reasons, strict=True)]
+        known = [pa.array(bodies, pa.binary()), _constant(topic, len(plain)), names, moments.cast(TIMESTAMP)]
+        sifted = [pa.array(reasons, pa.string()), pa.array(kept, pa.binary())]
+        return pa.RecordBatch.from_arrays([*known, *sifted], schema=SIFTED_RAW_SCHEMA)
     return pa.RecordBatch.from_arrays(
         [payloads.cast(pa.binary()), _constant(topic, len(payloads)), hex_ids(ids), moments.cast(TIMESTAMP)],
         schema=RAW_SCHEMA,
     )
+
+
+# What a dead letter is made of again.
+LETTER_COLUMNS = (
+    "id", "node", "epoch", "stream", "sequence", "source", "priority", "enqueued_at", "properties",
+    "system_properties", "body", "_error", "_payload",
+)  # fmt: skip
 
 
 def payload_again(values: dict[str, Any]) -> bytes:
@@ -123,12 +184,33 @@ def hex_ids(ids: pa.Array) -> pa.Array:
     return pa.array([value.hex() for value in ids.to_pylist()], pa.string())
 
 
-def _one_by_one(payloads: Sequence[bytes]) -> tuple[list[pa.Array], list[str | None]]:
+def _verdicts(bodies: pa.Array, judge: Judge) -> tuple[pa.Array, pa.Array]:
+    looked = [None if body is None else judge.look(body) for body in bodies.cast(pa.binary()).to_pylist()]
+    texts = pa.array([verdict and verdict.text for verdict in looked], pa.string())
+    return texts, pa.array([verdict and not verdict.fits for verdict in looked], pa.bool_())
+
+
+def _is_too_deep(payload: bytes) -> bool:
+    # What opens has to close, or is refused as it is.
+    if len(payload) <= 2 * NESTING_MAX or payload.count(b"[") + payload.count(b"{") <= NESTING_MAX:
+        return False
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(payload):
+        depth += (found.lastindex == 1) - (found.lastindex == 2)
+        deepest = max(deepest, depth)
+    return deepest > NESTING_MAX
+
+
+def _one_by_one(payloads: Sequence[bytes], reasons: Sequence[str | None]) -> tuple[list[pa.Array], list[str | None]]:
     """A page with something wrong in it: each payload is looked at alone, so that only the bad ones are rejected."""
     messages: list[Envelope | None] = []
     errors: list[str | None] = []
-    for payload in payloads:
+    for payload, reason in zip(payloads, reasons or [None] * len(payloads), strict=True):
         try:
+            if reason is not None:
+                raise Rejected(reason)
+            if _is_too_deep(payload):
+                raise Rejected(_TOO_DEEP)
             messages.append(_checked(_decode(payload)))
             errors.append(None)
         except (msgspec.MsgspecError, RecursionError, Rejected) as error:
@@ -148,6 +230,11 @@ def _checked(message: Envelope) -> Envelope:
             raise Rejected(_NO_MAP.format(name))
     if not bytes(message.body).decode() and message.bodyBase64 is None:
         raise Rejected(_NO_BODY)
+    if message.enqueued_at is not None:
+        try:
+            message.enqueued_at.astimezone(datetime.UTC)
+        except OverflowError:
+            raise Rejected(_NO_TIME) from None
     return message
 
 
@@ -156,6 +243,9 @@ def _arrays(messages: Sequence[Envelope | None]) -> list[pa.Array]:
     rows = [_NOTHING if message is None else msgspec.structs.astuple(message) for message in messages]
     columns = list(zip(*rows, strict=True)) or [()] * len(_NOTHING)
     plain = [pa.array(column, field.type) for column, field in zip(columns[:8], PAGE_SCHEMA, strict=False)]
+    times = pc.min_max(plain[7].cast(pa.int64()))
+    if times["min"].is_valid and not MICROS_MIN <= times["min"].as_py() <= times["max"].as_py() <= MICROS_MAX:
+        raise Rejected(_NO_TIME)
     properties = _map_texts(columns[8], "properties")
     system_properties = _map_texts(columns[9], "systemProperties")
     return [*plain, properties, system_properties, _bodies(columns[10], columns[11])]

@@ -25,18 +25,23 @@ TASK_REPEATED = "FAIRLEAD_TASK_REPEATED"
 BATCH_UNKNOWN = "FAIRLEAD_BATCH_UNKNOWN"
 BAD_OPTION = "FAIRLEAD_BAD_OPTION"
 BAD_CHECKPOINT = "FAIRLEAD_BAD_CHECKPOINT"
+QUERY_FAILED = "FAIRLEAD_QUERY_FAILED"
+READ_ONLY = "FAIRLEAD_READ_ONLY"
 
 # What waiting may heal; everything else stops the program until someone has looked.
-TEMPORARY = frozenset({UNREACHABLE, DISK_FULL, CHECKPOINT_TAKEN, SCHEMA_GREW, WORKER_LATE})
+TEMPORARY = frozenset({UNREACHABLE, DISK_FULL, CHECKPOINT_TAKEN, SCHEMA_GREW, WORKER_LATE, READ_ONLY})
 
-SENTENCE_CHARS_MAX = 500
+SENTENCE_CHARS_MAX = 2000
 # Spark gives a Python process ten seconds to start, fixed; a busy machine may need more, and is busy for a while only.
 _TOO_SLOW = ("failed to connect back", "waiting for the Python worker to connect", "CANNOT_OPEN_SOCKET")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
+_READ_ONLY = ("Read-only file system",)
 # The second is two queries that make the checkpoint at the same moment.
 _SHARED_CHECKPOINT = ("CONCURRENT_STREAM_LOG_UPDATE", "FileAlreadyExistsException")
 
 # A sentence ends with its line; ``¶`` ends it where someone else's text follows on the same line.
+# After the indented lines of a trace comes what was raised, up to an empty line or to Java's own trace.
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+((?:[^ \t\n].*(?:\n|\Z))+)")
 _CODED = re.compile(r"\b(FAIRLEAD_[A-Z_]+): ([^\n¶]*)")
 
 
@@ -56,6 +61,10 @@ class Wait(Temporary):
         self.sentence = message
 
 
+class Fault(Temporary):
+    """It did not work, and nothing of ours knows why; tried again, but not for ever. ``str()`` is the whole reason."""
+
+
 def explain(text: str) -> tuple[str | None, str]:
     """(code, sentence) for the text of somebody else's error; no code where waiting or deciding is not known to help.
 
@@ -64,16 +73,26 @@ def explain(text: str) -> tuple[str | None, str]:
     coded = find_code(text)
     if coded is not None:
         return coded
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    tail = [line for line in lines if "Error" in line or "Exception" in line]
-    sentence = (tail[-1] if tail else lines[0] if lines else "")[:SENTENCE_CHARS_MAX]
+    sentence = _sentence(text)[:SENTENCE_CHARS_MAX]
     if any(words in text for words in _NO_ROOM):
         return DISK_FULL, sentence
+    if any(words in text for words in _READ_ONLY):
+        return READ_ONLY, sentence
     if any(words in text for words in _SHARED_CHECKPOINT):
         return CHECKPOINT_TAKEN, f"another job uses this checkpoint: {sentence}"
     if any(words in text for words in _TOO_SLOW):
         return WORKER_LATE, f"the machine is too busy to start a Python process in time: {sentence}"
     return None, sentence
+
+
+def _sentence(text: str) -> str:
+    """What a trace is about: what Python raised, whole; else the last line that names an error."""
+    raised = _RAISED.findall(text)
+    if raised:
+        return re.sub(r"\s+", " ", str(raised[-1])).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    tail = [line for line in lines if "Error" in line or "Exception" in line]
+    return tail[-1] if tail else lines[0] if lines else ""
 
 
 def find_code(text: str) -> tuple[str, str] | None:

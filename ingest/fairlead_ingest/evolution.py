@@ -34,7 +34,11 @@ def unknown(bodies: Iterable[str | None], known: Iterable[str]) -> dict[str, str
     for body in bodies:
         if body is None or not body.startswith("{"):
             continue
-        for name, value in _decode(body).items():
+        try:
+            fields = _decode(body)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue  # a transform's own text, say; the row keeps it as it is
+        for name, value in fields.items():
             if name in columns or name.lower() in columns:
                 continue
             kind = _TYPE_OF_FIRST_BYTE.get(memoryview(value)[0])

@@ -31,10 +31,17 @@ class Gap:
     rows: int | None
 
 
-def of(end: Offsets, *, on_expired: str, missing: Mapping[str, int] | None = None) -> list[Gap]:
+def of(
+    end: Offsets,
+    *,
+    on_expired: str,
+    missing: Mapping[str, int] | None = None,
+    recreated: Mapping[str, int] | None = None,
+) -> list[Gap]:
     """The gaps of a batch that ends at ``end``, in order of topic.
 
-    ``missing``: by topic, what was planned and had expired when it was read.
+    ``missing``: by topic, what was planned and had expired when it was read; ``recreated``: what was planned and had
+    gone with its topic.
     """
     found = []
     for topic, place in sorted(end.topics.items()):
@@ -42,6 +49,8 @@ def of(end: Offsets, *, on_expired: str, missing: Mapping[str, int] | None = Non
         if skip is not None and skip.reason == RECREATED:
             found.append(_gap(topic, RECREATED, at, (place.g, skip.upto), skip.rows))
             at = (place.g, "")
+        if topic in (recreated or {}):
+            found.append(_gap(topic, RECREATED, at, (place.g, place.p), (recreated or {})[topic]))
         if on_expired != EXPIRED_IS_GAP:
             continue
         late = (missing or {}).get(topic, 0)

@@ -41,6 +41,8 @@ class Facts:
     name: str
     table: str
     rows: int
+    # As `status` says it: seconds for half, and for 95 %, of what the last commits brought; None where nobody knows.
+    fresh: tuple[float | str | None, float | str | None] = (None, None)
     by_node: Sequence[tuple[str, int]] = ()
     by_hour: Sequence[tuple[str, int]] = ()
     by_priority: Sequence[tuple[str, int]] = ()
@@ -74,15 +76,22 @@ def _table(facts: Facts) -> str:
     ]
     heads = ["priority", "rows", *(f"{to} {part} s" for to in ("messaging", "batch") for part in ("p50", "p95", "p99"))]
     parts = [
-        f"<h2>{escape(facts.name)}</h2><p>{facts.rows:,} rows in {escape(facts.table)}</p>",
+        f"<h2>{escape(facts.name)}</h2><p>{facts.rows:,} rows in {escape(facts.table)}; {_fresh(facts.fresh)}</p>",
         _section("Rows by node", bars(facts.by_node)),
         _section("Rows by hour of publishing (UTC)", bars(facts.by_hour)),
         _section("Rows by priority", bars(facts.by_priority)),
-        _section("Delay since the edge accepted a message", grid(heads, delays)),
+        _section(
+            "Delay since the edge accepted a message, to messaging and to the start of the batch", grid(heads, delays)
+        ),
         _section("Gaps", grid(["reason", "topic", "from", "to", "rows"], facts.gaps)),
         _section("Dead letters by reason and field", grid(["reason", "field", "rows"], misfits(facts.dead_letters))),
     ]
     return "\n".join(parts)
+
+
+def _fresh(seconds: tuple[float | str | None, float | str | None]) -> str:
+    half, most = ("unknown" if each is None else f"{each} s" for each in seconds)
+    return escape(f"fresh within {half} (half), {most} (95 %) over the last commits")
 
 
 def _section(title: str, content: str) -> str:

@@ -4,27 +4,32 @@
 
 ``mode`` says what happens to a body that does not fit: ``freeze`` (default) makes it a dead letter; ``rescue`` keeps
 the row, with nulls in the typed columns and the body in ``_rescued``; ``evolve`` does the same, and fields that have no
-column get one (``evolution``). A file that grows a column later grows the table in any mode: columns are only ever
+column get one (``evolution``). ``decimals`` is ``exact`` (default: a number with more places than its column does not
+fit) or ``round``. A file that grows a column later grows the table in any mode: columns are only ever
 added, a changed type is refused. Spark's own schema JSON (``{"type": "struct", …}``) and
 plain DDL text (``temperature DOUBLE, tags ARRAY<STRING>``) are taken too.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import msgspec
+from pyspark.errors import PySparkException
 from pyspark.sql import types
 
-from fairlead_ingest import errors
+from fairlead_ingest import ddl, errors, fitting
+from fairlead_ingest.fitting import Judge
 
 FREEZE, RESCUE, EVOLVE = MODES = ("freeze", "rescue", "evolve")
+EXACT, ROUND = DECIMALS = ("exact", "round")
 SCHEMA_BYTES_MAX = 1024 * 1024
 # So many fields are named in an error; whoever has more has another schema.
 MISFITS_MAX = 10
+NAME_CHARS_MAX = 255
 RESCUED = "_rescued"
 # How a dead letter's error begins whose body does not fit; the sink knows which fields it was.
 MISFIT = "body does not fit the schema"
@@ -35,12 +40,13 @@ ENVELOPE_COLUMNS = (
 )  # fmt: skip
 LINEAGE_COLUMNS = ("_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date")
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_TAKEN = frozenset((*ENVELOPE_COLUMNS, *LINEAGE_COLUMNS, RESCUED))
+OWN_COLUMNS = frozenset((*ENVELOPE_COLUMNS, *LINEAGE_COLUMNS, RESCUED))
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, str]
     mode: str = FREEZE
+    decimals: str = EXACT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +55,44 @@ class Contract:
 
     columns: types.StructType
     mode: str = FREEZE
+    decimals: str = EXACT
+
+    def judge(self) -> Judge:
+        """Who looks at bodies before Spark does."""
+        return Judge(self.columns, rounds=self.decimals == ROUND, evolves=self.mode == EVOLVE)
+
+    def encode(self) -> str:
+        """As text, for the tasks; ``decode`` is its inverse."""
+        return json.dumps({"mode": self.mode, "decimals": self.decimals, "columns": self.columns.jsonValue()})
+
+
+def decode(text: str) -> Contract:
+    """What ``encode`` gave."""
+    plain = json.loads(text)
+    columns = types.StructType.fromJson(plain["columns"])
+    return Contract(columns=columns, mode=plain["mode"], decimals=plain["decimals"])
 
 
 def parse(text: str, source: str) -> Contract:
-    """The contract in a file's ``text``. Needs a running session for types given as text. Raises ``Stop``."""
+    """The contract in a file's ``text``. Raises ``Stop``."""
     if len(text) > SCHEMA_BYTES_MAX:
         raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: over {SCHEMA_BYTES_MAX} characters")
     try:
         contract = _parse(text.strip())
-    except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+        for field in contract.columns.fields:
+            try:
+                fitting.check_type(field.dataType)
+            except ValueError as error:
+                raise ValueError(f"{field.name}: {error}") from None
+    except (msgspec.MsgspecError, PySparkException, ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {_line(error)}") from None
-    except Exception as error:  # noqa: BLE001  Spark's parser raises a tree of its own; all of it means a bad type
-        raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {_line(error)}") from None
+    except RecursionError:
+        raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: nested too deep") from None
     names = [field.name.lower() for field in contract.columns.fields]
     for name in names:
-        if name in _TAKEN or name.startswith("_"):
+        if not name.strip() or len(name) > NAME_CHARS_MAX:
+            raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {name[:40]!r}: 1 to {NAME_CHARS_MAX} characters a name")
+        if name in OWN_COLUMNS or name.startswith("_"):
             raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {name}: the row already has a column of this name")
         if names.count(name) > 1:
             raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {name}: named twice")
@@ -72,49 +101,45 @@ def parse(text: str, source: str) -> Contract:
     return contract
 
 
-def misfits(row: Mapping[str, Any]) -> list[str]:
-    """Typed columns of a decoded row that are null although its body has a value for them."""
-    body = row.get("body")
+def misfits(body: str | None, empty: Collection[str]) -> list[str]:
+    """Typed columns that are ``empty`` in a row although its body has a value for them."""
     try:
         fields = _FIELDS.decode(body) if body else {}
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return []
-    return [name for name, value in fields.items() if bytes(value) != b"null" and name in row and row[name] is None]
+    return [name for name, value in fields.items() if name in empty and bytes(value) != b"null"]
 
 
-def with_places(error: str, row: Mapping[str, Any]) -> str:
+def with_places(error: str, body: str | None, empty: Collection[str]) -> str:
     """A dead letter's error, with the fields that do not fit where that is the reason."""
-    names = ", ".join(misfits(row)[:MISFITS_MAX]) if error.startswith(MISFIT) else ""
+    names = ", ".join(misfits(body, empty)[:MISFITS_MAX]) if error.startswith(MISFIT) else ""
     return f"{MISFIT} at {names}{error.removeprefix(MISFIT)}" if names else error
 
 
 def grown(contract: Contract, held: types.StructType) -> Contract:
     """The contract with the columns that a table has ``held`` beyond it and beside the row's own."""
-    names = {name.lower() for name in (*contract.columns.names, *_TAKEN)}
+    names = {name.lower() for name in (*contract.columns.names, *OWN_COLUMNS)}
     more = [field for field in held.fields if field.name.lower() not in names]
-    return Contract(columns=types.StructType([*contract.columns.fields, *more]), mode=contract.mode)
+    return replace(contract, columns=types.StructType([*contract.columns.fields, *more]))
 
 
 def _parse(text: str) -> Contract:
     if not text.startswith("{"):
-        return Contract(columns=_ddl(text))
+        return Contract(columns=ddl.columns_of(text))
     plain = msgspec.json.decode(text)
     if plain.get("type") == "struct":
         return Contract(columns=types.StructType.fromJson(plain))
     file = msgspec.convert(plain, _File)
-    if file.mode not in MODES:
-        raise ValueError(f"mode: one of {', '.join(MODES)}, not {file.mode!r}")
-    columns = types.StructType()
+    for key, value, allowed in (("mode", file.mode, MODES), ("decimals", file.decimals, DECIMALS)):
+        if value not in allowed:
+            raise ValueError(f"{key}: one of {', '.join(allowed)}, not {value!r}")
+    columns = []
     for name, kind in file.columns.items():
-        columns = columns.add(name, _ddl(f"`c` {kind}").fields[0].dataType)
-    return Contract(columns=columns, mode=file.mode)
-
-
-def _ddl(text: str) -> types.StructType:
-    parsed = types.StructType.fromDDL(text)
-    if not isinstance(parsed, types.StructType):
-        raise ValueError(f"not a list of columns: {text[:100]!r}")
-    return parsed
+        try:
+            columns.append(types.StructField(name, ddl.type_of(kind)))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return Contract(columns=types.StructType(columns), mode=file.mode, decimals=file.decimals)
 
 
 def _line(error: Exception) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_ingest import loss
+from fairlead_ingest import folders, loss
 from fairlead_wire import event
 from fairlead_wire.file_path import FilePath
 
@@ -140,10 +140,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         jobs = self.jobs()
         if not jobs:
             raise ValueError("topics: required, but not set (or give [[pipelines]])")
-        for key in ("table", "checkpoint"):
-            values = [getattr(job, key) for job in jobs]
-            if len(set(values)) != len(values):
-                raise ValueError(f"{key}: two pipelines share one")
+        names = [job.name for job in jobs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"name: two pipelines are called {name!r}")
+        folders.check([(job.name, job.table, job.checkpoint) for job in jobs])
 
     @property
     def trigger_seconds(self) -> float | None:

@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from fairlead_ingest.envelope import MISFIT as MISFIT_SEEN
+from fairlead_ingest.envelope import TYPED
 from fairlead_ingest.schema import ENVELOPE_COLUMNS, FREEZE, MISFIT, RESCUED, Contract
 
 _BAD = "_does_not_fit"
@@ -20,15 +22,23 @@ _KEY = "_producer_key"
 PASSENGERS = ("_error", "_payload")
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark takes any."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def typed(rows: DataFrame, contract: Contract) -> DataFrame:
     """Add the contract's columns, read from ``body``; a body that does not fit follows the contract's mode."""
     if not contract.columns.fields:
-        return rows.withColumn(RESCUED, F.lit(None).cast("string"))
+        return rows.withColumn(RESCUED, F.lit(None).cast("string")).drop(TYPED, MISFIT_SEEN)
     parsing = StructType([*contract.columns.fields, StructField(_BAD, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
-    parsed = rows.withColumn(_PARSED, F.from_json("body", parsing, options))
-    misfit = F.col(f"{_PARSED}.{_BAD}")
-    columns = [F.col(f"{_PARSED}.`{name}`").alias(name) for name in contract.columns.names]
+    # Only what fits exactly is left to Spark, which would change what does not.
+    text = F.coalesce(F.col(TYPED), F.col("body"))
+    parsed = rows.withColumn(_PARSED, F.from_json(text, parsing, options))
+    is_misfit = F.col(MISFIT_SEEN) | F.col(f"{_PARSED}.{_BAD}").isNotNull()
+    misfit = F.when(is_misfit, F.col("body"))
+    columns = [F.col(f"{_PARSED}.{quoted(name)}").alias(name) for name in contract.columns.names]
     if contract.mode == FREEZE:
         sentence = F.concat(F.lit(f"{MISFIT}: "), F.substring(misfit, 1, 200))
         error = F.coalesce(F.col("_error"), F.when(misfit.isNotNull(), sentence))

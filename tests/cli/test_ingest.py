@@ -113,3 +113,17 @@ def test_plain_files_are_not_compacted_and_the_reason_is_given(config: Path, tmp
     refused = run("compact", "--config", str(config))
     assert refused.exit_code == 1
     assert "a longer trigger makes fewer files" in refused.stderr
+
+
+def test_a_stretch_that_ends_before_it_begins_is_refused(config: Path) -> None:
+    """Before Spark is started; it would read nothing and say so only then."""
+    ended = run("backfill", "--config", str(config), "--from", "2026-11-22", "--until", "2026-11-21")
+    assert (ended.exit_code, "not after --from 2026-11-22" in ended.output) == (2, True)
+
+
+def test_a_schema_that_cannot_be_used_is_refused_before_spark_starts(config: Path, tmp_path: Path) -> None:
+    """Exit 2, with file and column."""
+    (tmp_path / "schema.json").write_text('{"columns": {"a": "dubble"}}')
+    config.write_text(f'schema = "{tmp_path}/schema.json"\n' + config.read_text())
+    ended = run("backfill", "--config", str(config))
+    assert (ended.exit_code, "schema.json: a: 'dubble' is no type" in ended.output) == (2, True)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
 
-from fairlead_ingest.app import UNKNOWN_FAILURES_MAX
+from fairlead_ingest.failures import UNKNOWN_FAILURES_MAX
 from fairlead_ingest.io import session as sessions
 from fairlead_ingest.io.job import Job
 from fairlead_ingest.io.metrics import Metrics

@@ -76,3 +76,10 @@ def test_a_batch_tried_again_adds_what_expired_meanwhile() -> None:
     )
     assert gaps.beyond([replace(before, rows=5)], [before]) == [replace(before, rows=3)]
     assert gaps.beyond([before], [before]) == []
+
+
+def test_what_went_with_its_topic_is_a_gap_under_any_policy() -> None:
+    """Planned, and made anew before it was read."""
+    place = Position(g=1, p="0f", fg=1, f="0a", r=5, n=10, fn=5)
+    [gap] = gaps.of(Offsets(topics={"a/t": place}), on_expired="count", recreated={"a/t": 4})
+    assert (gap.reason, gap.from_position, gap.to_position, gap.rows) == ("recreated", "0a", "0f", 4)

@@ -62,7 +62,7 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
         ({"limits": {"batch_rows": 0}}, "batch_rows: "),
         ({"unknown": 1}, "unknown"),
         ({"reader": "a/b"}, "reader: "),
-        ({"pipelines": [{"topics": ["a/b"], "table": "/t", "checkpoint": "/d"}]}, "table: two pipelines"),
+        ({"pipelines": [{"topics": ["a/b"], "table": "/t", "checkpoint": "/d"}]}, "table: /t would be"),
         ({"pipelines": [{"topics": ["a/b"], "table": "/u", "checkpoint": "/d", "format": "x"}]}, "format: "),
     ],
 )

@@ -20,6 +20,7 @@ from fairlead_ingest.io.session import activate
 from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.offsets import Offsets
 from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.transforms import quoted
 from fairlead_messaging.io.sync_client import BulkClient, TopicMissing
 
 # Of a position's text, the publish time in milliseconds.
@@ -126,7 +127,7 @@ def run(
         given = {key: str(value) for key, value in span.items() if value is not None}
         rows = shaped(session.read.format(source.FORMAT).options(**options, **given).load(), pipeline)
         held = _held(session, kind, into, piece.from_ms, piece.until_ms)
-        missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*rows.columns)
+        missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*map(quoted, rows.columns))
         activate(session)
         missing.write.format(sink.format_of(name)).option("table", str(into)).mode("append").save()
         progress(piece.rows)

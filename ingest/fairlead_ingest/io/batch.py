@@ -54,6 +54,13 @@ class FairleadReader(DataSourceReader):
         self._scope = Scope(from_ms=options.from_ms, until_ms=options.until_ms)
 
     def partitions(self) -> Sequence[InputPartition]:
+        if self._options.pieces is not None:
+            return [
+                Stretch(
+                    topic=piece.topic, generation=piece.generation, after=piece.after, upto=piece.upto, rows=piece.rows
+                )
+                for piece in self._options.pieces
+            ]
         scope, stretches = self._scope, []
         topics = [topic for topic in self._options.topics if scope.topics is None or topic in scope.topics]
         with self._options.client() as client, reachable():

@@ -40,6 +40,11 @@ def begun(checkpoint: Path) -> Offsets:
     return Offsets(topics={topic: Position.at(at.fg, at.f) for topic, at in end.topics.items()})
 
 
+def last_planned(checkpoint: Path) -> int:
+    """The newest batch Spark has planned, -1 for none."""
+    return max(_planned(checkpoint), default=-1)
+
+
 def last_committed(checkpoint: Path) -> int | None:
     """The newest batch Spark knows to be in the table, None where it knows of none."""
     return max(_numbers(checkpoint / "commits"), default=None)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from fairlead_ingest.io import tables
+from fairlead_ingest.io import status, tables
 from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.report import Delay, Facts
 
@@ -26,6 +26,7 @@ def of(name: str, kind: Kind, path: Path) -> Facts:
         name=name,
         table=str(path),
         rows=rows.num_rows,
+        fresh=status.fresh_within(kind, path),
         by_node=_counts(rows["node"], most_first=True) if "node" in held else (),
         by_hour=_counts(hours),
         by_priority=_counts(rows["priority"]) if "priority" in held else (),

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from fairlead_ingest import envelope, errors, loss
+from fairlead_ingest import errors, loss
 from fairlead_ingest.io import hidden
 from fairlead_ingest.io.options import Options
 from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
@@ -53,7 +53,7 @@ def one_ahead(elements: Iterator[T]) -> Iterator[T]:
 
 
 def _rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
-    decode = envelope.page if options.format == "envelope" else envelope.raw_page
+    decode = options.decoder()
     with options.client() as client:
         for table in fetch(client, stretch, options):
             for batch in table.combine_chunks().to_batches():
@@ -71,7 +71,7 @@ def reachable() -> Iterator[None]:
 
 def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa.Table]:
     """The pages of one stretch, in order. Raises ``Stop`` or ``Wait`` by code."""
-    after, rolled_back = stretch.after, 0
+    after, rolled_back, gone = stretch.after, 0, False
     while after < stretch.upto:
         try:
             with reachable():
@@ -87,15 +87,17 @@ def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa
             after = go_on(stretch.topic, after, error, options)
             continue
         except (GenerationChanged, TopicMissing) as error:
-            raise recreated_in_batch(stretch.topic, stretch.generation, error) from error
+            recreated_in_batch(stretch.topic, stretch.generation, error, options)
+            gone = True
+            break
         rolled_back += page.hidden
         if page.table.num_rows:
             yield page.table
         if page.next_position <= after:
             break
         after = page.next_position
-    if rolled_back and stretch.notes:
-        hidden.note(Path(stretch.notes), stretch.topic, stretch.after, rolled_back)
+    if (rolled_back or gone) and stretch.notes:
+        hidden.note(Path(stretch.notes), stretch.topic, stretch.after, rolled_back, recreated=gone)
 
 
 def go_on(topic: str, after: str, error: Expired, options: Options) -> str:
@@ -106,10 +108,11 @@ def go_on(topic: str, after: str, error: Expired, options: Options) -> str:
     return ""
 
 
-def recreated_in_batch(topic: str, generation: int, error: Exception) -> errors.Stop:
-    """Why a batch that was planned can never be read."""
-    return errors.Stop(
-        errors.RECREATED,
-        f"{topic}: a batch was planned over generation {generation}, which is gone ({error}); its rows cannot be read"
-        " any more. Start with a new checkpoint: it goes on from the table",
-    )
+def recreated_in_batch(topic: str, generation: int, error: Exception, options: Options) -> None:
+    """What was planned over a generation that is gone can never be read. Raises ``Stop`` unless that is all right."""
+    if options.on_recreated == "fail":
+        raise errors.Stop(
+            errors.RECREATED,
+            f"{topic}: a batch was planned over generation {generation}, which is gone ({error}); its rows cannot be"
+            ' read any more. Set on_recreated = "restart" to go on without them, they leave a gap row',
+        ) from error

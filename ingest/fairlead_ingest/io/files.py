@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fairlead_ingest.envelope import MICROS_MAX, MICROS_MIN
+
 GROUP_BYTES = 64 * 1024 * 1024
 # Level 1 halves the bytes of snappy for less than a microsecond a row.
 COMPRESSION = "zstd"
@@ -26,6 +28,9 @@ PARTITION_COLUMNS = ("_topic", "_date")
 PENDING = "_pending"
 # No ending that a reader's pattern for Parquet files takes.
 PENDING_SUFFIX = ".pending"
+# Longer texts would make every entry of a table's log as long.
+BOUND_CHARS_MAX = 128
+_MILLIS_MIN, _MILLIS_MAX = MICROS_MIN // 1000, MICROS_MAX // 1000
 _STATISTICS = ("_id", "_published_at", "enqueued_at", "node")
 
 
@@ -90,6 +95,7 @@ class _File:
         self._rows = 0
         self._minimum: dict[str, str] = {}
         self._maximum: dict[str, str] = {}
+        self._unbounded: set[str] = set()
 
     def add(self, rows: pa.Table) -> None:
         self._waiting.append(rows)
@@ -128,10 +134,15 @@ class _File:
         self._waiting, self._bytes = [], 0
 
     def _widen(self, name: str, column: pa.ChunkedArray) -> None:
-        bounds = pc.min_max(column).as_py()
-        if bounds["min"] is None:
+        """Bounds are a help to readers and none is better than one that cannot be written down."""
+        bounds = _bounds(column) if name not in self._unbounded else None
+        if bounds is None:
+            if column.null_count < len(column):
+                self._unbounded.add(name)
+                self._minimum.pop(name, None)
+                self._maximum.pop(name, None)
             return
-        low, high = _text(bounds["min"], up=False), _text(bounds["max"], up=True)
+        low, high = bounds
         self._minimum[name] = min(low, self._minimum.get(name, low))
         self._maximum[name] = max(high, self._maximum.get(name, high))
 
@@ -148,11 +159,26 @@ def _split(rows: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:
     return found
 
 
-def _text(value: object, *, up: bool) -> str:
-    """A bound as the log writes it: whole milliseconds, rounded so that it still bounds."""
-    if not isinstance(value, datetime.datetime):
-        return str(value)
-    utc = value.astimezone(datetime.UTC)
-    if up and utc.microsecond % 1000:
-        utc += datetime.timedelta(milliseconds=1)
-    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _bounds(column: pa.ChunkedArray) -> tuple[str, str] | None:
+    """Least and greatest as the log writes them, None where there is none or it cannot: too long, no time of ours.
+
+    Times are whole milliseconds, rounded so that they still bound.
+    """
+    if pa.types.is_timestamp(column.type):
+        micros = pc.cast(column, pa.timestamp("us", tz="UTC"), safe=False).cast(pa.int64())
+        found = pc.min_max(micros).as_py()
+        if found["min"] is None:
+            return None
+        low, high = found["min"] // 1000, -(-found["max"] // 1000)
+        return (_time(low), _time(high)) if _MILLIS_MIN <= low <= high <= _MILLIS_MAX else None
+    if not pa.types.is_string(column.type):
+        return None
+    found = pc.min_max(column).as_py()
+    if found["min"] is None or max(len(found["min"]), len(found["max"])) > BOUND_CHARS_MAX:
+        return None
+    return found["min"], found["max"]
+
+
+def _time(milliseconds: int) -> str:
+    moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(milliseconds=milliseconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

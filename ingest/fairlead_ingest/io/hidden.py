@@ -1,4 +1,7 @@
-"""How many rolled-back messages the tasks of a batch met: the service counts them into its plan and leaves them out.
+"""Why messages that a batch was promised did not come, as its tasks know: rolled back, or of a topic that is gone.
+
+The service counts rolled-back messages into its plan and leaves them out of its pages; of a topic that was deleted and
+made anew since the plan nothing can be read any more. What else did not come has expired.
 
     partitions (driver)   empties the batch's folder, names it in each stretch
     read (task)           leaves a note where a stretch had any
@@ -14,6 +17,8 @@ import hashlib
 import os
 import shutil
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -25,7 +30,16 @@ FOLDER = "fairlead-hidden"
 
 class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str
-    hidden: int
+    hidden: int = 0
+    recreated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """``rolled_back``: how many, by topic; ``recreated``: topics whose rest is gone."""
+
+    rolled_back: Mapping[str, int] = field(default_factory=dict)
+    recreated: frozenset[str] = frozenset()
 
 
 def folder_of(checkpoint: Path, end: Offsets) -> Path:
@@ -39,19 +53,22 @@ def prepare(checkpoint: Path, end: Offsets) -> Path:
     return folder_of(checkpoint, end)
 
 
-def note(folder: Path, topic: str, after: str, hidden: int) -> None:
+def note(folder: Path, topic: str, after: str, hidden: int = 0, *, recreated: bool = False) -> None:
     """Leave a note about the stretch that begins ``after``; a task that is run twice leaves one. Raises ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{topic} {after}".encode()).hexdigest()[:32]
     draft = folder / f".{uuid.uuid4().hex}"
-    draft.write_bytes(msgspec.json.encode(_Note(topic=topic, hidden=hidden)))
+    draft.write_bytes(msgspec.json.encode(_Note(topic=topic, hidden=hidden, recreated=recreated)))
     os.replace(draft, folder / f"{name}.json")
 
 
-def counted(folder: Path) -> dict[str, int]:
-    """Rolled-back messages by topic."""
-    found: dict[str, int] = {}
+def known(folder: Path) -> Known:
+    """What the notes say together."""
+    rolled_back: dict[str, int] = {}
+    recreated = set()
     for path in sorted(folder.glob("*.json")):
         each = msgspec.json.decode(path.read_bytes(), type=_Note)
-        found[each.topic] = found.get(each.topic, 0) + each.hidden
-    return found
+        rolled_back[each.topic] = rolled_back.get(each.topic, 0) + each.hidden
+        if each.recreated:
+            recreated.add(each.topic)
+    return Known(rolled_back=rolled_back, recreated=frozenset(recreated))

@@ -10,13 +10,12 @@ from __future__ import annotations
 import datetime
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -27,7 +26,8 @@ from fairlead_ingest import announcements, commit, errors, offsets, schema, tran
 from fairlead_ingest.io import checkpoint, plugins, sink, source, status, tables
 from fairlead_ingest.io.announcer import Announcer
 from fairlead_ingest.io.metrics import Metrics
-from fairlead_ingest.io.session import activate
+from fairlead_ingest.io.poison import Search
+from fairlead_ingest.io.session import UNDERSTOOD, activate
 from fairlead_ingest.offsets import Offsets
 from fairlead_ingest.settings import Pipeline, Settings, start_of
 from fairlead_messaging.io.sync_client import BulkClient, Tls
@@ -72,6 +72,8 @@ class Job:
         self._trigger_seen: str | None = None
         self._looked: datetime.datetime | None = None
         self._client: BulkClient | None = None
+        self._aside: dict[str, dict[str, str]] = {}
+        self._knows_table = False
 
     @property
     def is_running(self) -> bool:
@@ -84,13 +86,8 @@ class Job:
 
     def start(self) -> None:
         """Make the tables fit and start the query. Raises ``Stop``, ``Wait``."""
-        try:
+        with understood():
             self._start()
-        except (OSError, DeltaError, PySparkException, Py4JJavaError) as error:
-            code, sentence = errors.explain(str(error))
-            if code in errors.TEMPORARY:
-                raise errors.Wait(code, sentence) from error
-            raise
 
     def failure(self) -> tuple[str | None, str] | None:
         """(code or None, sentence) when the query has ended by an error, None when it has not."""
@@ -101,8 +98,33 @@ class Job:
             return None
         return errors.explain(str(error) or type(error).__name__)
 
+    @property
+    def batch(self) -> int:
+        """The batch that is being worked on, or was last; -1 before the first."""
+        return checkpoint.last_planned(self._checkpoint)
+
+    def search(self) -> Search:
+        """Looks for the messages that make the batch at hand fail. Raises ``Stop``, ``Wait``."""
+        with understood():
+            end = checkpoint.end_of(self._checkpoint, self.batch)
+            return Search(self._connected(), end, self._probe, self._checkpoint)
+
+    def put_aside(self, found: dict[str, dict[str, str]]) -> None:
+        """From the next start on these messages (topic, id, reason) are dead letters."""
+        for topic, reasons in found.items():
+            for name, reason in reasons.items():
+                log.error("message_set_aside", pipeline=self.name, topic=topic, id=name, reason=reason)
+            self._aside.setdefault(topic, {}).update(reasons)
+
     def observe(self) -> int:
-        """Carry what was committed since last time into metrics and to the service; the batches newly seen."""
+        """Carry what was committed since last time into metrics and to the service; the batches newly seen.
+
+        Raises ``Wait``, ``Stop``.
+        """
+        with understood():
+            return self._observe()
+
+    def _observe(self) -> int:
         # Opening the table is work that grows with it: only a trigger that has ended can have committed.
         progress = self._query.lastProgress if self._query is not None else None
         trigger = None if progress is None else str(progress["timestamp"])
@@ -124,6 +146,7 @@ class Job:
             )
         self._tell(facts)
         if facts:
+            self._aside = {}
             self._place = offsets.parse(facts[-1]["reached"])
             self._note(self._place)
             if progress is not None:
@@ -154,7 +177,11 @@ class Job:
                     break
                 time.sleep(_POLL_SECONDS)
             query.stop()
-        self.observe()
+        if self._knows_table:
+            try:
+                self.observe()
+            except (errors.Stop, errors.Wait) as error:
+                log.warning("last_look_failed", pipeline=self.name, reason=str(error))
         if self._client is not None:
             self._client.close()
 
@@ -186,6 +213,7 @@ class Job:
         elif seconds > 0:
             writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self._seen_batch = self._last_batch()
+        self._knows_table = True
         self._tell_again()
         self._place = self._kind.reached(self._table)
         activate(self._session)
@@ -201,8 +229,21 @@ class Job:
     def _rows(self) -> DataFrame:
         options = source_options(self._session, self._settings, self._pipeline)
         options |= {"startingOffsets": json.dumps(self._begin()), "checkpoint": str(self._checkpoint)}
+        if self._aside:
+            options["setAside"] = json.dumps(self._aside)
         rows = self._session.readStream.format(source.FORMAT).options(**options).load()
         return shaped(rows, self._pipeline)
+
+    def _probe(self, pieces: str, scratch: Path) -> None:
+        """Do with a part of a batch all that is done with a batch, but for the commit."""
+        options = source_options(self._session, self._settings, self._pipeline) | {"pieces": pieces}
+        if self._aside:
+            options["setAside"] = json.dumps(self._aside)
+        rows = shaped(self._session.read.format(source.FORMAT).options(**options).load(), self._pipeline)
+        activate(self._session)
+        evolve = str(evolves(self._pipeline)).lower()
+        sinking = rows.write.format(sink.format_of(self._sink)).option("table", str(scratch)).option("trial", "true")
+        sinking.option("evolve", evolve).mode("append").save()
 
     def _begin(self) -> dict[str, Any]:
         """Where each topic starts; counts only for topics that the checkpoint does not know."""
@@ -283,6 +324,23 @@ class Job:
                 log.debug("position_not_noted", pipeline=self.name, topic=topic, reason=str(error))
 
 
+@contextmanager
+def understood() -> Iterator[None]:
+    """Gives what Spark, tables and disks raise a name: ``Wait`` where that helps, ``Fault`` where nobody knows.
+
+    A JVM that is gone is not among it.
+    """
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except UNDERSTOOD as error:
+        code, sentence = errors.explain(str(error) or type(error).__name__)
+        if code is None:
+            raise errors.Fault(sentence) from error
+        raise (errors.Wait if code in errors.TEMPORARY else errors.Stop)(code, sentence) from error
+
+
 def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline) -> dict[str, str]:
     """The source's options as the settings say, but for where it starts."""
     limits = settings.limits
@@ -302,6 +360,8 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
         "waitMs": IDLE_WAIT_MS,
         "requestSeconds": settings.request_seconds,
     }
+    if pipeline.schema:
+        options["contract"] = contract_now(pipeline).encode()
     if settings.security == "mtls":
         options |= {"tlsCa": settings.tls_ca, "tlsCert": settings.tls_cert, "tlsKey": settings.tls_key}
     return {key: str(value) for key, value in options.items()}
@@ -348,7 +408,7 @@ def shaped(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
 def _lineage_last(rows: DataFrame) -> DataFrame:
     """A transform appends its columns; the contract has lineage after them."""
     last = [name for name in (*plugins.KEPT, *transforms.PASSENGERS) if name in rows.columns]
-    return rows.select(*[f"`{name}`" for name in rows.columns if name not in last], *last)
+    return rows.select(*[transforms.quoted(name) for name in rows.columns if name not in last], *last)
 
 
 def table_schema(rows: StructType) -> pa.Schema:

@@ -26,6 +26,7 @@ class Metrics:
         self.bytes = self._counter("bytes", "Bytes of Parquet committed")
         self.batches = self._counter("batches", "Batches committed")
         self.failures = self._counter("failures", "Queries that ended by an error and were started again")
+        self.stopped = self._gauge("stopped", "1 where the pipeline stopped and someone has to look, else 0")
         self.lag_rows = self._gauge("lag_rows", "Messages stable in the topic and not yet in the table", "topic")
         self.lag_seconds = self._gauge("lag_seconds", "Age of the oldest of these", "topic")
         self.last_commit = self._gauge("last_commit_timestamp_seconds", "When the table was last committed to")

@@ -10,6 +10,7 @@
 | `from`, `until` | for a batch: milliseconds since 1970 or ISO times; none |
 | `waitMs` | how long an idle batch waits in the service, 1000 |
 | `onExpired`, `onRecreated` | `count`, `gap`, `fail`; `fail`, `restart` |
+| `contract`, `setAside`, `pieces` | the job's own: columns, messages that are dead letters, what of a batch to try |
 | `checkpoint` | the query's `checkpointLocation` once more, to tell rolled-back messages from expired ones; none |
 | `upTo` | for a batch: JSON, topic to the last position to read; the topic's end |
 | `tlsCa`, `tlsCert`, `tlsKey`, `requestSeconds` | files for mTLS; 30 |
@@ -17,25 +18,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import types
 
-from fairlead_ingest import envelope, errors, loss
+from fairlead_ingest import envelope, errors, loss, schema
+from fairlead_ingest.halving import Piece
 from fairlead_ingest.settings import start_of
 from fairlead_messaging.io.sync_client import BulkClient, Tls
 
-FORMATS = {"raw": envelope.RAW_SCHEMA, "envelope": envelope.PAGE_SCHEMA}
+FORMATS = ("raw", "envelope")
 N = TypeVar("N", int, float)
+T = TypeVar("T")
 
 _SPARK_TYPES: dict[Any, types.DataType] = {
     pa.string(): types.StringType(),
     pa.int64(): types.LongType(),
     pa.int32(): types.IntegerType(),
     pa.binary(): types.BinaryType(),
+    pa.bool_(): types.BooleanType(),
     envelope.TIMESTAMP: types.TimestampType(),
 }
 
@@ -60,6 +64,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     on_recreated: str = "fail"
     checkpoint: str = ""
     up_to: dict[str, str] = {}
+    contract: str = ""
+    set_aside: dict[str, dict[str, str]] = {}
+    pieces: list[Piece] | None = None
     tls: tuple[str, str, str] | None = None
     request_seconds: float = 30.0
 
@@ -75,7 +82,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             url=_required(text, "url"),
             topics=topics,
             starting=_starting(text.get("startingoffsets", "earliest"), topics),
-            format=_one_of(text, "format", "raw", tuple(FORMATS)),
+            format=_one_of(text, "format", "raw", FORMATS),
             max_rows_per_batch=_number(text, "maxRowsPerBatch", 500_000),
             max_bytes_per_batch=_number(text, "maxBytesPerBatch", 512 * 1024 * 1024),
             page_rows=_number(text, "pageRows", 10_000),
@@ -88,14 +95,31 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             on_expired=_one_of(text, "onExpired", "count", loss.ON_EXPIRED),
             on_recreated=_one_of(text, "onRecreated", "fail", loss.ON_RECREATED),
             checkpoint=text.get("checkpoint", ""),
-            up_to=_positions(text.get("upto", "{}")),
+            up_to=_decoded(text, "upTo", dict[str, str]) or {},
+            contract=text.get("contract", ""),
+            set_aside=_decoded(text, "setAside", dict[str, dict[str, str]]) or {},
+            pieces=_decoded(text, "pieces", list[Piece]),
             tls=tls if all(tls) else None,  # type: ignore[arg-type]
             request_seconds=_number(text, "requestSeconds", 30.0),
         )
 
     @property
     def page_schema(self) -> pa.Schema:
-        return FORMATS[self.format]
+        if self.format == "envelope":
+            return envelope.TYPED_PAGE_SCHEMA if self.contract else envelope.PAGE_SCHEMA
+        return envelope.SIFTED_RAW_SCHEMA if self.set_aside else envelope.RAW_SCHEMA
+
+    def decoder(self) -> Callable[[str, pa.Array, pa.Array, pa.Array], pa.RecordBatch]:
+        """From a page of one topic (ids, times, payloads) to rows of ``page_schema``."""
+        judge = schema.decode(self.contract).judge() if self.contract else None
+
+        def decode(topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> pa.RecordBatch:
+            aside = self.set_aside.get(topic, {}) if self.set_aside else {}
+            if self.format == "envelope":
+                return envelope.page(topic, ids, moments, payloads, judge=judge, set_aside=aside)
+            return envelope.raw_page(topic, ids, moments, payloads, set_aside=aside if self.set_aside else None)
+
+        return decode
 
     def start_of(self, topic: str) -> Any:
         """``earliest``, ``latest``, milliseconds, or an explicit ``{"g", "p"}``."""
@@ -107,9 +131,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return BulkClient(self.url, tls=tls, timeout_seconds=self.request_seconds)
 
 
-def spark_schema(schema: pa.Schema) -> types.StructType:
+def spark_schema(page: pa.Schema) -> types.StructType:
     """The Spark form of one of our page schemas."""
-    return types.StructType([types.StructField(field.name, _SPARK_TYPES[field.type]) for field in schema])
+    return types.StructType([types.StructField(field.name, _SPARK_TYPES[field.type]) for field in page])
 
 
 def _required(text: Mapping[str, str], name: str) -> str:
@@ -146,11 +170,12 @@ def _starting(text: str, topics: list[str]) -> dict[str, Any]:
     return starts
 
 
-def _positions(text: str) -> dict[str, str]:
+def _decoded(text: Mapping[str, str], name: str, kind: type[T]) -> T | None:
+    value = text.get(name.lower())
     try:
-        return msgspec.json.decode(text, type=dict[str, str])
+        return None if value is None else msgspec.json.decode(value, type=kind)
     except msgspec.DecodeError as error:
-        raise errors.Stop(errors.BAD_OPTION, f"upTo: {error}") from None
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: {error}") from None
 
 
 def _moment(text: Mapping[str, str], name: str) -> int | None:

@@ -27,8 +27,9 @@ def load(name: str) -> Transform:
     try:
         module = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
         found = getattr(module, function)
-    except (ImportError, AttributeError, OSError, SyntaxError) as error:
-        raise errors.Stop(errors.BAD_OPTION, f"transforms: {name}: {error}") from error
+    except Exception as error:
+        said = str(error) if isinstance(error, (ImportError, AttributeError, OSError, SyntaxError)) else repr(error)
+        raise errors.Stop(errors.BAD_OPTION, f"transforms: {name}: {said}") from error
     if not callable(found):
         raise errors.Stop(errors.BAD_OPTION, f"transforms: {name} is no function")
     return cast(Transform, found)

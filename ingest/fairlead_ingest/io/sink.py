@@ -57,7 +57,8 @@ class Written(WriterCommitMessage):
 
 class DeltaSink(DataSource):
     """Options: ``table`` and, for a stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
-    ``true`` where the table may grow by what bodies bring; ``selects``: ``true`` where the query leaves rows out."""
+    ``true`` where the table may grow by what bodies bring; ``selects``: ``true`` where the query leaves rows out;
+    ``trial``: ``true`` for a batch that is written and thrown away."""
 
     kind = "delta"
 
@@ -78,7 +79,12 @@ class DeltaSink(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
             raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a table of rows is never overwritten')
-        return BatchWriter(kind=self.kind, table=Path(self._required("table")))
+        return BatchWriter(
+            kind=self.kind,
+            table=Path(self._required("table")),
+            evolves=self.options.get("evolve") == "true",
+            is_trial=self.options.get("trial") == "true",
+        )
 
     def _required(self, name: str) -> str:
         value = self.options.get(name)
@@ -135,9 +141,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
         # Named by where the batch ends, as Spark logged it.
         logged = checkpoint.end_of(self._checkpoint, batchId)
-        rolled_back = hidden.counted(hidden.folder_of(self._checkpoint, logged))
-        absent = _absent(end, [*rows, *dead], rolled_back)
-        missing = gaps.of(end, on_expired=self._on_expired, missing={} if self._selects else absent)
+        known = hidden.known(hidden.folder_of(self._checkpoint, logged))
+        absent = _absent(end, [*rows, *dead], known.rolled_back)
+        with_topic = {topic: absent.pop(topic) for topic in known.recreated & absent.keys()}
+        missing = gaps.of(
+            end, on_expired=self._on_expired, missing={} if self._selects else absent, recreated=with_topic
+        )
         batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
         counts = _counts(end, rows, dead, written, sum(absent.values()), selects=self._selects)
         if missing:
@@ -149,16 +158,23 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a batch query into a table, as a backfill does: ``_batch`` is -1, positions stay as they are."""
+    """Writes a batch query into a table, as a backfill does: ``_batch`` is -1, positions stay as they are.
 
-    def __init__(self, *, kind: str, table: Path) -> None:
+    ``is_trial``: whether it can be written is all that is asked; nothing is committed.
+    """
+
+    def __init__(self, *, kind: str, table: Path, evolves: bool = False, is_trial: bool = False) -> None:
         self._kind = kind
         self._table = table
+        self._evolves = evolves
+        self._is_trial = is_trial
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return _write(iterator, tables.of(self._kind), self._table, NO_BATCH)
+        return _write(iterator, tables.of(self._kind), self._table, NO_BATCH, evolves=self._evolves)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        if self._is_trial:
+            return
         written = [message for message in messages if isinstance(message, Written)]
         kind = tables.of(self._kind)
         dead = [file for message in written for file in message.dead]
@@ -299,11 +315,18 @@ def _sift(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         return rows.drop_columns(list(transforms.PASSENGERS)), rows.slice(0, 0)
     kept = rows.filter(pc.invert(bad)).drop_columns(list(transforms.PASSENGERS))
     rejected = rows.filter(bad)
-    letters = rejected.to_pylist()
+    # Typed columns are looked at for whether they are there, never for what they are: Python cannot hold every date.
+    plain = [name for name in envelope.LETTER_COLUMNS if name in rejected.column_names]
+    letters = rejected.select(plain).to_pylist()
     payloads = [
         envelope.payload_again(letter) if letter["_payload"] is None else letter["_payload"] for letter in letters
     ]
-    said = [contract.with_places(letter["_error"], letter) for letter in letters]
+    typed = [name for name in kept.column_names if name not in contract.OWN_COLUMNS]
+    nulls = [(name, pc.is_null(rejected[name]).to_pylist()) for name in typed]
+    said = []
+    for index, letter in enumerate(letters):
+        empty = {name for name, is_null in nulls if is_null[index]}
+        said.append(contract.with_places(letter["_error"], letter.get("body"), empty))
     columns = {name: rejected[name] for name in tables.DEAD_LETTERS_SCHEMA.names if name.startswith("_")}
     columns |= {"error": pa.array(said, pa.string()), "payload": pa.array(payloads, pa.binary())}
     return kept, pa.table({name: columns[name] for name in tables.DEAD_LETTERS_SCHEMA.names})

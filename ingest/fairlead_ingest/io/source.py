@@ -123,6 +123,10 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if position.p <= after:
                 continue
             plan = self._plan_again(topic, position, after)
+            if plan is None:
+                if notes:
+                    hidden.note(Path(notes), topic, after, recreated=True)
+                continue
             loss.same_service(goal.service, plan.service)
             stretches += [
                 Stretch(
@@ -220,8 +224,9 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 continue
             return _after(position, plan, target), plan
 
-    def _plan_again(self, topic: str, position: Position, after: str) -> Plan:
-        """Split what was promised; a stretch that expired since is looked at by the same policy as any other."""
+    def _plan_again(self, topic: str, position: Position, after: str) -> Plan | None:
+        """Split what was promised, None where it is gone with its topic; what expired since is looked at by the same
+        policy as ever."""
         while True:
             try:
                 with reachable():
@@ -234,8 +239,9 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     )
             except Expired as error:
                 after = go_on(topic, after, error, self._options)
-            except GenerationChanged as error:
-                raise recreated_in_batch(topic, position.g, error) from error
+            except (GenerationChanged, TopicMissing) as error:
+                recreated_in_batch(topic, position.g, error, self._options)
+                return None
 
 
 def _explicit(start: Mapping[str, Any]) -> Position:

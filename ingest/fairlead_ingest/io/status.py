@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def _table(kind: Kind, path: Path, now: datetime.datetime) -> dict[str, Any]:
     size = kind.size(path)
     if size is None:
         return {"state": "no table yet", "rows": 0, "reached": Offsets()}
-    recent = [entry for entry in kind.last_entries(path, RECENT_COMMITS) if "batch" in (commit.ours_in(entry) or {})]
+    recent = _recent(kind, path)
     facts: dict[str, Any] = {
         "state": "ok" if recent else "no batch yet",
         "version": size.version,
@@ -51,7 +52,7 @@ def _table(kind: Kind, path: Path, now: datetime.datetime) -> dict[str, Any]:
     if recent:
         newest = recent[0][commit.METADATA_KEY]
         moment = datetime.datetime.fromtimestamp(recent[0]["timestamp"] / 1000, datetime.UTC)
-        ages = freshness.add(entry[commit.METADATA_KEY].get("ages", []) for entry in recent)
+        half, most = _fresh(recent)
         span = (recent[0]["timestamp"] - recent[-1]["timestamp"]) / 1000
         rows = sum(entry[commit.METADATA_KEY].get("rows", 0) for entry in recent[:-1])
         facts |= {
@@ -60,11 +61,25 @@ def _table(kind: Kind, path: Path, now: datetime.datetime) -> dict[str, Any]:
             "last_commit_seconds": round((now - moment).total_seconds(), 3),
             "last_rows": newest.get("rows", 0),
             "rows_per_second": round(rows / span, 1) if span > 0 else None,
-            "freshness_p50_seconds": _seconds(ages, 0.5),
-            "freshness_p95_seconds": _seconds(ages, 0.95),
+            "freshness_p50_seconds": half,
+            "freshness_p95_seconds": most,
             "totals": dict(newest.get("totals", {})),
         }
     return facts
+
+
+def fresh_within(kind: Kind, path: Path) -> tuple[float | str | None, float | str | None]:
+    """Half, and 95 %, of what the last commits brought was in the table so many seconds after the edge accepted it."""
+    return _fresh(_recent(kind, path))
+
+
+def _recent(kind: Kind, path: Path) -> list[Mapping[str, Any]]:
+    return [entry for entry in kind.last_entries(path, RECENT_COMMITS) if "batch" in (commit.ours_in(entry) or {})]
+
+
+def _fresh(recent: Sequence[Mapping[str, Any]]) -> tuple[float | str | None, float | str | None]:
+    ages = freshness.add(entry[commit.METADATA_KEY].get("ages", []) for entry in recent)
+    return _seconds(ages, 0.5), _seconds(ages, 0.95)
 
 
 def of_topic(

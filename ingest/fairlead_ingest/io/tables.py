@@ -19,12 +19,12 @@ import pyarrow.dataset as ds
 from fairlead_ingest import errors
 from fairlead_ingest.commit import Append
 from fairlead_ingest.envelope import TIMESTAMP
+from fairlead_ingest.folders import DEAD_LETTERS as DEAD_LETTERS
+from fairlead_ingest.folders import GAPS as GAPS
 from fairlead_ingest.io import delta, parquet, table_kind
 from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.offsets import Offsets
 
-DEAD_LETTERS = "_dead_letters"
-GAPS = "_gaps"
 # A commit that belongs to no batch of a stream (a backfill's): positions stay as they are.
 UNNUMBERED = Append(transactions={}, metadata={})
 DEAD_LETTERS_SCHEMA = pa.schema(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairlead_ingest.io import hidden
+from fairlead_ingest.io.hidden import Known
 from fairlead_ingest.offsets import Offsets, Position
 
 END = Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
@@ -13,12 +14,12 @@ END = Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
 def test_notes_of_one_batch_are_added_up(tmp_path: Path) -> None:
     """A task that ran twice counts once; nobody's notes are none."""
     folder = hidden.prepare(tmp_path, END)
-    assert hidden.counted(folder) == {}
+    assert hidden.known(folder) == Known()
     hidden.note(folder, "a/t", "", 2)
     hidden.note(folder, "a/t", "", 3)
     hidden.note(folder, "a/t", "0a", 4)
     hidden.note(folder, "b/t", "", 1)
-    assert hidden.counted(hidden.folder_of(tmp_path, END)) == {"a/t": 7, "b/t": 1}
+    assert hidden.known(hidden.folder_of(tmp_path, END)).rolled_back == {"a/t": 7, "b/t": 1}
 
 
 def test_a_batch_that_is_planned_anew_begins_without_notes(tmp_path: Path) -> None:
@@ -27,4 +28,12 @@ def test_a_batch_that_is_planned_anew_begins_without_notes(tmp_path: Path) -> No
     other = Offsets(service="s", topics={"a/t": Position.at(1, "1f")})
     assert hidden.folder_of(tmp_path, other) != hidden.folder_of(tmp_path, END)
     hidden.prepare(tmp_path, other)
-    assert hidden.counted(hidden.folder_of(tmp_path, END)) == {}
+    assert hidden.known(hidden.folder_of(tmp_path, END)) == Known()
+
+
+def test_a_topic_that_is_gone_is_named(tmp_path: Path) -> None:
+    """Beside what was rolled back before it went."""
+    folder = hidden.prepare(tmp_path, END)
+    hidden.note(folder, "a/t", "", 2, recreated=True)
+    hidden.note(folder, "b/t", "", 1)
+    assert hidden.known(folder) == Known(rolled_back={"a/t": 2, "b/t": 1}, recreated=frozenset({"a/t"}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.support.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors, offsets
+from fairlead_ingest.io import hidden
 from fairlead_ingest.io.fetching import Stretch
+from fairlead_ingest.io.hidden import Known
 from fairlead_ingest.io.options import Options
 from fairlead_ingest.io.source import FairleadDataSource, FairleadStreamReader
 
@@ -122,3 +125,26 @@ def test_the_schema_follows_the_format(messaging: MessagingService, topic: str) 
     base = {"url": messaging.url, "topics": topic}
     assert FairleadDataSource(options=base).schema().names == ["payload", "_topic", "_id", "_published_at"]
     assert "body" in FairleadDataSource(options={**base, "format": "envelope"}).schema().names
+
+
+@pytest.mark.parametrize("goes", ["before it is planned again", "before it is read"])
+def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(
+    messaging: MessagingService, topic: str, tmp_path: Path, goes: str
+) -> None:
+    """Stopped with its code, or gone on without, and noted for the gaps."""
+
+    def fetched(policy: str) -> tuple[list[bytes], Known]:
+        messaging.publish(topic, [b"1", b"2"])
+        reading = reader(messaging, topic, onRecreated=policy, checkpoint=str(tmp_path))
+        start = reading.initialOffset()
+        end = reading.latestOffset(start, ReadAllAvailable())
+        parts = reading.partitions(start, end) if goes == "before it is read" else None
+        messaging.delete(topic)
+        messaging.create(topic)
+        parts = reading.partitions(start, end) if parts is None else parts
+        found = [payload for part in parts for rows in reading.read(part) for payload in rows["payload"].to_pylist()]
+        return found, hidden.known(hidden.folder_of(tmp_path, offsets.parse(end)))
+
+    with pytest.raises(errors.Stop, match=rf"{errors.RECREATED}.*gap row"):
+        fetched("fail")
+    assert fetched("restart") == ([], Known(rolled_back={topic: 0}, recreated=frozenset({topic})))

@@ -1,0 +1,151 @@
+"""Spark's text for types and columns, read without Spark: so a mistake is found before anything is started.
+
+array<struct<lat:double,lon:double>>          temperature DOUBLE NOT NULL COMMENT 'in C', `odd name` STRING
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import types
+
+# No schema of ours is nested as deep; a text that is would only fill the stack.
+DEPTH_MAX = 50
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([A-Za-z0-9_]+)|([<>(),:]))")
+_SIMPLE: dict[str, types.DataType] = {
+    "boolean": types.BooleanType(), "tinyint": types.ByteType(), "byte": types.ByteType(),
+    "smallint": types.ShortType(), "short": types.ShortType(), "int": types.IntegerType(),
+    "integer": types.IntegerType(), "bigint": types.LongType(), "long": types.LongType(), "float": types.FloatType(),
+    "real": types.FloatType(), "double": types.DoubleType(), "string": types.StringType(),
+    "binary": types.BinaryType(), "date": types.DateType(), "timestamp": types.TimestampType(),
+    "timestamp_ltz": types.TimestampType(), "timestamp_ntz": types.TimestampNTZType(),
+}  # fmt: skip
+_DECIMALS = ("decimal", "dec", "numeric")
+_PRECISION_MAX = 38
+
+
+def type_of(text: str) -> types.DataType:
+    """One type. Raises ``ValueError`` saying what is wrong with it."""
+    reader = _Reader(text)
+    found = reader.type(0)
+    reader.end()
+    return found
+
+
+def columns_of(text: str) -> types.StructType:
+    """A list of columns, ``name TYPE`` or ``name: TYPE`` each. Raises ``ValueError``."""
+    reader = _Reader(text)
+    found = reader.fields("", 0)
+    reader.end()
+    return found
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._tokens: list[str] = []
+        while text[self._at :].strip():
+            found = _TOKEN.match(text, self._at)
+            if found is None:
+                raise ValueError(f"{text[self._at :].strip()[:40]!r} is no part of a type")
+            self._tokens.append(found[0].strip())
+            self._at = found.end()
+        self._at = 0
+
+    def end(self) -> None:
+        if self._at < len(self._tokens):
+            raise ValueError(f"{self._peek()!r} is too much in {self._text[:100]!r}")
+
+    def type(self, depth: int) -> types.DataType:
+        if depth > DEPTH_MAX:
+            raise ValueError(f"nested deeper than {DEPTH_MAX} levels")
+        name = self._next("a type").lower()
+        if name in _SIMPLE:
+            return _SIMPLE[name]
+        if name in _DECIMALS:
+            return self._decimal()
+        if name in ("char", "character", "varchar"):
+            self._expect("(")
+            length = self._number()
+            self._expect(")")
+            return types.VarcharType(length) if name == "varchar" else types.CharType(length)
+        if name == "array":
+            self._expect("<")
+            element = self.type(depth + 1)
+            self._expect(">")
+            return types.ArrayType(element)
+        if name == "map":
+            self._expect("<")
+            key = self.type(depth + 1)
+            self._expect(",")
+            value = self.type(depth + 1)
+            self._expect(">")
+            return types.MapType(key, value)
+        if name == "struct":
+            self._expect("<")
+            found = self.fields(">", depth + 1)
+            self._expect(">")
+            return found
+        raise ValueError(f"{name!r} is no type of a column")
+
+    def fields(self, closing: str, depth: int) -> types.StructType:
+        found: list[types.StructField] = []
+        while self._peek() != closing:
+            if found:
+                self._expect(",")
+            name = self._next("a name")
+            if name.startswith("`"):
+                name = name[1:-1].replace("``", "`")
+            elif not re.fullmatch(r"[A-Za-z0-9_]+", name):
+                raise ValueError(f"{name!r} is no name of a column")
+            if self._peek() == ":":
+                self._at += 1
+            kind = self.type(depth)
+            if self._peek().lower() == "not":
+                # Taken and not enforced: any column of ours may be null.
+                self._at += 1
+                self._expect("null")
+            if self._peek().lower() == "comment":
+                self._at += 1
+                _ = self._next("a comment")
+                while self._peek().startswith(("'", '"')):
+                    self._at += 1  # a quote doubled inside of quotes
+            found.append(types.StructField(name, kind))
+        return types.StructType(found)
+
+    def _decimal(self) -> types.DecimalType:
+        precision, scale = 10, 0
+        if self._peek() == "(":
+            self._at += 1
+            precision = self._number()
+            if self._peek() == ",":
+                self._at += 1
+                scale = self._number()
+            self._expect(")")
+        if not 1 <= precision <= _PRECISION_MAX or not 0 <= scale <= precision:
+            raise ValueError(
+                f"decimal({precision},{scale}): 1 to {_PRECISION_MAX} digits, and no more places than digits"
+            )
+        return types.DecimalType(precision, scale)
+
+    def _number(self) -> int:
+        text = self._next("a number")
+        if not text.isdecimal():
+            raise ValueError(f"{text!r} is no number")
+        return int(text[:9])
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _next(self, what: str) -> str:
+        found = self._peek()
+        if not found:
+            raise ValueError(f"{self._text[:100]!r} ends where {what} should be")
+        self._at += 1
+        return found
+
+    def _expect(self, token: str) -> None:
+        found = self._next(repr(token))
+        if found.lower() != token:
+            raise ValueError(f"{token!r} should stand where {found!r} does in {self._text[:100]!r}")

@@ -1,0 +1,73 @@
+"""What to do after a query has failed: wait and try again, look for the message that does it, or stop.
+
+Only failures of one batch for one cause, one after the other and not long apart, count together. What has a code of
+ours says itself whether waiting helps; what has none may be a worker that was killed, or one message that no code of
+ours has thought of.
+
+    1st the same   wait        it may have been the machine
+    2nd            halve       the batch is halved until the message stands alone
+    6th            stop        someone has to look
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from fairlead_ingest import errors
+
+RETRY_SECONDS_FIRST = 1.0
+RETRY_SECONDS_MAX = 15.0
+DOUBLED_MAX = 10
+# Failures without a code are tried again this often in a row.
+UNKNOWN_FAILURES_MAX = 5
+HALVED_AT = 2
+# A failure this long after the one before has nothing to do with it.
+RESET_SECONDS = 900.0
+# What differs between two failures for one cause: places, identities, times.
+_CHANGING = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+", re.IGNORECASE)
+
+
+class Next(Enum):
+    """WAIT: try again later.  HALVE: look for the message first.  STOP: nothing heals by itself."""
+
+    WAIT = 1
+    HALVE = 2
+    STOP = 3
+
+
+@dataclass(slots=True)
+class Failures:
+    """Those of one pipeline since it last got anywhere."""
+
+    _tries: int = 0
+    _same: int = 0
+    _seen: tuple[int, str] | None = None
+    _last: float = 0.0
+
+    def progressed(self) -> None:
+        """A batch was committed: what was before is over."""
+        self._tries, self._same, self._seen = 0, 0, None
+
+    def note(self, code: str | None, sentence: str, batch: int, now: float) -> Next:
+        """One more failure, of ``batch``, at ``now`` (seconds of a clock that never goes back)."""
+        if self._tries and now - self._last > RESET_SECONDS:
+            self.progressed()
+        self._last = now
+        self._tries += 1
+        if code is not None:
+            return Next.WAIT if code in errors.TEMPORARY else Next.STOP
+        cause = (batch, _CHANGING.sub("#", sentence))
+        self._same = self._same + 1 if cause == self._seen else 1
+        self._seen = cause
+        if self._same > UNKNOWN_FAILURES_MAX:
+            return Next.STOP
+        return Next.HALVE if self._same == HALVED_AT else Next.WAIT
+
+    @property
+    def retry_seconds(self) -> float:
+        """How long to wait before the next try."""
+        # Bounded before it is taken: after a thousand failures, four hours, the power is no float any more.
+        doubled = min(max(0, self._tries - 1), DOUBLED_MAX)
+        return min(RETRY_SECONDS_MAX, RETRY_SECONDS_FIRST * float(2**doubled))

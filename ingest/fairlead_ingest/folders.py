@@ -1,0 +1,45 @@
+"""Which folders a job's pipelines use, and that none lies in the way of another.
+
+A pipeline has four: rows, dead letters, gaps and the checkpoint. One in another would be read as part of a table, or
+taken away with it by a vacuum; the same twice would be two tables in one place.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+
+DEAD_LETTERS = "_dead_letters"
+GAPS = "_gaps"
+
+
+def check(pipelines: Iterable[tuple[str, str, str]]) -> None:
+    """Raises ``ValueError("key: reason")``; a pipeline is its name, table and checkpoint."""
+    used: list[tuple[tuple[str, ...], str, str]] = []
+    for name, table, checkpoint in pipelines:
+        for suffix, what in (("", "rows"), (DEAD_LETTERS, "dead letters"), (GAPS, "gaps")):
+            used.append((_parts(table.rstrip("/") + suffix), "table", f"the {what} of {name}"))
+        used.append((_parts(checkpoint), "checkpoint", f"the checkpoint of {name}"))
+    # Sorted, a folder stands right before what lies in it.
+    outer: list[tuple[tuple[str, ...], str, str]] = []
+    for folder in sorted(used, key=lambda each: each[0]):
+        while outer and folder[0][: len(outer[-1][0])] != outer[-1][0]:
+            outer.pop()
+        if outer:
+            _refuse(outer[-1], folder)
+        outer.append(folder)
+
+
+def _refuse(outer: tuple[tuple[str, ...], str, str], inner: tuple[tuple[str, ...], str, str]) -> None:
+    keys = {outer[1], inner[1]}
+    key = "checkpoint" if "checkpoint" in keys else "table"
+    path = "/".join(inner[0]) or "/"
+    if outer[0] == inner[0]:
+        raise ValueError(f"{key}: {path} would be {outer[2]} and {inner[2]}; give each a folder of its own")
+    if outer[1] == "table" and inner[0][len(outer[0])][:1] in ("_", "."):
+        return  # hidden from readers and from vacuum
+    raise ValueError(f"{key}: {path}, {inner[2]}, lies in {outer[2]}; put it beside, not inside")
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(posixpath.normpath(path).split("/"))
