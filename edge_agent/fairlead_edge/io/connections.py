@@ -15,7 +15,7 @@ from typing import Any, Final
 from aiohttp import web
 
 SLOW_BODY_SECONDS: Final = 1.0
-"""A body that is longer on its way makes way, when nothing idle is there to."""
+"""A body that is longer on its way makes way when nothing idle is there to; a younger one only as a last resort."""
 SLOW_READER_SECONDS: Final = 5.0
 """The same for an answer that is not read."""
 STALLED_SECONDS_MAX: Final = 30.0
@@ -98,12 +98,14 @@ class Connections:
 
 
 def _rank(protocol: web.RequestHandler, doing: _Doing, now: float) -> int | None:
-    """0 goes first; None: not at all."""
+    """0 goes first; None: not at all.  Those who only just began to send or to read go last."""
     age = now - doing.since
     if doing.request is not None:
-        return 1 if not doing.request.content.is_eof() and age > SLOW_BODY_SECONDS else None
+        if doing.request.content.is_eof():
+            return None
+        return 1 if age > SLOW_BODY_SECONDS else 3
     if _unsent(protocol):
-        return 2 if age > SLOW_READER_SECONDS else None
+        return 2 if age > SLOW_READER_SECONDS else 4
     return 0
 
 

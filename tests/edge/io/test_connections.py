@@ -43,14 +43,15 @@ def test_the_one_idle_for_longest_goes_first() -> None:
 
 
 def test_who_reads_slowly_goes_after_the_idle() -> None:
-    """And not at once: an answer takes its time."""
-    known, [idle, reading] = Connections(), protocols(2)
-    known.opened(reading, 1.0)
+    """And one that only just began to read comes last."""
+    known, [idle, slow, reading] = Connections(), protocols(3)
+    known.opened(reading, 0.0)
+    known.opened(slow, 1.0)
     known.opened(idle, 5.0)
-    reading.transport.unsent = 1000
-    assert known.victim([reading], 2.0) is None
-    assert known.victim([reading, idle], 9.0) is idle
-    assert known.victim([reading, idle], 9.0) is reading
+    slow.transport.unsent = reading.transport.unsent = 1000
+    known._doing[reading].since = 8.5
+    everyone = [reading, slow, idle]
+    assert [known.victim(everyone, 9.0) for _ in range(4)] == [idle, slow, reading, None]
 
 
 def test_who_reads_nothing_is_stalled_and_who_reads_is_not() -> None:
