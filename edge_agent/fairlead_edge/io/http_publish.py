@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -23,6 +24,7 @@ WAITING_MAX: Final = 128
 TAKE_MESSAGES_DEFAULT: Final = 10
 
 Model = TypeVar("Model", bound=msgspec.Struct)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _encode = msgspec.json.encode
 
@@ -53,13 +55,27 @@ def add_routes(app: web.Application, upstream: Upstream) -> None:
     """Serve the upstream paths of contract section 6 on ``app``."""
     handlers = _Handlers(upstream)
     inputs = "/v1/modules/{module}/inputs/{input}"
-    app.router.add_post("/v1/messages", handlers.publish)
-    app.router.add_get(f"{inputs}/messages", handlers.take)
+    app.router.add_post("/v1/messages", _answering(handlers.publish))
+    app.router.add_get(f"{inputs}/messages", _answering(handlers.take))
     for place in (f"{inputs}/messages", inputs):  # the contract's "…/ack" can be read either way
-        app.router.add_post(f"{place}/ack", handlers.ack)
-        app.router.add_post(f"{place}/abandon", handlers.abandon)
-    app.router.add_get("/v1/deadletters", handlers.dead_letters)
-    app.router.add_post("/v1/deadletters/replay", handlers.replay)
+        app.router.add_post(f"{place}/ack", _answering(handlers.ack))
+        app.router.add_post(f"{place}/abandon", _answering(handlers.abandon))
+    app.router.add_get("/v1/deadletters", _answering(handlers.dead_letters))
+    app.router.add_post("/v1/deadletters/replay", _answering(handlers.replay))
+
+
+def _answering(handler: Handler) -> Handler:
+    """What the store cannot do just now, or any more, is said to whoever asked."""
+
+    async def answering(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except Temporary as error:
+            return _error(503, "not_now", str(error), error.retry_after_seconds)
+        except StoreFailed as error:
+            return _error(503, "store_failed", str(error))
+
+    return answering
 
 
 class _Handlers:
@@ -75,10 +91,6 @@ class _Handlers:
             return _error(413 if error.code == "too_large" else 400, error.code, str(error))
         except StoreFull as error:
             return _error(507, "store_full", str(error), error.retry_after_seconds)
-        except Temporary as error:
-            return _error(503, "not_now", str(error), error.retry_after_seconds)
-        except StoreFailed as error:
-            return _error(503, "store_failed", str(error))
         status = 200 if refusal is None else 413 if refusal.code == "too_large" else 400
         return _json(answer, status)
 
@@ -109,8 +121,6 @@ class _Handlers:
             unknown = await self._upstream.broker.ack(self._endpoint(request), ids)
         except publishing.RequestRefused as error:
             return _error(413 if error.too_large else 400, error.code, str(error))
-        except Temporary as error:
-            return _error(503, "not_now", str(error), error.retry_after_seconds)
         return _json(_encode({"acked": len(ids) - len(unknown), "unknown": unknown}))
 
     async def abandon(self, request: web.Request) -> web.Response:
@@ -147,8 +157,6 @@ class _Handlers:
             return _error(413 if error.too_large else 400, error.code, str(error))
         except StoreFull as error:
             return _error(507, "store_full", str(error), error.retry_after_seconds)
-        except Temporary as error:
-            return _error(503, "not_now", str(error), error.retry_after_seconds)
         return _json(_encode({"replayed": replayed}))
 
     def _endpoint(self, request: web.Request) -> str:

@@ -15,10 +15,12 @@ from aiohttp.test_utils import TestClient, TestServer
 from tests.support.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge import publishing
+from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io import http_publish
 from fairlead_edge.io.http_publish import add_routes
 from fairlead_edge.io.upstream import Upstream
 from fairlead_wire import message
+from fairlead_wire.errors import Temporary
 
 Client = TestClient[web.Request, web.Application]
 
@@ -303,3 +305,27 @@ async def test_bad_pages_are_refused(client: Client, query: str) -> None:
 async def test_bad_replays_are_refused(client: Client, content: bytes) -> None:
     """And of the replay."""
     assert (await post(client, "/v1/deadletters/replay", content))[0] == 400
+
+
+@pytest.mark.parametrize(
+    "failure", [Temporary("too many wait", retry_after_seconds=2.0), StoreFailed("the disk failed")]
+)
+async def test_a_store_that_cannot_just_now_is_said_on_every_path(
+    client: Client, upstream: Upstream, failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 with the reason, and no traceback in the log."""
+
+    async def fails(*args: Any, **more: Any) -> Any:
+        raise failure
+
+    monkeypatch.setattr(upstream.broker, "take", fails)
+    monkeypatch.setattr(upstream.broker, "ack", fails)
+    monkeypatch.setattr(upstream.outbox, "dead_letters", fails)
+    monkeypatch.setattr(upstream.outbox, "replay", fails)
+    async with client.get("/v1/modules/m/inputs/i/messages") as response:
+        assert (response.status, str(failure) in await response.text()) == (503, True)
+    async with client.get("/v1/deadletters") as response:
+        assert response.status == 503
+    for path, content in (("/v1/modules/m/inputs/i/ack", b'{"ids":["a"]}'), ("/v1/deadletters/replay", b"")):
+        status, answer = await post(client, path, content)
+        assert (status, answer["error"]["message"]) == (503, str(failure))

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import ssl
 
 import pytest
 from aiohttp.http_exceptions import BadStatusLine
@@ -91,6 +92,20 @@ def test_newlines_stay_inside_the_line(lines):
     """A peer's text cannot forge a second line."""
     logs.get("hub.server").info("nack", reason='x\n{"event":"forged"}')
     assert len(lines()) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ConnectionResetError("reset"), BrokenPipeError("gone"), TimeoutError("late"), ssl.SSLError("bad"), EOFError()],
+)
+def test_a_peer_that_hangs_up_leaves_no_traceback(lines, error):
+    """Whatever library met it."""
+    try:
+        raise error
+    except (OSError, EOFError):
+        logging.getLogger("asyncio").exception("Fatal error on transport")
+    [line] = lines()
+    assert "traceback" not in line and "reason" in line
 
 
 def test_other_libraries_and_tracebacks_are_json_too(lines):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import logging
 import re
+import ssl
 import sys
 import traceback
 from collections.abc import Mapping
@@ -29,6 +30,8 @@ _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+")
 _USERINFO = re.compile(r"(?<=://)[^/\s@]{1,1024}@")
 _PEERS_FAULTS = ("aiohttp.", "websockets.")
 """Modules whose exceptions, in records of other libraries, tell what a peer did."""
+_PEERS_ERRORS = (ConnectionError, TimeoutError, ssl.SSLError, EOFError)
+"""And what they let through of the system's: a peer that hung up, was silent, or spoke no TLS of ours."""
 _LINE_ENDS = {0x85: "\\x85", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 """JSON leaves them as they are, and some readers of lines end a line there."""
 _encoder = msgspec.json.Encoder()
@@ -112,7 +115,9 @@ class _JsonFormatter(logging.Formatter):
 
 
 def _is_peers_fault(kind: type[BaseException] | None) -> bool:
-    return kind is not None and f"{kind.__module__}.".startswith(_PEERS_FAULTS)
+    if kind is None:
+        return False
+    return f"{kind.__module__}.".startswith(_PEERS_FAULTS) or issubclass(kind, _PEERS_ERRORS)
 
 
 def _clean(value: Any) -> Any:
