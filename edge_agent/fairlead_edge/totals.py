@@ -39,11 +39,15 @@ class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """After ``commits`` commits in the life of the file; ``clock`` is the store's clock as it was last written down."""
+    """After ``commits`` commits in the life of the file.
+
+    ``clock`` is the store's clock as it was last written down, ``node`` whose the messages are.
+    """
 
     commits: int
     queues: tuple[QueueTotals, ...]
     clock: Stamp | None = None
+    node: str = ""
 
     def of(self, id: int) -> QueueTotals | None:
         return next((queue for queue in self.queues if queue.id == id), None)

@@ -75,6 +75,7 @@ def read_totals(connection: apsw.Connection) -> Totals:
             )
         ),
         load_stamp(connection),
+        "".join(node for (node,) in rows(connection, "SELECT node FROM owner")),
     )
 
 
@@ -86,6 +87,8 @@ def compare(found: Totals, kept: Totals | None) -> str:
         return f"it lacks the last {kept.commits - found.commits} commits"
     if found.clock != kept.clock:
         return "its clock was changed"
+    if found.node != kept.node:
+        return "its owner was changed"
     told = [_counts(queue) for queue in kept.queues]
     return "" if [_counts(queue) for queue in found.queues] == told else "its totals were changed"
 

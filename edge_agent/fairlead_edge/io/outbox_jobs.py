@@ -452,9 +452,7 @@ def own(connection: apsw.Connection, node: str) -> None:
     owner = rows(connection, "SELECT node FROM owner")
     if owner == [(node,)]:
         return
-    [(held,)] = rows(
-        connection, "SELECT coalesce(sum(stored), 0) + (SELECT count(*) FROM dead_letters) FROM queues"
-    )
+    [(held,)] = rows(connection, "SELECT coalesce(sum(stored), 0) + (SELECT count(*) FROM dead_letters) FROM queues")
     if owner and held:
         raise NotOurs(owner[0][0], node, held)
     connection.execute("INSERT OR REPLACE INTO owner VALUES(1, ?)", (node,))

@@ -207,9 +207,7 @@ def status(connection: apsw.Connection, *, now: float, max_bytes: int, in_flight
     return outbox.OutboxStatus(queues=tuple(found), bytes=used, max_bytes=max_bytes, dead_letters=sum(dead.values()))
 
 
-def _expired_in_flight(
-    connection: apsw.Connection, number: int, out: frozenset[int], now: float
-) -> tuple[int, int]:
+def _expired_in_flight(connection: apsw.Connection, number: int, out: frozenset[int], now: float) -> tuple[int, int]:
     """How many references that are in flight are over by their time, and their bytes."""
     if not out:
         return 0, 0

@@ -81,6 +81,8 @@ def _fill(
     target.execute("BEGIN")
     ends = dict(rows(target, "SELECT id, next_offset FROM queues WHERE typeof(next_offset) = 'integer'"))
     _restore_queues(target, kept)
+    if kept is not None and kept.node:
+        target.execute("INSERT OR REPLACE INTO owner VALUES(1, ?)", (kept.node,))
     for table in ("dead_letters", "references_", "runs"):  # of queues of which not even the name is left
         target.execute(f"DELETE FROM {table} WHERE queue NOT IN (SELECT id FROM queues)")
     target.execute("UPDATE usage SET commits = ?", (1 + (kept.commits if kept else _commits(source)),))

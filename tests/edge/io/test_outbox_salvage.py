@@ -8,11 +8,12 @@ import shutil
 from pathlib import Path
 from random import Random
 
+import apsw
 import pytest
 from tests.support.spoil import spoil
 
 from fairlead_edge import envelope
-from fairlead_edge.errors import StoreDamaged
+from fairlead_edge.errors import NotOurs, StoreDamaged
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import Entry, Reference, Refusal
 from fairlead_edge.queue_id import QueueId
@@ -144,3 +145,20 @@ async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> 
     """Stopped or killed, whichever file, whatever was done to it."""
     async with asyncio.timeout(120):
         await live(tmp_path, seed)
+
+
+async def test_a_damaged_owner_locks_nobody_out(tmp_path: Path) -> None:
+    """One flipped letter does not make it another node's backlog; what another node accepted still is refused."""
+    path = tmp_path / "outbox.db"
+    box = SqliteOutbox(path, epoch=1, max_bytes=1 << 20, node="edge-1")
+    await box.append([Entry("a", b"{}", (Reference(QUEUES[0], None, "default/t"),))], now=0)
+    await box.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE owner SET node = 'edge-q'")
+    connection.close()
+    box = SqliteOutbox(path, epoch=2, max_bytes=1 << 20, node="edge-1")
+    assert box.salvaged == "its owner was changed"
+    assert [each.length for each in (await box.status(now=0)).queues] == [1]
+    await box.close()
+    with pytest.raises(NotOurs):
+        SqliteOutbox(path, epoch=3, max_bytes=1 << 20, node="edge-2")
