@@ -192,7 +192,9 @@ class _App:
                 group.create_task(watches.run(), name="watches"),
                 group.create_task(writer.run(), name="writer"),
                 group.create_task(operator.run(self._access, verdicts), name="operator"),
-                group.create_task(self._tend(hub, client, keeper, desk, server, verdicts), name="tend"),
+                group.create_task(self._tend(hub, keeper, server, verdicts), name="tend"),
+                group.create_task(events_desk.run(client, hub.happenings, hub.name), name="events"),
+                group.create_task(self._keep_topics(desk), name="topics"),
             ]
             if announcer is not None:
                 tasks.append(group.create_task(announcer.run(), name="announcer"))
@@ -236,13 +238,11 @@ class _App:
     async def _tend(
         self,
         hub: Hub,
-        client: kube.Kube,
         keeper: LeaseKeeper,
-        desk: UpstreamDesk,
         server: LinkServer,
         verdicts: VerdictDesk,
     ) -> None:
-        """The slow heartbeat: who lags, what EdgeNodes say, which topics are missing, and the SyncController's pass."""
+        """The slow heartbeat: who lags, what EdgeNodes say, and the SyncController's pass."""
         loop = asyncio.get_running_loop()
         reconciled, trimmed, before = loop.time(), 0, 0
         while True:
@@ -261,12 +261,16 @@ class _App:
                 _log.info("nodes_returned", **told)
             hub.announcements.settle(now)
             verdicts.refresh()
-            await events_desk.write(client, hub.happenings, hub.name)
-            await desk.ensure_topics()
             if now - reconciled >= self._settings.reconcile.interval_seconds:
                 reconciled = now
                 hub.reconcile(now)
                 server.poke()
+
+    async def _keep_topics(self, desk: UpstreamDesk) -> None:
+        """Beside the heartbeat: a messaging service that does not answer must not stop it."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await desk.ensure_topics()
 
     async def _raise_fence(self, hub: Hub, keeper: LeaseKeeper, seen: int) -> None:
         if seen >= hub.fence and keeper.valid:

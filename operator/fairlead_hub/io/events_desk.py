@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fairlead_hub import happenings
 from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
 from fairlead_wire.io import logs
 
+FLUSH_SECONDS = 1.0
+IN_FLIGHT = 8
+"""Requests beside each other: a thousand nodes that come up are a thousand Events."""
+REQUEST_SECONDS = 5.0
+"""A hint is not worth more; what is not answered by then counts as dropped."""
 _log = logs.get("hub.events")
+
+
+async def run(kube: Kube, noted: happenings.Happenings, hub: str) -> None:
+    """Until cancelled.  A task of its own: an API server that does not answer holds up nothing but Events."""
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        await write(kube, noted, hub)
 
 
 async def write(kube: Kube, noted: happenings.Happenings, hub: str) -> int:
     """Create or update what is waiting; returns how many were written."""
+    queue = noted.take()[::-1]
     written = 0
-    for happening in noted.take():
-        namespace = happening.regarding.namespace or "default"
-        root = f"api/v1/namespaces/{namespace}/events"
-        try:
+
+    async def work() -> None:
+        nonlocal written
+        while queue:
+            if await _write(kube, queue.pop(), hub):
+                written += 1
+            else:
+                noted.dropped += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(IN_FLIGHT, len(queue))):
+            group.create_task(work())
+    return written
+
+
+async def _write(kube: Kube, happening: happenings.Happening, hub: str) -> bool:
+    namespace = happening.regarding.namespace or "default"
+    root = f"api/v1/namespaces/{namespace}/events"
+    try:
+        async with asyncio.timeout(REQUEST_SECONDS):
             if happening.created:
-                change = {
-                    "count": happening.count,
-                    "lastTimestamp": happening.last,
-                    "message": happening.message[:1024],
-                }
-                await kube.request("PATCH", f"{root}/{happening.name}", change, content_type=MERGE_PATCH, attempts=1)
+                change = {"count": happening.count, "lastTimestamp": happening.last}
+                body = {**change, "message": happening.message[:1024]}
+                await kube.request("PATCH", f"{root}/{happening.name}", body, content_type=MERGE_PATCH, attempts=1)
             else:
                 await kube.request("POST", root, happenings.body(happening, hub), attempts=1)
                 happening.created = True
-        except (Refused, Unavailable) as error:
-            noted.dropped += 1
-            _log.debug("event_dropped", reason=str(error))
-        else:
-            written += 1
-    return written
+    except (Refused, Unavailable, TimeoutError) as error:
+        _log.debug("event_dropped", reason=str(error) or f"no answer within {REQUEST_SECONDS:g} s")
+        return False
+    return True

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
+import pytest
+from aiohttp import web
 from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
 
@@ -61,3 +64,31 @@ async def test_a_busy_api_server_is_asked_once(cluster: Cluster, namespace: str)
         assert await events_desk.write(client, noted, "hub-1") == 1
         [one] = await events(client, namespace)
         assert one["count"] == 2
+
+
+async def test_an_api_server_that_does_not_answer_costs_hints_alone(
+    cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is given up after its time, several at once; the next ones are written."""
+    monkeypatch.setattr(events_desk, "REQUEST_SECONDS", 0.05)
+    silent = asyncio.Event()
+
+    async def never(_: web.Request) -> web.StreamResponse:
+        await silent.wait()
+        return web.Response(status=503)
+
+    noted = Happenings()
+    async with ApiFront(cluster) as front:
+        client = front.client()
+        front.answer_with("POST", "events", never, times=None)
+        for number in range(20):
+            about = Regarding(kind="ObjectSync", namespace=namespace, name=f"edge-{number}.u")
+            noted.note(about, "Warning", "Parked", "no room", 0.0, "2026-11-20T12:00:00Z")
+        async with asyncio.timeout(30):
+            assert await events_desk.write(client, noted, "hub-1") == 0
+        assert noted.dropped == 20
+        silent.set()
+        front.pass_everything()
+        monkeypatch.setattr(events_desk, "REQUEST_SECONDS", 30.0)
+        note(noted, namespace, now=1.0)
+        assert await events_desk.write(client, noted, "hub-1") == 1
