@@ -34,13 +34,20 @@ class RuleReader:
         return concerned
 
     def unreadable(self, found: rules.Unreadable) -> frozenset[str]:
-        """Its last readable form stays in force.  Returns the nodes it concerns."""
-        before = self._placement.broken.get(f"syncrules/{found.name}")
+        """Its last readable form stays in force.  Returns the nodes a difference concerns."""
+        before = self._stands(found.name)
         concerned = self._placement.break_rule(found)
-        if before != found.reason:
+        if self._stands(found.name) == before:
+            return frozenset()  # the same again: its status was written, or it was listed anew
+        if before[0] != found.reason:
             text = f"{found.reason}; {removals.consequence(self._placement, found.name)}"
             self._accounts.rule_happened("SyncRule", found.name, "Warning", "Unreadable", text, concerned)
         return concerned
+
+    def _stands(self, name: str) -> tuple[str, rules.Rule | None, rules.Rule | None]:
+        placement = self._placement
+        broken = placement.broken.get(f"syncrules/{name}", "")
+        return broken, placement.rules.get(name), placement.reaches.get(name)
 
     def gone(self, name: str) -> frozenset[str]:
         """Returns the nodes it concerned."""

@@ -26,6 +26,10 @@ DEFAULT_TOPIC = "default/telemetry"
 FORM_BYTES_MAX = 384 * 1024
 """Of a spec kept in its own status: both must fit into what etcd takes (1.5 MiB)."""
 
+IN_FORCE = "LastReadableInForce"
+MAY_BE_IN_FORCE = "SelectionUnknown"
+"""Reasons of the condition Accepted of a rule that cannot be read, and selected something before."""
+
 _API_VERSION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 _KIND = re.compile(r"[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 API_VERSION_CHARS_MAX = 317
@@ -147,9 +151,10 @@ def _was_in_force(status: dict[str, Any]) -> bool:
     if isinstance(status.get("lastReadable"), dict):
         return True
     conditions = status.get("conditions")
-    return isinstance(conditions, list) and any(
-        isinstance(each, dict) and (each.get("type"), each.get("status")) == ("Accepted", "True") for each in conditions
-    )
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and each.get("type") == "Accepted":
+            return each.get("status") == "True" or each.get("reason") in (IN_FORCE, MAY_BE_IN_FORCE)
+    return False
 
 
 def _reach(body: dict[str, Any]) -> Rule:

@@ -51,11 +51,20 @@ def of_rule(
         "lastReadable": _form(rule) if rule is not None else _unknown_form(placement, name, before),
         "message": "; ".join(filter(None, (broken, why)))[:MESSAGE_CHARS_MAX],
         "conditions": [
-            condition("Accepted", not broken, "Invalid" if broken else "Accepted", broken, conditions, generation, now),
+            condition("Accepted", not broken, _accepted(placement, name), broken, conditions, generation, now),
             condition("Listed", listed, "Unlistable" if unlisted else "Listed" if listed else "Listing", why,
                       conditions, generation, now),
         ],
     }  # fmt: skip
+
+
+def _accepted(placement: Placement, name: str) -> str:
+    """The reason also says whether anything was in force: definitions older than ``lastReadable`` keep it."""
+    if f"syncrules/{name}" not in placement.broken:
+        return "Accepted"
+    if name in placement.rules:
+        return rules.IN_FORCE
+    return rules.MAY_BE_IN_FORCE if name in placement.reaches else "Invalid"
 
 
 def _form(rule: rules.Rule) -> dict[str, Any]:

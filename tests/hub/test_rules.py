@@ -126,6 +126,19 @@ def test_a_form_that_was_too_large_to_keep_counts_as_unknown():
     assert rules.unreadable({**body, "status": {"observedGeneration": 4}}, "why").reach is None
 
 
+@pytest.mark.parametrize(
+    ("accepted", "kept"),
+    [(("True", "Accepted"), True), (("False", rules.IN_FORCE), True), (("False", rules.MAY_BE_IN_FORCE), True),
+     (("False", "Invalid"), False)],
+)  # fmt: skip
+def test_that_a_rule_was_in_force_is_known_also_where_its_form_was_pruned(accepted, kept):
+    """Definitions older than the hub keep conditions, and nothing they do not know."""
+    told = {"type": "Accepted", "status": accepted[0], "reason": accepted[1]}
+    body = {"metadata": {"name": "r", "generation": 2}, "spec": {}}
+    found = rules.unreadable({**body, "status": {"observedGeneration": 2, "conditions": [told]}}, "why")
+    assert (found.last, found.reach is not None) == (None, kept)
+
+
 @pytest.mark.parametrize("status", [None, [], {"conditions": "x"}, {"conditions": [3]}, {"observedGeneration": "x"}])
 def test_a_status_written_by_hand_ends_nothing(status):
     """Whatever stands there."""

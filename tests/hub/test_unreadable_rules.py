@@ -97,7 +97,7 @@ async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_nobody(
 
         await until("EdgeNode", lambda: condition(kube, "edgenodes", "edge-1", "RulesReadable")[0] == "False")
         assert "SyncRule theirs" in condition(kube, "edgenodes", "edge-1", "RulesReadable")[1]
-        assert condition(kube, "edgenodes", "edge-2", "RulesReadable")[0] == "True"
+        await until("the other", lambda: condition(kube, "edgenodes", "edge-2", "RulesReadable")[0] == "True")
         await until("kept", lambda: condition(kube, "edgenodes", "edge-1", "Synced")[0] == "False")
         columns = kube.kubectl("get", "syncrule")
         assert "last readable form (generation 1) stays in force" in columns
@@ -123,6 +123,7 @@ async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_nobody(
         await until("the good rule goes on", lambda: f"secrets/{namespace}/s" not in node.held)
         await until("kept", lambda: hub.metric("fairlead_hub_kept_objects") == 1)
         assert condition(kube, "syncrules", "theirs", "Accepted")[0] == "False"
+        await until("its status is written on", lambda: status(kube, "syncrules", "theirs")["matchedObjects"] == 2)
 
         broken["spec"]["delivery"] = {}
         kube.apply(broken)

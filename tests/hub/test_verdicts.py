@@ -65,6 +65,7 @@ def test_the_form_that_is_in_force_is_written_down(placement):
     placement.break_rule(unreadable("r"))
     found = verdicts.of_rule(placement, "r", {"lastReadable": {"generation": 7, "spec": "{}"}}, 2, "t")
     assert found["lastReadable"] == form and found["matchedNodes"] == 2
+    assert conditions(found)["Accepted"]["reason"] == rules.IN_FORCE
     assert "last readable form (generation 0) stays in force" in found["message"]
 
 
@@ -73,7 +74,9 @@ def test_a_form_this_hub_cannot_read_is_left_as_it_stands(placement):
     kept = {"generation": 3, "spec": '{"resources":7}'}
     placement.break_rule(unreadable("bad", lastReadable=kept))
     assert verdicts.of_rule(placement, "bad", {"lastReadable": kept}, 4, "t")["lastReadable"] == kept
-    assert verdicts.of_rule(placement, "bad", {}, 4, "t")["lastReadable"] == {"generation": 0, "spec": ""}
+    found = verdicts.of_rule(placement, "bad", {}, 4, "t")
+    assert found["lastReadable"] == {"generation": 0, "spec": ""}
+    assert conditions(found)["Accepted"]["reason"] == rules.MAY_BE_IN_FORCE
 
 
 def test_a_version_that_is_not_served_is_told(placement):
