@@ -19,6 +19,7 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 CHARTS = ROOT / "charts"
 NAMESPACE = "fairlead"
+AUTHORITIES = [f"secret/{NAMESPACE}-authority-edge", f"secret/{NAMESPACE}-authority-internal"]
 SHOP = "shop"
 OUTSIDE = "outside"
 NODE_PORT = 30900
@@ -208,7 +209,7 @@ class Story:
             "uninstall took custom resources"
         )
         # Kept on purpose: the authorities, without which no edge could come back.
-        self._until("only the authorities are left", lambda: self._left() == [f"secret/{NAMESPACE}-authorities"])
+        self._until("only the authorities are left", lambda: self._left() == AUTHORITIES)
         self.say("uninstalled; custom resources and authorities are still there")
 
     def install_again_and_remove_everything(self) -> None:

@@ -14,6 +14,7 @@ from fairlead_hub import edge_node, happenings, ledger, removals, settling
 from fairlead_hub.announcements import Announcements
 from fairlead_hub.grants import EDGE_NODES as EDGE_NODES
 from fairlead_hub.grants import Grants
+from fairlead_hub.identities import Identities
 from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
 from fairlead_hub.records import Records
@@ -40,6 +41,7 @@ class Accounts:
         records: Records,
         grants: Grants,
         restraints: Restraints,
+        identities: Identities,
         events: happenings.Happenings,
         announcements: Announcements,
     ) -> None:
@@ -50,6 +52,7 @@ class Accounts:
         self._book = records.book
         self._grants = grants
         self._restraints = restraints
+        self._identities = identities
         self._events = events
         self._announcements = announcements
         self.node_uids: dict[str, str] = {}
@@ -85,11 +88,34 @@ class Accounts:
         self.edges.pop(node, None)
         self._unreported.add(node)
 
+    def identity_held(self, node: str, why: str, now: float) -> None:
+        """It came with a certificate of an earlier life of its Node, and was refused."""
+        self._met.add(node)
+        self.happened(node, "Warning", "IdentityHeld", why, now)
+        self._unreported.add(node)
+
     def forget(self, node: str) -> None:
-        """The Node is gone: so is its document."""
+        """The Node is gone: so is its document, unless it has to remember whose certificates were cut off with it."""
         self._met.discard(node)
         self.returning.forget(node)
-        self._book.want(ledger.Removal(name=(EDGE_NODES, "", node), node=node))
+        if self._identities.is_bound(node):
+            self._book.want(self._document(node, self.of(node)))
+        else:
+            self._book.want(ledger.Removal(name=(EDGE_NODES, "", node), node=node))
+
+    def forget_expired(self) -> None:
+        """Of vanished Nodes none of whose certificates can come again."""
+        for node in self._identities.expired(self._records.text()):
+            if self._nodes_listed and node not in self._placement.nodes:
+                self._identities.forget(node)
+                self.forget(node)
+
+    def vanished(self, node: str) -> None:
+        """Somebody deleted its document: of a Node that is gone, too, nothing is remembered any more."""
+        if node in self._placement.nodes:
+            self.changed(node)
+        elif self._nodes_listed:
+            self._identities.forget(node)
 
     def said(self, node: str, status: message.EdgeStatus, now: float) -> None:
         """The edge's own account."""
@@ -143,7 +169,7 @@ class Accounts:
             known = node in self._sessions or node in self._met or self._returned
             if not known:
                 self._unreported.add(node)
-            elif node in self._placement.nodes:
+            elif node in self._placement.nodes or self._identities.is_bound(node):
                 self._report(node, now, due=node in due, last=last)
             else:
                 self._settling.settled(node)
@@ -184,14 +210,7 @@ class Accounts:
         if observed is None and not account.connected and node not in self._grants.ever:
             self._settling.settled(node)
             return  # never seen: nothing to tell
-        document = edge_node.EdgeNodeDocument(
-            name=name,
-            node=node,
-            uid=self.node_uids.get(node, ""),
-            account=account,
-            at=self._records.text(),
-            fence=self._records.fence,
-        )
+        document = self._document(node, account)
         said = observed.status if observed is not None else {}
         status = document.status(observed)
         due = due or (observed is not None and observed.is_absurd(self._records.fence))
@@ -220,6 +239,17 @@ class Accounts:
             return "left" if node in self._met else "urgent"  # half a minute after a start nobody is just about to come
         return "came" if session.live and not session.pending_since else "coming"
 
+    def _document(self, node: str, account: edge_node.Account) -> edge_node.EdgeNodeDocument:
+        return edge_node.EdgeNodeDocument(
+            name=(EDGE_NODES, "", node),
+            node=node,
+            # What remembers certificates must not be taken along with the Node.
+            uid="" if account.identity else self.node_uids.get(node, ""),
+            account=account,
+            at=self._records.text(),
+            fence=self._records.fence,
+        )
+
     def of(self, node: str) -> edge_node.Account:
         """What is known of one node now."""
         session = self._sessions.get(node)
@@ -242,6 +272,7 @@ class Accounts:
                 hold=self._restraints.hold(node),
                 brake=self._restraints.brake(node),
                 unreadable=unreadable,
+                identity=self._identities.status(node),
             )
         return edge_node.Account(
             connected=True,
@@ -259,6 +290,7 @@ class Accounts:
             brake=self._restraints.brake(node),
             kept=tuple(itertools.islice(session.frozen.items(), 1)),
             unreadable=unreadable,
+            identity=self._identities.status(node),
         )
 
 

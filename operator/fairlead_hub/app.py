@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 import socket
-import ssl
 import sys
 import time
 from collections.abc import Coroutine
@@ -20,8 +19,9 @@ from aiohttp import web
 from fairlead_hub import settings as hub_settings
 from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
-from fairlead_hub.io import events_desk, http, kube, memory, operator
+from fairlead_hub.io import edge_node_owners, events_desk, http, kube, memory, operator
 from fairlead_hub.io.announcer import Announcer
+from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.lease_kube import LeaseKeeper
 from fairlead_hub.io.ledger_kube import KubeLedger, Writer
 from fairlead_hub.io.metrics import HubMetrics
@@ -50,10 +50,7 @@ def run(config: Path | None) -> int:
         logs.configure(ROOM, settings.log_level)
         wire_settings.tell_strange(os.environ)
         access = kube.access(settings.kubeconfig)
-        files = _files(settings)
-        context = tls.server_context(files, told=False) if files is not None else None
-        if context is not None:
-            context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept
+        authorities = Authorities(settings) if settings.security == "mtls" else None
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)
     except (kube.ConfigError, tls.TlsFilesError) as error:
@@ -61,14 +58,7 @@ def run(config: Path | None) -> int:
         return wire_settings.EXIT_STATUS
     memory.keep_small()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_App(settings, access, files, context).main())
-
-
-def _files(settings: hub_settings.Settings) -> tls.Files | None:
-    if settings.security == "insecure":
-        return None
-    assert settings.tls_ca and settings.tls_cert and settings.tls_key
-    return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
+        return runner.run(_App(settings, access, authorities).main())
 
 
 class _App:
@@ -78,11 +68,9 @@ class _App:
         self,
         settings: hub_settings.Settings,
         access: kube.Access,
-        files: tls.Files | None,
-        context: ssl.SSLContext | None,
+        authorities: Authorities | None,
     ) -> None:
-        self._settings, self._access, self._files = settings, access, files
-        self._context = context
+        self._settings, self._access, self._authorities = settings, access, authorities
         self._identity = settings.identity or f"{socket.gethostname()}/{settings.listen}"
         self._exit = 0
         self._stop = asyncio.Event()
@@ -147,7 +135,8 @@ class _App:
         self._health.add_to(app, metrics.text)
         host, port = hub_settings.address("http_listen", settings.http_listen)
         # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.
-        context = None if hub_settings.is_loopback(host) else self._context
+        authorities = None if hub_settings.is_loopback(host) else self._authorities
+        context = None if authorities is None else authorities.internal
         runner, port = await http.listen(app, host, port, context)
         _log.info("http_listening", port=port)
         runners = [runner]
@@ -168,7 +157,8 @@ class _App:
             self._background.add(task)
             task.add_done_callback(self._background.discard)
 
-        server = LinkServer(hub, desk, context=self._context, on_stale=stale, may_send=keeper.may_send)
+        context = None if self._authorities is None else self._authorities.link
+        server = LinkServer(hub, desk, context=context, on_stale=stale, may_send=keeper.may_send)
         keeper.on_doubt = server.fall_silent
         desk.wake = server.poke
         self._metrics.openings = server.openings
@@ -198,8 +188,10 @@ class _App:
             ]
             if announcer is not None:
                 tasks.append(group.create_task(announcer.run(), name="announcer"))
-            if self._files is not None and self._context is not None:
-                tasks.append(group.create_task(tls.keep_loaded(self._context, self._files), name="tls"))
+            if self._authorities is not None:
+                tasks.append(group.create_task(self._authorities.keep_loaded(), name="tls"))
+                tasks.append(group.create_task(self._authorities.keep_link_loaded(), name="link tls"))
+                tasks.append(group.create_task(edge_node_owners.drop(client), name="edge node owners"))
             port = await server.start(*hub_settings.address("listen", settings.listen))
             _log.info("link_listening", port=port, security=settings.security, fence=hub.fence)
             self._health.not_ready = ""
@@ -224,8 +216,8 @@ class _App:
         if self._settings.messaging_url is None:
             return None
         context = None
-        if self._files is not None and self._settings.messaging_url.startswith("https://"):
-            context = tls.client_context(self._files)
+        if self._authorities is not None and self._settings.messaging_url.startswith("https://"):
+            context = tls.client_context(self._authorities.internal_files)
         return MessagingClient(self._settings.messaging_url, ssl_context=context)
 
     def _announcer(self, hub: Hub, messaging: MessagingClient | None) -> Announcer | None:

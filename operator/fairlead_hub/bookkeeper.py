@@ -187,6 +187,6 @@ class Bookkeeper:
             return
         session = self._sessions.get(node)
         if name[0] == EDGE_NODES:
-            self._accounts.changed(node)
+            self._accounts.vanished(node)
         elif session is not None and session.live:
             self._doubtful.add(node)

@@ -41,6 +41,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """One key that the node should not hold and may not lose yet, and why; there may be more."""
     unreadable: str = ""
     """SyncRules that concern the node and cannot be read, in a sentence."""
+    identity: dict[str, Any] | None = None
+    """Which life of the Node its certificates belong to (``identities``); None without certificates."""
 
 
 class EdgeNodeDocument(ledger.Document, frozen=True, kw_only=True):
@@ -64,7 +66,7 @@ class EdgeNodeDocument(ledger.Document, frozen=True, kw_only=True):
 
 
 def head(node: str, node_uid: str) -> dict[str, Any]:
-    """Owned by the Node, so that the garbage collector takes it along even when no hub runs."""
+    """Owned by the Node, so that the garbage collector takes it along even when no hub runs; without UID it stays."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid}
     metadata: dict[str, Any] = {"name": node}
     if node_uid:
@@ -98,6 +100,7 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
         "grantedTopics": sorted(account.granted_topics),
         "hold": account.hold,
         "brake": brake_status(account.brake),
+        "identity": account.identity,
         "fence": fence,
         "conditions": [
             condition("Connected", account.connected, reason, "", before, generation, now),
@@ -150,13 +153,14 @@ def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
         all(status.get(key) == observed.get(key, default) for key, default in defaults.items())
         and known.issuperset(status["grantedTopics"])
         and _brake_of(status) == _brake_of(observed)
+        and _held_of(status) == _held_of(observed)
         and _of_rules(status) == _of_rules(observed)
     )
 
 
 def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
-    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold")
+    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold", "identity")
     same = all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
     return same and _of_rules(status) == _of_rules(observed)
 
@@ -164,6 +168,11 @@ def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
 def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
     brake = status.get("brake")
     return (brake.get("id"), brake.get("released")) if isinstance(brake, dict) else (None, None)
+
+
+def _held_of(status: dict[str, Any]) -> Any:
+    identity = status.get("identity")
+    return identity.get("held", "") if isinstance(identity, dict) else ""
 
 
 def _is_synced(status: dict[str, Any]) -> Any:

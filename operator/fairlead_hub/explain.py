@@ -10,6 +10,7 @@ from fairlead_hub import edge_node, removals
 from fairlead_hub.content import EDGE_ROUTES, LiveObject
 from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
+from fairlead_hub.identities import APPROVE
 from fairlead_hub.node_session import NodeSession
 from fairlead_hub.placement import Placement
 
@@ -154,9 +155,13 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
         return _unselected(hub, node, key, away=session is None)
     if session is None:
         last = hub.accounts.of(node).last_contact or "never"
+        if node in hub.identities.held:
+            return "identity_held", f"its certificate is from before its Node was made again: {APPROVE} approves it"
         hold = hub.restraints.hold(node)
         back = f"; when it is back, nothing is sent while it is on hold: {hold}" if hold else ""
         would = "it should hold this" if wanted else waiting
+        if wanted and live is not None and live.problem is not None:
+            would += f", and cannot be given it ({live.problem.code}: {live.problem.reason})"
         return "away", f"the node is away (last contact: {last}); {would}{back}"
     at = step(session, key, now)
     if at == "held" and live is not None and live.group_kind == EDGE_ROUTES:

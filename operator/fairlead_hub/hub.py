@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import admission, happenings, ledger, rules
+from fairlead_hub import admission, happenings, identities, ledger, rules
 from fairlead_hub.accounts import EDGE_NODES, Accounts
 from fairlead_hub.announcements import Announcements
 from fairlead_hub.bookkeeper import Bookkeeper
@@ -57,6 +57,7 @@ class Hub:
         self.sessions: dict[str, NodeSession] = {}
         self.grants = Grants(self.placement, self.book)
         self.view.grants = self.grants
+        self.identities = identities.Identities(accept_recreated=settings.link.recreated_nodes == "accept")
         self.restraints = Restraints(settings.brake, text=self.records.text)
         self.accounts = Accounts(
             name,
@@ -65,6 +66,7 @@ class Hub:
             records=self.records,
             grants=self.grants,
             restraints=self.restraints,
+            identities=self.identities,
             events=self.happenings,
             announcements=self.announcements,
         )
@@ -225,6 +227,9 @@ class Hub:
             if nodes_known and node not in self.placement.nodes:
                 self._refuse(session, "node_unknown", admission.unknown(node), admission.NODE_GONE_RETRY_SECONDS, now)
                 continue
+            if doubt := self._doubt_identity(node, self.identities.of_session(node), now):
+                self._refuse(session, "identity", doubt, identities.HELD_RETRY_SECONDS, now)
+                continue
             self._grant(node)
             session.try_compare()
             session.audit(now)
@@ -238,6 +243,7 @@ class Hub:
         """An EdgeNode document as it stands, with its annotations."""
         self.records.now = now
         self.accounts.observed(node, observed)
+        self.identities.observed(node, observed.status, told)
         self._send_granted(now, node)
         before = self.restraints.hold(node)
         if self.restraints.observed(node, told, observed.status):
@@ -266,8 +272,10 @@ class Hub:
 
     # ---- sessions --------------------------------------------------------------------------------
 
-    def open(self, node: str, hello: message.Hello, now: float) -> NodeSession | message.Refuse:
-        """An edge said hello; ``node`` is what its certificate says (or its word, where security is off)."""
+    def open(
+        self, node: str, hello: message.Hello, now: float, shown: identities.Shown | None = None
+    ) -> NodeSession | message.Refuse:
+        """An edge said hello; ``node`` is what its certificate ``shown`` says (or its word, where security is off)."""
         nodes_listed = "nodes" in self.placement.inputs_synced
         refusal = admission.refusal(
             node,
@@ -277,6 +285,8 @@ class Hub:
             others=len(self.sessions) - (node in self.sessions),
             nodes_max=self.settings.link.nodes_max,
         )
+        if refusal is None and (doubt := self._doubt_identity(node, shown, now)):
+            refusal = message.Refuse(code="identity", reason=doubt, retry_after=identities.HELD_RETRY_SECONDS)
         if refusal is not None:
             self.counts.refused[refusal.code] = self.counts.refused.get(refusal.code, 0) + 1
             return refusal
@@ -301,6 +311,7 @@ class Hub:
         )
         self._next_session += 1
         self.sessions[node] = session
+        self.identities.opened(node, shown)
         self.counts.handshakes += 1
         welcome = message.Welcome(
             hub=self.name,
@@ -317,6 +328,15 @@ class Hub:
         self.accounts.opened(node)
         self.announcements.node_connected(session.number, hello, now)
         return session
+
+    def _doubt_identity(self, node: str, shown: identities.Shown | None, now: float) -> str:
+        """Why this certificate is not taken for this Node; empty when it is, or cannot be judged yet."""
+        if not {"nodes", EDGE_NODES} <= self.placement.inputs_synced:
+            return ""
+        doubt = self.identities.judge(node, self.accounts.node_uids.get(node, ""), shown)
+        if doubt:
+            self.accounts.identity_held(node, doubt, now)
+        return doubt
 
     def _refuse(self, session: NodeSession, code: Any, reason: str, retry_after: float, now: float) -> None:
         session.refuse(message.Refuse(code=code, reason=reason, retry_after=retry_after))
@@ -395,6 +415,7 @@ class Hub:
             if session.live and session.audit(now):
                 self.woken.add(session)
             self.accounts.changed(node)
+        self.accounts.forget_expired()
         self.bookkeeper.compare_all(now)
 
 

@@ -109,6 +109,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     upstream_window: int = 8
     held_max: int = 100_000
     """Objects one edge may say it holds; more is refused as malformed."""
+    recreated_nodes: Literal["hold", "accept"] = "hold"
+    """What becomes of a certificate whose Node was deleted and made again: held until approved, or taken."""
 
     def __post_init__(self) -> None:
         _within("keepalive_seconds", self.keepalive_seconds, 0.1, 600)
@@ -141,6 +143,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     messaging_url: str | None = None
     security: Literal["mtls", "insecure"] = "mtls"
     tls_ca: FilePath | None = None
+    """Authority of messaging and of whoever may look at ``http_listen``; of nodes too where ``link_ca`` is absent."""
+    link_ca: FilePath | None = None
+    """Authority of edge nodes, and of nobody else."""
     tls_cert: FilePath | None = None
     tls_key: FilePath | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
-from tests.support.charts import CHARTS, COMBINATIONS, helm, helm_with, objects
+from tests.support.charts import CHARTS, COMBINATIONS, helm, helm_with, objects, pods
 from tests.support.cluster import Cluster
 
 pytestmark = pytest.mark.usefixtures("helm")
@@ -35,14 +35,35 @@ def secrets(helm: None) -> dict[str, dict[str, Any]]:
 
 
 def test_messaging_trusts_no_edge(secrets: dict[str, dict[str, Any]]) -> None:
-    """An edge's certificate is signed by an authority that messaging does not know; the hub knows both."""
+    """An edge's certificate is signed by an authority that messaging does not know; the hub takes nodes by it alone."""
     (edge,) = certificates(secrets["edge-edge-1"], "tls.crt")
     (trusted,) = certificates(secrets["messaging-tls"], "ca.crt")
-    internal, edges = certificates(secrets["hub-tls"], "ca.crt")
+    (internal,) = certificates(secrets["hub-tls"], "ca.crt")
+    (edges,) = certificates(secrets["hub-tls"], "link.crt")
     assert trusted == internal
     edge.verify_directly_issued_by(edges)
     with pytest.raises(ValueError, match="Issuer"):
         edge.verify_directly_issued_by(trusted)
+
+
+def test_each_authority_has_a_secret_of_its_own(secrets: dict[str, dict[str, Any]]) -> None:
+    """Who may read the one that signs nodes cannot sign a hub; no Pod mounts either."""
+    for name, signed in (("internal", "hub-tls"), ("edge", "edge-edge-1")):
+        held = secrets[f"authority-{name}"]
+        assert set(held["data"]) == {"tls.crt", "tls.key"}
+        assert held["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+        (authority,) = certificates(held, "tls.crt")
+        certificates(secrets[signed], "tls.crt")[0].verify_directly_issued_by(authority)
+    assert "authorities" not in secrets
+    mounted = [v.get("secret", {}).get("secretName", "") for pod in pods("node-port").values() for v in pod["volumes"]]
+    assert not any("authorit" in name for name in mounted)
+
+
+def test_the_hub_is_told_which_authority_signs_nodes() -> None:
+    """Unless the Secrets are somebody else's, which may not have that file."""
+    for name, expected in (("defaults", True), ("existing-certificates", False)):
+        [config] = [each for each in objects(name) if "hub.toml" in each.get("data", {})]
+        assert ('link_ca = "/etc/fairlead/tls/link.crt"' in config["data"]["hub.toml"]) is expected
 
 
 def test_edge_cannot_pose_as_the_hub(secrets: dict[str, dict[str, Any]]) -> None:
@@ -70,6 +91,44 @@ def previous(tmp_path: Path) -> Path:
     text = (chart / "Chart.yaml").read_text()
     (chart / "Chart.yaml").write_text(text.replace("version: 0.1.0\n", "version: 0.0.9\n", 1))
     return chart
+
+
+@pytest.fixture
+def one_secret(previous: Path) -> Path:
+    """The chart as it was when both authorities' keys lay in one Secret."""
+    shutil.copy(Path(__file__).parent / "before" / "certificates.yaml", previous / "templates")
+    hub = previous / "templates" / "hub.yaml"
+    lines = [line for line in hub.read_text().splitlines() if "link_ca" not in line]
+    hub.write_text("\n".join(lines) + "\n")
+    return previous
+
+
+@pytest.mark.usefixtures("one_secret")
+def test_an_upgrade_takes_the_keys_out_of_the_one_secret(cluster: Cluster, installed: str) -> None:
+    """The same authorities in two Secrets, every certificate kept, no node locked out; a rollback finds what it had."""
+    before = held(cluster, installed)
+    old = before.pop(f"{RELEASE}-authorities")
+    assert set(old) == {"internal.crt", "internal.key", "edge.crt", "edge.key"}
+    upgrade = ("upgrade", RELEASE, str(CHARTS / "fairlead"), "-n", installed)
+    values = COMBINATIONS["node-port"][1]
+    for _ in range(2):
+        helm_with(values, *upgrade, kubeconfig=cluster.kubeconfig)
+        after = held(cluster, installed)
+        assert after.pop(f"{RELEASE}-authorities") == {k: v for k, v in old.items() if k.endswith(".crt")}
+        for name in ("internal", "edge"):
+            kept = after.pop(f"{RELEASE}-authority-{name}")
+            assert kept == {"tls.crt": old[f"{name}.crt"], "tls.key": old[f"{name}.key"]}
+        hub = after[f"{RELEASE}-hub-tls"]
+        assert (hub.pop("ca.crt"), hub.pop("link.crt")) == (old["internal.crt"], old["edge.crt"])
+        assert hub == {key: before[f"{RELEASE}-hub-tls"][key] for key in ("tls.crt", "tls.key")}
+        assert {n: d for n, d in after.items() if n != f"{RELEASE}-hub-tls"} == {
+            n: d for n, d in before.items() if n != f"{RELEASE}-hub-tls"
+        }
+    said = helm("rollback", RELEASE, "1", "-n", installed, kubeconfig=cluster.kubeconfig)
+    assert said.returncode == 0, said.stderr
+    assert held(cluster, installed)[f"{RELEASE}-authorities"] == old
+    helm_with(values, *upgrade, kubeconfig=cluster.kubeconfig)
+    assert set(held(cluster, installed)[f"{RELEASE}-authorities"]) == {"internal.crt", "edge.crt"}
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request
 
 from fairlead_hub.hub import Hub
+from fairlead_hub.identities import Shown
 from fairlead_hub.io.acceptor import Acceptor
 from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_hub.io.upstream import UpstreamDesk
@@ -162,29 +163,29 @@ class LinkServer:
         header, _ = codec.decode_from_edge(_binary(frame))
         if not isinstance(header, message.Hello):
             raise Malformed("the first frame must be a hello")
-        node = self._identity(socket, header)
+        node, shown = self._identity(socket, header)
         if node is None:
             reason = "the client certificate carries no name"
             return message.Refuse(code="identity", reason=reason, retry_after=REFUSED_SECONDS)
         if self._draining:
             reason = "the hub is stopping"
             return message.Refuse(code="draining", reason=reason, retry_after=RETRY_WHEN_DRAINING_SECONDS)
-        outcome = self._hub.open(node, header, self._clock())
+        outcome = self._hub.open(node, header, self._clock(), shown)
         if isinstance(outcome, message.Refuse):
             _log.warning("session_refused", node=node, code=outcome.code, reason=outcome.reason)
             if outcome.code == "stale_hub":
                 self._on_stale(header.fence)
         return outcome
 
-    def _identity(self, socket: LinkSocket, hello: message.Hello) -> str | None:
+    def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str | None, Shown | None]:
         if self._context is None:
-            return hello.node
-        # Parsed by the transport already; a kilobyte for each node, and the name is all that is wanted of it.
+            return hello.node, None
+        # Parsed by the transport already; a kilobyte for each node, and names and times are all that is wanted of it.
         certificate = socket.transport.get_extra_info("peercert")
-        name = tls.peer_name(certificate)
+        name, times = tls.peer_name(certificate), tls.peer_times(certificate)
         if certificate:
             certificate.clear()
-        return name
+        return name, None if times is None else Shown(issued=times[0], expires=times[1])
 
     def _receive(self, link: _Link, frame: str | bytes) -> None:
         now = self._clock()

@@ -185,3 +185,19 @@ async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority,
             await asyncio.sleep(0)
             task.cancel()
         assert len(stream.getvalue().splitlines()) == 1 and words in stream.getvalue()
+
+
+def test_a_certificate_says_from_when_until_when():
+    """As the transport gives it; text that compares as time."""
+    told = {"notBefore": "Nov 22 10:00:00 2026 GMT", "notAfter": "Jan  1 00:00:00 2030 GMT"}
+    assert tls.peer_times(told) == ("2026-11-22T10:00:00Z", "2030-01-01T00:00:00Z")
+    for wrong in (None, {}, {"notBefore": "soon", "notAfter": "later"}, {"notBefore": "Nov 22 10:00:00 2026 GMT"}):
+        assert tls.peer_times(wrong) is None
+
+
+def test_an_authority_is_named_by_its_setting(authority, tmp_path):
+    """The hub has two."""
+    pair = authority.issue("hub")
+    files = tls.Files(ca=tmp_path / "none.crt", cert=pair.certificate, key=pair.key, ca_setting="link_ca")
+    with pytest.raises(tls.TlsFilesError, match="link_ca"):
+        tls.server_context(files)

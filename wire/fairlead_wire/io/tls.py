@@ -28,6 +28,7 @@ from fairlead_wire.rarely import Rarely
 RELOAD_SECONDS = 5.0
 REMINDED_SECONDS = 86_400.0
 READABLE_BY_ALL = 0o004
+RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 _log = logs.get("wire.tls")
 _reminded = Rarely(REMINDED_SECONDS)
 
@@ -39,8 +40,10 @@ class TlsFilesError(FairleadError):
 class Files:
     """The three files of one side, and what they looked like when they were last read."""
 
-    def __init__(self, *, ca: Path, cert: Path, key: Path) -> None:
+    def __init__(self, *, ca: Path, cert: Path, key: Path, ca_setting: str = "tls_ca") -> None:
+        """``ca_setting``: what the authorities' file is called in the settings, for errors."""
         self.ca, self.cert, self.key = ca, cert, key
+        self._ca_setting = ca_setting
         self._seen = self._stamps()
 
     def changed(self) -> bool:
@@ -56,7 +59,7 @@ class Files:
         try:
             context.load_verify_locations(cafile=str(self.ca))
         except (OSError, ssl.SSLError) as error:
-            raise TlsFilesError(f"tls_ca {self.ca}: {error}") from None
+            raise TlsFilesError(f"{self._ca_setting} {self.ca}: {error}") from None
         try:
             context.load_cert_chain(str(self.cert), str(self.key))
             if self.key.stat().st_mode & READABLE_BY_ALL:
@@ -168,6 +171,16 @@ def renew(context: ssl.SSLContext, files: Files) -> None:
     files.load_into(context)
     if set(context.get_ca_certs(binary_form=True)) - set(trusted.get_ca_certs(binary_form=True)):
         _log.error("tls_ca_still_trusted", reason=f"{files.ca} names fewer authorities: start again to trust no others")
+
+
+def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    """From when until when a peer's certificate is valid, in RFC 3339; None when it does not say."""
+    try:
+        found = [ssl.cert_time_to_seconds((certificate or {})[key]) for key in ("notBefore", "notAfter")]
+        first, last = (datetime.datetime.fromtimestamp(each, datetime.UTC) for each in found)
+    except (KeyError, ValueError, OverflowError):
+        return None
+    return first.strftime(RFC_3339), last.strftime(RFC_3339)
 
 
 def peer_name(certificate: Mapping[str, Any] | None) -> str | None:

@@ -1,0 +1,111 @@
+"""Which life of a Node a certificate belongs to: a Node that is deleted and made again does not revive old ones.
+
+    first session ─▶ bound to (Node UID, certificate's issue time), kept in EdgeNode's status, which outlives the Node
+    Node made again (another UID) ─┬─ a certificate issued later ─▶ bound anew
+                                   └─ the same, or an older one ─▶ held until somebody approves it
+
+Whoever deletes a Node means to cut it off; a kubelet that registers again, or a thief of the disk, must not undo that
+unseen.  No clocks are compared: of two certificates of one authority the newer one was issued on purpose.
+Times are RFC 3339 text in UTC, so that they compare as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+APPROVE = "fairlead.dev/approve-identity"
+"""Annotation on an EdgeNode: the UID of the Node for which what is held is taken all the same."""
+HELD_RETRY_SECONDS = 60.0
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node's certificate says of itself."""
+
+    issued: str
+    expires: str
+
+
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """The life of the Node its certificates were used in, and the newest of them."""
+
+    node_uid: str
+    issued: str
+    expires: str
+
+
+class Identities:
+    """``judge`` when a session opens, and again when Nodes and EdgeNodes are known; ``status`` for EdgeNode."""
+
+    def __init__(self, *, accept_recreated: bool = False) -> None:
+        self._accept = accept_recreated
+        self._bound: dict[str, Bound] = {}
+        self._approved: dict[str, str] = {}
+        self._shown: dict[str, Shown] = {}
+        self.held: dict[str, str] = {}
+        """Nodes whose certificate waits for approval → the UID of the Node made anew."""
+
+    def observed(self, node: str, status: Mapping[str, Any], annotations: Mapping[str, str]) -> None:
+        """Its EdgeNode as it stands; what was bound before a restart is bound again."""
+        found = status.get("identity")
+        if node not in self._bound and isinstance(found, dict):
+            texts = [found.get(key) for key in ("nodeUID", "issued", "expires")]
+            if all(isinstance(text, str) and text for text in texts):
+                self._bound[node] = Bound(node_uid=str(texts[0]), issued=str(texts[1]), expires=str(texts[2]))
+        self._approved.pop(node, None)
+        if APPROVE in annotations:
+            self._approved[node] = annotations[APPROVE]
+
+    def opened(self, node: str, shown: Shown | None) -> None:
+        """A session is open with this certificate; None: with none (``insecure``), and nothing is bound."""
+        if shown is None:
+            self._shown.pop(node, None)
+        else:
+            self._shown[node] = shown
+
+    def of_session(self, node: str) -> Shown | None:
+        """What was shown when its session opened."""
+        return self._shown.get(node)
+
+    def judge(self, node: str, node_uid: str, shown: Shown | None) -> str:
+        """Why this certificate is not taken for the Node of this UID; empty when it is, and bound from now on."""
+        bound = self._bound.get(node)
+        if shown is None or not node_uid:
+            return ""
+        if bound is not None and bound.node_uid != node_uid and not self._is_new(node, node_uid, shown, bound):
+            self.held[node] = node_uid
+            return (
+                f"Node {node} was deleted and made again, and this certificate is from before: give the node a new one,"
+                f" or: kubectl annotate enode {node} --overwrite {APPROVE}={node_uid}"
+            )
+        self.held.pop(node, None)
+        if bound is None or bound.node_uid != node_uid or bound.issued < shown.issued:
+            self._bound[node] = Bound(node_uid=node_uid, issued=shown.issued, expires=shown.expires)
+        return ""
+
+    def _is_new(self, node: str, node_uid: str, shown: Shown, bound: Bound) -> bool:
+        return self._accept or shown.issued > bound.issued or self._approved.get(node) == node_uid
+
+    def is_bound(self, node: str) -> bool:
+        """Its EdgeNode outlives its Node."""
+        return node in self._bound
+
+    def expired(self, now: str) -> list[str]:
+        """Nodes none of whose certificates can come again."""
+        return [node for node, bound in self._bound.items() if bound.expires < now]
+
+    def forget(self, node: str) -> None:
+        for table in (self._bound, self._approved, self._shown, self.held):
+            table.pop(node, None)
+
+    def status(self, node: str) -> dict[str, Any] | None:
+        """For EdgeNode; None: nothing is bound."""
+        bound = self._bound.get(node)
+        if bound is None:
+            return None
+        return {
+            "nodeUID": bound.node_uid, "issued": bound.issued, "expires": bound.expires,
+            "held": self.held.get(node, ""),
+        }  # fmt: skip

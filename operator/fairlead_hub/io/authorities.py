@@ -1,0 +1,58 @@
+"""The hub's two authorities: ``link_ca`` vouches for nodes on ``listen``, ``tls_ca`` for everybody else.
+
+    nodes ══ link_ca ══▶ listen      people, probes ══ tls_ca ══▶ http_listen      hub ══ tls_ca ══▶ messaging
+
+Without ``link_ca`` one authority does both: then whoever has an internal certificate named like a Node is that Node,
+and a node's certificate opens what is internal.  That is said at the start, where there is anything internal.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from fairlead_hub.settings import Settings, address, is_loopback
+from fairlead_wire.io import logs, tls
+
+_log = logs.get("hub.authorities")
+
+
+class Authorities:
+    """TLS of both sides, loaded from their files.  Raises ``tls.TlsFilesError`` naming the file that does not work."""
+
+    def __init__(self, settings: Settings) -> None:
+        assert settings.tls_ca and settings.tls_cert and settings.tls_key
+        cert, key = Path(settings.tls_cert), Path(settings.tls_key)
+        self.internal_files = tls.Files(ca=Path(settings.tls_ca), cert=cert, key=key)
+        self.internal = tls.server_context(self.internal_files, told=settings.link_ca is not None)
+        if settings.link_ca is None:
+            self.link_files, self.link = self.internal_files, self.internal
+        else:
+            self.link_files = tls.Files(ca=Path(settings.link_ca), cert=cert, key=key, ca_setting="link_ca")
+            self.link = tls.server_context(self.link_files, told=False)  # the acceptor tells
+        for context in {self.internal, self.link}:
+            context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept
+        self._say_what_is_unsafe(settings)
+
+    async def keep_loaded(self) -> None:
+        """Until cancelled: replaced files are used from the next handshake on."""
+        await tls.keep_loaded(self.internal, self.internal_files)
+
+    async def keep_link_loaded(self) -> None:
+        if self.link is not self.internal:
+            await tls.keep_loaded(self.link, self.link_files)
+
+    def _say_what_is_unsafe(self, settings: Settings) -> None:
+        host, _ = address("http_listen", settings.http_listen)
+        is_internal = (settings.messaging_url or "").startswith("https://") or not is_loopback(host)
+        if settings.link_ca is None:
+            if is_internal:
+                reason = "an internal certificate named like a Node is that node, and a node's opens what is internal"
+                _log.warning("link_ca_missing", reason=reason, remedy="set link_ca to the authority of nodes alone")
+        elif _authorities(self.internal) & _authorities(self.link):
+            reason = "tls_ca and link_ca have an authority in common: what it signs is taken for nodes and for us"
+            _log.warning("authorities_shared", reason=reason, remedy="sign nodes by an authority of their own")
+
+
+def _authorities(context: ssl.SSLContext) -> set[bytes]:
+    return set(context.get_ca_certs(binary_form=True))
