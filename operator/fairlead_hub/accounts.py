@@ -133,6 +133,7 @@ class Accounts:
 
     def observed(self, node: str, observed: ledger.Observed) -> None:
         """An EdgeNode document as it stands: topics granted before a restart count again."""
+        observed = edge_node.readable(observed)
         self._book.observe((EDGE_NODES, "", node), node, observed)
         topics = observed.status.get("grantedTopics")
         if isinstance(topics, list):

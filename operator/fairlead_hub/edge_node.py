@@ -65,6 +65,46 @@ class EdgeNodeDocument(ledger.Document, frozen=True, kw_only=True):
         return decides_the_same(self.status(observed), observed.status)
 
 
+NUMBER_MAX = 2**53
+"""No count and no epoch is as large."""
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "connected": bool, "storeEpoch": str, "agentVersion": str, "hub": str, "hold": str,
+    "lastContactTime": (str, type(None)), "objectsWanted": int, "objectsHeld": int, "objectsParked": int,
+    "grantedTopics": list, "conditions": list, "queues": list, "brake": (dict, type(None)),
+    "identity": (dict, type(None)),
+}  # fmt: skip
+"""What is read of a status again."""
+_ITEMS: dict[str, type] = {"grantedTopics": str, "conditions": dict, "queues": dict}
+
+
+def readable(observed: ledger.Observed) -> ledger.Observed:
+    """Without what cannot have been written by a hub: the rest counts, and the document is written anew."""
+    status = observed.status
+    odd = [key for key, value in status.items() if key in _TYPES and not _is_possible(key, value)]
+    if not odd:
+        return observed
+    return ledger.Observed(
+        version=observed.version,
+        generation=observed.generation,
+        status={key: value for key, value in status.items() if key not in odd},
+        head=observed.head,
+        uid=observed.uid,
+    )
+
+
+def _is_possible(key: str, value: Any) -> bool:
+    if not isinstance(value, _TYPES[key]):
+        return False
+    match value:
+        case list():
+            return all(isinstance(each, _ITEMS[key]) for each in value)
+        case int() if _TYPES[key] is int:
+            return not isinstance(value, bool) and 0 <= value < NUMBER_MAX
+        case str() if key == "storeEpoch":
+            return value == "" or (value.isascii() and value.isdigit() and int(value) < NUMBER_MAX)
+    return True
+
+
 def head(node: str, node_uid: str) -> dict[str, Any]:
     """Owned by the Node, so that the garbage collector takes it along even when no hub runs; without UID it stays."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid}

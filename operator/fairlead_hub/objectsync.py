@@ -122,7 +122,15 @@ def condition(
     """One condition; its transition time moves only when its status does."""
     value = "True" if holds else "False"
     since = next(
-        (c.get("lastTransitionTime") for c in before if c.get("type") == type and c.get("status") == value), None
+        (
+            c["lastTransitionTime"]
+            for c in (before if isinstance(before, list) else ())
+            if isinstance(c, dict)
+            and c.get("type") == type
+            and c.get("status") == value
+            and isinstance(c.get("lastTransitionTime"), str)
+        ),
+        None,
     )
     return {
         "type": type,

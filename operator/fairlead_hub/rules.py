@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from fairlead_hub import selector
+from fairlead_hub import api_json, selector
 from fairlead_hub.content import GroupKind, LiveObject
 from fairlead_hub.settings import Delivery
 from fairlead_wire import event
+from fairlead_wire.errors import Malformed
 
 PRIORITY_DEFAULT = 5
 PRIORITY_MAX = 9
@@ -142,8 +143,9 @@ def _last_readable(body: dict[str, Any], status: dict[str, Any]) -> Rule | None:
         return None
     try:
         metadata = {**body["metadata"], "generation": kept.get("generation", 0)}
-        return rule({"metadata": metadata, "spec": msgspec.json.decode(kept["spec"])})
-    except (ValueError, TypeError):
+        spec, problem = api_json.document(kept["spec"].encode())
+        return None if problem else rule({"metadata": metadata, "spec": spec})
+    except (Malformed, ValueError, TypeError):  # somebody edited it
         return None
 
 

@@ -144,3 +144,10 @@ def test_a_status_written_by_hand_ends_nothing(status):
     """Whatever stands there."""
     found = rules.unreadable({"metadata": {"name": "r", "generation": 1}, "spec": {}, "status": status}, "why")
     assert (found.last, found.reach) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["", "x", "[" * 5000, '{"a":' * 1100 + "1" + "}" * 1100, "[1]", "null"])
+def test_a_last_readable_form_somebody_edited_is_none(text):
+    """It stands in the status, as text of any depth."""
+    body = {"metadata": {"name": "r"}, "spec": {"resources": []}, "status": {"lastReadable": {"spec": text}}}
+    assert rules.unreadable(body, "why").last is None
