@@ -183,7 +183,10 @@ class _App:
                 group.create_task(writer.run(), name="writer"),
                 group.create_task(operator.run(self._access, verdicts), name="operator"),
                 group.create_task(self._tend(hub, keeper, server, verdicts), name="tend"),
-                group.create_task(events_desk.run(client, hub.happenings, hub.name), name="events"),
+                group.create_task(
+                    events_desk.run(client, hub.happenings, hub.name, seconds_left=lambda: keeper.seconds_left),
+                    name="events",
+                ),
                 group.create_task(self._keep_topics(desk), name="topics"),
             ]
             if announcer is not None:
@@ -191,7 +194,8 @@ class _App:
             if self._authorities is not None:
                 tasks.append(group.create_task(self._authorities.keep_loaded(), name="tls"))
                 tasks.append(group.create_task(self._authorities.keep_link_loaded(), name="link tls"))
-                tasks.append(group.create_task(edge_node_owners.drop(client), name="edge node owners"))
+                owners = edge_node_owners.drop(client, seconds_left=lambda: keeper.seconds_left)
+                tasks.append(group.create_task(owners, name="edge node owners"))
             port = await server.start(*hub_settings.address("listen", settings.listen))
             _log.info("link_listening", port=port, security=settings.security, fence=hub.fence)
             self._health.not_ready = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from fairlead_hub import happenings
 from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
@@ -16,22 +17,35 @@ REQUEST_SECONDS = 5.0
 _log = logs.get("hub.events")
 
 
-async def run(kube: Kube, noted: happenings.Happenings, hub: str) -> None:
-    """Until cancelled.  A task of its own: an API server that does not answer holds up nothing but Events."""
+def _always() -> float:
+    return REQUEST_SECONDS
+
+
+async def run(
+    kube: Kube, noted: happenings.Happenings, hub: str, *, seconds_left: Callable[[], float] = _always
+) -> None:
+    """Until cancelled.  A task of its own: an API server that does not answer holds up nothing but Events.
+
+    ``seconds_left``: how long this hub may write still; 0: it may not, and they wait.
+    """
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
-        await write(kube, noted, hub)
+        await write(kube, noted, hub, seconds_left=seconds_left)
 
 
-async def write(kube: Kube, noted: happenings.Happenings, hub: str) -> int:
+async def write(
+    kube: Kube, noted: happenings.Happenings, hub: str, *, seconds_left: Callable[[], float] = _always
+) -> int:
     """Create or update what is waiting; returns how many were written."""
+    if seconds_left() <= 0:
+        return 0
     queue = noted.take()[::-1]
     written = 0
 
     async def work() -> None:
         nonlocal written
         while queue:
-            if await _write(kube, queue.pop(), hub):
+            if await _write(kube, queue.pop(), hub, min(REQUEST_SECONDS, seconds_left())):
                 written += 1
             else:
                 noted.dropped += 1
@@ -42,11 +56,13 @@ async def write(kube: Kube, noted: happenings.Happenings, hub: str) -> int:
     return written
 
 
-async def _write(kube: Kube, happening: happenings.Happening, hub: str) -> bool:
+async def _write(kube: Kube, happening: happenings.Happening, hub: str, seconds: float) -> bool:
+    if seconds <= 0:
+        return False
     namespace = happening.regarding.namespace or "default"
     root = f"api/v1/namespaces/{namespace}/events"
     try:
-        async with asyncio.timeout(REQUEST_SECONDS):
+        async with asyncio.timeout(seconds):
             if happening.created:
                 change = {"count": happening.count, "lastTimestamp": happening.last}
                 body = {**change, "message": happening.message[:1024]}
@@ -55,6 +71,6 @@ async def _write(kube: Kube, happening: happenings.Happening, hub: str) -> bool:
                 await kube.request("POST", root, happenings.body(happening, hub), attempts=1)
                 happening.created = True
     except (Refused, Unavailable, TimeoutError) as error:
-        _log.debug("event_dropped", reason=str(error) or f"no answer within {REQUEST_SECONDS:g} s")
+        _log.debug("event_dropped", reason=str(error) or f"no answer within {seconds:g} s")
         return False
     return True

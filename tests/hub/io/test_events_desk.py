@@ -92,3 +92,12 @@ async def test_an_api_server_that_does_not_answer_costs_hints_alone(
         monkeypatch.setattr(events_desk, "REQUEST_SECONDS", 30.0)
         note(noted, namespace, now=1.0)
         assert await events_desk.write(client, noted, "hub-1") == 1
+
+
+async def test_without_the_lease_events_wait(client: Kube, namespace: str) -> None:
+    """A hub that was stopped and goes on tells nothing under its old number."""
+    noted, left = Happenings(), 0.0
+    note(noted, namespace)
+    assert await events_desk.write(client, noted, "hub-1", seconds_left=lambda: left) == 0
+    left = 10.0
+    assert await events_desk.write(client, noted, "hub-1", seconds_left=lambda: left) == 1
