@@ -22,6 +22,7 @@ from tests.support.live import ROUTES
 from tests.support.messaging import Topics, serving
 from tests.support.slow_link import SlowLink
 
+from fairlead_hub import ledger
 from fairlead_hub.io.server import LinkServer
 from fairlead_hub.io.upstream import UpstreamDesk
 from fairlead_messaging.io.client import MessagingClient
@@ -92,6 +93,9 @@ async def line_up(
         client = await stack.enter_async_context(MessagingClient(topics.url))
         core = Core(NODE)
         core.put("main", ROUTES, namespace="", spec={**MANIFEST, "routes": routes})
+        topics_named = sorted({each["topic"] for each in routes.values() if "topic" in each})
+        there = ledger.Observed(version="1", generation=1, status={"grantedTopics": topics_named}, head={})
+        core.hub.edge_node_observed(NODE, there, {}, core.now)  # written down by a hub before this one
         desk = UpstreamDesk(core.hub, client, window=core.hub.settings.link.upstream_window)
         server = LinkServer(core.hub, desk, context=None, on_stale=lambda fence: None)
         desk.wake = server.poke

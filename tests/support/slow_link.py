@@ -4,6 +4,7 @@ async with SlowLink(hub.link_port, bytes_per_second=16_000, delay_seconds=0.1) a
     agent = EdgeAgent(folder, link.url)
     link.up_bytes            # what came from the node so far, headers and all
     link.cut()               # every connection breaks; new ones are served
+    link.close(), await link.open()    # away, and back
 
 The rate is of the whole line, as that of a modem is: connections share it.
 """
@@ -54,16 +55,24 @@ class SlowLink:
         for task in self._tasks:
             task.cancel()
 
-    async def __aenter__(self) -> SlowLink:
-        listening = socket.create_server(("127.0.0.1", 0))
+    def close(self) -> None:
+        """Every connection breaks and no new one is taken."""
+        self._server.close()
+        self.cut()
+
+    async def open(self) -> None:
+        """Listen, on the same port as before."""
+        listening = socket.create_server(("127.0.0.1", self.port), reuse_port=False)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
         self._server = await asyncio.start_server(self._accept, sock=listening, limit=CHUNK_BYTES)
         self.port = listening.getsockname()[1]
+
+    async def __aenter__(self) -> SlowLink:
+        await self.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        self.cut()
+        self.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
