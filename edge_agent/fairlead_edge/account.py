@@ -52,6 +52,9 @@ class Account(msgspec.Struct, kw_only=True):
     now: float
     link: LinkState
     held: int
+    object_bytes: int = 0
+    """Of the file that holds the objects; with the messages' it counts against ``store.max_bytes``."""
+    object_bytes_max: int = 0
     commits: int
     watches: int
     counters: Mapping[str, int]
@@ -85,7 +88,12 @@ def status(account: Account) -> dict[str, Any]:
             "offlineSeconds": offline_seconds(link, account.now),
             "lastContactSeconds": _ago(account.now, link.last_contact),
         },
-        "objects": {"held": account.held, "damaged": account.damaged},
+        "objects": {
+            "held": account.held,
+            "damaged": account.damaged,
+            "bytes": account.object_bytes,
+            "maxBytes": account.object_bytes_max,
+        },
         "queues": [
             {
                 "endpoint": queue.endpoint,
@@ -156,6 +164,7 @@ def families(account: Account) -> list[Family]:
     found = [
         single("fairlead_edge_connected", "gauge", "1 while a session with the hub is open", link.state == "connected"),
         single("fairlead_edge_objects_held", "gauge", "objects held for this node", account.held),
+        single("fairlead_edge_objects_bytes", "gauge", "room the objects' store takes on disk", account.object_bytes),
         single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", account.damaged),
         single("fairlead_edge_watches", "gauge", "open watches of local clients", account.watches),
         single("fairlead_edge_commits_total", "counter", "transactions of the object store", account.commits),

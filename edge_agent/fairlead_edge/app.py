@@ -33,6 +33,7 @@ from fairlead_edge.io.link import Link
 from fairlead_edge.io.listening import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.objects_api import ObjectsApi
 from fairlead_edge.io.routes_copy import RoutesCopy
+from fairlead_edge.io.sqlite_metastore import FILE_NAME as OBJECTS_FILE
 from fairlead_edge.io.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.upstream import Upstream
@@ -320,6 +321,8 @@ class Agent:
             now=now,
             link=self._link.state,
             held=self._held,
+            object_bytes=data_dir.size(Path(self._told.data_dir) / OBJECTS_FILE),
+            object_bytes_max=self._told.store.object_bytes,
             commits=self._store.commits,
             watches=len(self._objects.watches),
             counters=self._link.counters,

@@ -53,7 +53,10 @@ def told(**changes: Any) -> Account:
 def test_the_status_says_how_the_link_is_and_what_waits() -> None:
     """Everything of contract section 6, in seconds and counts."""
     status = account.status(told())
-    assert (status["storeEpoch"], status["objects"]) == (77, {"held": 12, "damaged": 0})
+    assert (status["storeEpoch"], status["objects"]) == (
+        77,
+        {"held": 12, "damaged": 0, "bytes": 0, "maxBytes": 0},
+    )
     assert status["link"] == {
         "state": "connected",
         "hub": "hub-a",

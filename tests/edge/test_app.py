@@ -370,7 +370,7 @@ async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path:
         _, found = await off_loop(agent.get, "/api/v1/configmaps")
         assert [item["metadata"]["name"] for item in found["items"]] == ["a", "b", "c"]
         _, account = await off_loop(agent.get, "/v1/status")
-        assert account["objects"] == {"held": 3, "damaged": 1}
+        assert (account["objects"]["held"], account["objects"]["damaged"]) == (3, 1)
     assert "objects_damaged" in agent.log.read_text()
     assert not [entry for entry in agent.events() if "traceback" in entry]
 
@@ -395,3 +395,21 @@ async def test_routes_the_disk_changed_still_route_until_the_hub_sends_them_agai
         assert status == 200 and body["results"][0]["deliveries"], body
         assert await off_loop(agent.stop) == 0
     assert "objects_damaged" in {entry["event"] for entry in agent.events()}
+
+
+async def test_both_stores_are_accounted_for_and_refused_routes_are_in_the_log(
+    tmp_path: Path, agents: list[EdgeAgent]
+) -> None:
+    """Objects and messages together take what max_bytes allows; a bad route is told once."""
+    async with HubServer() as hub:
+        agent = EdgeAgent(tmp_path, hub.url, STORE_MAX_BYTES="1000000")
+        agents.append(agent)
+        await off_loop(agent.start)
+        peer = await hub.open()
+        await peer.hold(ROUTES, plural="edgeroutes")
+        await peer.hold({**ROUTES, "metadata": {"name": "more", "uid": "uid-more"}}, plural="edgeroutes")
+        told = (await off_loop(agent.get, "/v1/status"))[1]
+        assert told["objects"]["maxBytes"] + told["store"]["maxBytes"] == 1_000_000
+        assert told["objects"]["bytes"] == (tmp_path / "data" / "objects.db").stat().st_size > 0
+        refused = [(each["object"], each["route"]) for each in agent.events() if each["event"] == "route_refused"]
+        assert len(refused) == len(set(refused)) and ("all", "bad") in refused

@@ -123,6 +123,14 @@ def _reserve(path: Path, size: int) -> None:
     raise OSError("no room to keep")
 
 
+def size(file: Path) -> int:
+    """Bytes it takes; 0 while it is not there."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
 def mint_epoch() -> int:
     """A random number for one opening of the store; never 0."""
     return secrets.randbelow((1 << EPOCH_BITS) - 1) + 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, mint_epoch
+from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, mint_epoch, size
 from fairlead_edge.metastore import StoreUnusable
 
 
@@ -68,3 +68,9 @@ def test_epochs_differ_and_fit_every_reader() -> None:
     """53 bits survive JSON readers that know only doubles."""
     minted = {mint_epoch() for _ in range(1000)}
     assert len(minted) == 1000 and all(0 < epoch < 1 << EPOCH_BITS for epoch in minted)
+
+
+def test_a_file_has_a_size_also_while_it_is_not_there(tmp_path: Path) -> None:
+    """Asked for at any moment, also while a store is being salvaged."""
+    (tmp_path / "objects.db").write_bytes(b"x" * 7)
+    assert (size(tmp_path / "objects.db"), size(tmp_path / "none")) == (7, 0)
