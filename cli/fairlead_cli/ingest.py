@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fairlead_cli import moments
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -278,10 +279,11 @@ def _status_text(facts: dict[str, Any]) -> str:
     lines = [f"{facts['name']}: {facts['rows']} rows in {facts['table']} ({facts['state']})"]
     if "last_batch" in facts:
         lines.append(
-            f"  batch {facts['last_batch']} {facts['last_commit_seconds']:.1f} s ago with {facts['last_rows']} rows;"
+            f"  batch {facts['last_batch']} {moments.span(facts['last_commit_seconds'])} ago,"
+            f" with {facts['last_rows']} rows;"
             f" {_known(facts['rows_per_second'], '{} rows/s')};"
-            f" fresh within {_known(facts['freshness_p50_seconds'], '{} s')} (half),"
-            f" {_known(facts['freshness_p95_seconds'], '{} s')} (95 %)"
+            f" fresh within {_span(facts['freshness_p50_seconds'])} (half),"
+            f" {_span(facts['freshness_p95_seconds'])} (95 %)"
         )
         lines.append(f"  {facts['files']} files, {facts['bytes']} bytes, version {facts['version']}")
     totals = facts.get("totals", {})
@@ -291,10 +293,15 @@ def _status_text(facts: dict[str, Any]) -> str:
     )
     for topic in facts["topics"]:
         if topic.get("state") == "ok":
-            lines.append(f"  {topic['topic']}: {topic['lag_messages']} messages, {topic['lag_seconds']} s behind")
+            behind = moments.span(topic["lag_seconds"])
+            lines.append(f"  {topic['topic']}: {topic['lag_messages']} messages, {behind} behind")
         else:
             lines.append(f"  {topic['topic']}: {topic.get('state')} {topic.get('reason', '')}".rstrip())
     return "\n".join(lines)
+
+
+def _span(seconds: float | None) -> str:
+    return "unknown" if seconds is None else moments.span(seconds)
 
 
 def _known(value: float | None, text: str) -> str:
