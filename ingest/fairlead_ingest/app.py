@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from fairlead_ingest import announcements, errors
 from fairlead_ingest.failures import Failures, Next
 from fairlead_ingest.halving import TooMany
+from fairlead_ingest.pulse import Pulse
 from fairlead_ingest.settings import PORT_DEFAULT, Settings
 from fairlead_wire.errors import LocalError, Permanent, Temporary
 from fairlead_wire.io import logs
@@ -34,6 +35,8 @@ ROOM = "ingest"
 # A pipeline that stopped is looked at again this much later, while others run: somebody may have repaired it.
 STOPPED_SECONDS = 300.0
 START_SECONDS = 20.0
+STARTING = "starting"
+WORK_SECONDS = 1.0
 # An event is a courtesy: a service that does not answer at once is asked again later.
 EVENT_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
@@ -69,7 +72,10 @@ class _Program:
 
         self._settings = settings
         self._stop = threading.Event()
-        self._health = Health(waiting={job.name: "starting" for job in settings.jobs()})
+        self._health = Health(waiting={job.name: "Spark starts" for job in settings.jobs()})
+        self._pulses = {job.name: Pulse() for job in settings.jobs()}
+        self._look_at: dict[str, float] = {}
+        self._doing: dict[str, str] = {}
         self._metrics = Metrics()
 
     def run(self) -> int:
@@ -155,8 +161,22 @@ class _Program:
         source = f"/fairlead/ingest/{settings.reader}"
         return Announcer(client, self._metrics, topic=settings.events.topic, source=source)
 
+    def _look(self, driver: Driver, now: float) -> None:
+        """Say what a long batch is at; Spark is asked once a second, each answer costs it a millisecond."""
+        name = driver.job.name
+        if now < self._look_at.get(name, now):
+            return
+        self._look_at[name] = now + WORK_SECONDS
+        batch, at_work, self._doing[name] = driver.job.at_work()
+        seconds = self._pulses[name].look(now, batch=batch, at_work=at_work)
+        if seconds is not None:
+            log.info("batch_at_work", pipeline=name, batch=batch, seconds=round(seconds), doing=self._doing[name])
+
     def _tell(self, driver: Driver) -> None:
-        if driver.waiting:
+        self._look(driver, time.monotonic())
+        if driver.waiting == STARTING:
+            self._health.waiting[driver.job.name] = f"{STARTING}: {self._doing.get(driver.job.name, '')}"
+        elif driver.waiting:
             self._health.waiting[driver.job.name] = driver.waiting
         else:
             self._health.waiting.pop(driver.job.name, None)
@@ -196,7 +216,7 @@ class Driver:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.is_done = False
-        self.waiting = "starting"
+        self.waiting = STARTING
         self.has_failed = False
         # Why someone has to look; None while it runs or waits.
         self.stopped: errors.Stop | None = None

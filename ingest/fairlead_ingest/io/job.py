@@ -84,6 +84,14 @@ class Job:
         """The query has asked the service and been answered since it was started."""
         return self._query is not None and self._query.lastProgress is not None
 
+    def at_work(self) -> tuple[int, bool, str]:
+        """(batch that is made or waited for, is it being made, what Spark says it does)."""
+        if self._query is None:
+            return -1, False, "the query is not started yet"
+        last, status = self._query.lastProgress, self._query.status
+        batch = 0 if last is None else int(last["batchId"]) + (1 if last["numInputRows"] else 0)
+        return batch, bool(status["isTriggerActive"]), str(status["message"])
+
     def start(self) -> None:
         """Make the tables fit and start the query. Raises ``Stop``, ``Wait``."""
         with understood():
