@@ -63,3 +63,21 @@ def test_an_account_fits_into_64_bits(field):
     """It is written into a status, which the API server refuses as a whole otherwise."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"held":0,"%s":99999999999999999999}' % field.encode(), type=message.EdgeStatus)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ({"operation": "ack", "parentID": 1}, message.Ack(parent_id=1)),
+        (
+            {"operation": "nack", "parentID": 1, "code": "c", "reason": "r"},
+            message.Nack(parent_id=1, code="c", reason="r"),
+        ),
+    ],
+)
+def test_answers_of_older_and_newer_hubs_are_read(header, expected):
+    """An older one says neither scope nor how long it had a batch; what a newer one adds is passed over."""
+    decoder = msgspec.json.Decoder(message.Ack | message.Nack)
+    assert decoder.decode(msgspec.json.encode(header)) == expected
+    assert decoder.decode(msgspec.json.encode({**header, "saidByANewerHub": [1]})) == expected
+    assert b"scope" not in msgspec.json.encode(expected) and b"held" not in msgspec.json.encode(expected)
