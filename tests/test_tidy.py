@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.support.pages import blocks, pages
 
 from fairlead_cli.main import build
 
@@ -207,6 +208,11 @@ def test_the_charts_definitions_are_the_projects_own() -> None:
     held = {path.name: path for path in (ROOT / "charts" / "fairlead" / "crds").glob("*.yaml")}
     assert {name: path.read_bytes() for name, path in held.items()} == ours, "cp crds/*.yaml charts/fairlead/crds/"
     assert not any(path.is_symlink() for path in held.values()), "make files of the links in charts/fairlead/crds/"
+
+
+def test_every_code_block_says_what_it_is() -> None:
+    """So that tests/stories/test_pages.py knows what to do with it; the message names the block."""
+    assert sum(1 for page in pages() for _ in blocks(page, page.read_text())) > 40
 
 
 # Written in two halves, so that this file does not find itself.
