@@ -54,8 +54,21 @@ def limits_of(descriptors: int) -> Limits:
 
 @dataclass(slots=True)
 class _Peer:
-    waiting: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
+    fresh: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
+    idle: OrderedDict[Hashable, None] = field(default_factory=OrderedDict)
     count: int = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self.fresh) + len(self.idle)
+
+    def longest(self) -> Hashable:
+        """The longest waiting of the kind that is more: a flood of half requests closes none that is in use."""
+        return next(iter(self.fresh if len(self.fresh) > len(self.idle) else self.idle))
+
+    def forget(self, key: Hashable) -> None:
+        self.fresh.pop(key, None)
+        self.idle.pop(key, None)
 
 
 class Admission:
@@ -81,7 +94,7 @@ class Admission:
         """What becomes of this connection, and which others have to be closed for it; those are forgotten here."""
         limits, found = self._limits, self._peers.get(peer) or _Peer()
         verdict, closed = Verdict.ADMITTED, list[Hashable]()
-        has_share = found.count >= limits.peer or len(found.waiting) >= limits.peer_waiting
+        has_share = found.count >= limits.peer or found.waiting >= limits.peer_waiting
         if has_share and found.waiting:
             closed.append(self._evict(found))
         elif len(self) >= limits.total and (most := self._most_waiting()) is not None:
@@ -93,7 +106,7 @@ class Admission:
             self._probes.add(key)
         found = self._peers.setdefault(peer, found)
         found.count += 1
-        found.waiting[key] = None
+        found.fresh[key] = None
         self._peer_of[key] = peer
         self._fresh[key] = now
         return verdict, closed
@@ -106,7 +119,7 @@ class Admission:
         """The head of a request is there."""
         peer = self._peer_of.get(key)
         if peer is not None:
-            self._peers[peer].waiting.pop(key, None)
+            self._peers[peer].forget(key)
             self._fresh.pop(key, None)
             self._idle.pop(key, None)
 
@@ -114,7 +127,7 @@ class Admission:
         """The request is answered."""
         peer = self._peer_of.get(key)
         if peer is not None:
-            self._peers[peer].waiting[key] = None
+            self._peers[peer].idle[key] = None
             self._idle[key] = now
 
     def leave(self, key: Hashable) -> None:
@@ -123,7 +136,7 @@ class Admission:
         if peer is None:
             return
         found = self._peers[peer]
-        found.waiting.pop(key, None)
+        found.forget(key)
         found.count -= 1
         if not found.count:
             del self._peers[peer]
@@ -139,11 +152,11 @@ class Admission:
         return late
 
     def _most_waiting(self) -> _Peer | None:
-        most = max(self._peers.values(), key=lambda each: len(each.waiting), default=None)
+        most = max(self._peers.values(), key=lambda each: each.waiting, default=None)
         return most if most is not None and most.waiting else None
 
     def _evict(self, peer: _Peer) -> Hashable:
-        key = next(iter(peer.waiting))
+        key = peer.longest()
         self.leave(key)
         return key
 

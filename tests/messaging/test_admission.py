@@ -27,6 +27,22 @@ def test_the_longest_waiting_of_a_peer_goes_for_its_next() -> None:
     assert admit(table, "6") == (Verdict.ADMITTED, ["3"])
 
 
+def test_a_flood_of_one_kind_costs_the_other_nothing() -> None:
+    """Half requests do not close connections that are in use, nor idle ones those that have just come."""
+    table = Admission(Limits(total=100, peer=100, peer_waiting=5))
+    admit(table, "used")
+    table.begin("used")
+    table.rest("used", 1.0)
+    closed = [key for number in range(20) for key in admit(table, str(number), now=2.0)[1]]
+    assert closed == [str(number) for number in range(16)]
+    table = Admission(Limits(total=100, peer=100, peer_waiting=5))
+    for number in range(5):
+        admit(table, str(number))
+        table.begin(str(number))
+        table.rest(str(number), 1.0)
+    assert [admit(table, key)[1] for key in ("new", "newer")] == [["0"], ["1"]]
+
+
 def test_when_all_are_answered_there_is_room_for_probes() -> None:
     """A few, and they make room for each other."""
     table = Admission(SMALL)
