@@ -20,7 +20,7 @@ _QUESTIONS: Final = {
     "a queue is not readable": "SELECT 1 FROM queues WHERE typeof(endpoint) != 'text'"
     + "".join(f" OR typeof({name}) != 'integer'" for name in _NUMBERS),
     "a queue's totals cannot be": "SELECT 1 FROM queues WHERE accepted < 0 OR sent < 0 OR expired < 0 OR evicted < 0"
-    " OR damaged < 0 OR stored < 0 OR bytes < 0 OR checkpoint >= next_offset OR next_offset < 0",
+    " OR damaged < 0 OR stored < 0 OR bytes < 0 OR checkpoint < -1 OR next_offset < 0",
     "a queue's messages are not as many as were counted": "SELECT 1 FROM queues q WHERE stored !="
     " (SELECT count(*) FROM references_ WHERE queue = q.id)"
     " OR accepted != sent + expired + evicted + damaged + stored"
