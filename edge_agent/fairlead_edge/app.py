@@ -248,6 +248,7 @@ class Agent:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._link.write_contact()
 
     # ---- listening -------------------------------------------------------------------------------
 

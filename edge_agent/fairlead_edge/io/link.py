@@ -318,12 +318,20 @@ class Link:
                 self._heard(conversation)
                 await self._touch()
 
+    async def write_contact(self) -> None:
+        """Write down when the hub was last heard; after ``run`` ended, however it did.
+
+        A goodbye that takes too long is cut off, and the write that follows it with it.
+        """
+        with contextlib.suppress(StoreFailed):  # whoever met it first tells
+            await self._touch()
+
     async def _touch(self) -> None:
-        if self.state.last_contact not in (None, self._touched):
-            self._touched = self.state.last_contact
-            assert self._touched is not None
+        contact = self.state.last_contact
+        if contact is not None and contact != self._touched:
             with contextlib.suppress(Temporary):  # a full disk: the age is understated after a restart, no more
-                await self._store.touch(self._touched)
+                await self._store.touch(contact)
+            self._touched = contact
 
 
 class _Dialled(ClientConnection):

@@ -215,6 +215,21 @@ async def test_the_time_of_the_last_contact_outlives_the_agent() -> None:
         assert later.last_contact() == kept
 
 
+async def test_the_time_of_the_last_contact_outlives_a_goodbye_that_is_cut_off() -> None:
+    """A busy machine takes longer than a draining agent waits: the first contact of all must not be lost with it."""
+    store = MemoryMetastore()
+    async with HubServer() as hub:
+        link = make(hub.url, store, clock=lambda: 160.0)
+        async with running(link) as task:
+            peer = await hub.open()
+            await peer.hold(config_map("a"))
+            link.stop()
+            task.cancel()
+            await asyncio.wait([task])
+            await link.write_contact()
+    assert await store.contact_at() == pytest.approx(160.0, abs=PATIENCE)
+
+
 async def test_stopping_says_goodbye() -> None:
     """The hub knows at once that the node leaves, and run returns."""
     async with HubServer() as hub:
