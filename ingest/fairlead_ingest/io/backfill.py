@@ -18,7 +18,6 @@ from fairlead_ingest.io import checkpoint, sink, source, tables
 from fairlead_ingest.io.job import shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.session import activate
 from fairlead_ingest.io.table_kind import Kind
-from fairlead_ingest.offsets import Offsets
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.transforms import quoted
 from fairlead_messaging.io.sync_client import BulkClient, TopicMissing
@@ -41,21 +40,21 @@ def reserved(client: BulkClient, kind: Kind, into: Path, pipeline: Pipeline) -> 
 
     As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
     """
-    reached = kind.reached(into)
+    # What only rows say is nobody's account: a job that goes on from there does so from the highest.
+    held = {topic: at for topic, at in kind.reached(into).topics.items() if at.g or not at.p}
     if into.absolute() == Path(pipeline.table).absolute():
-        begun = checkpoint.begun(Path(pipeline.checkpoint).absolute())
-        reached = Offsets(topics={**begun.topics, **reached.topics})
+        held = {**checkpoint.begun(Path(pipeline.checkpoint).absolute()).topics, **held}
     bounds = {}
     for topic in pipeline.topics:
-        held = reached.topics.get(topic)
-        if held is None:
+        place = held.get(topic)
+        if place is None:
             continue
         try:
             generation = client.offsets(topic, "earliest").generation
         except TopicMissing:
             continue
         # A topic that was made anew is all unread, and the job's.
-        bounds[topic] = held.p if held.g in (0, generation) else ""
+        bounds[topic] = place.p if place.g in (0, generation) else ""
     return bounds
 
 

@@ -18,8 +18,9 @@ from tests.support.processes import wait_until
 from fairlead_ingest import commit, errors
 from fairlead_ingest.io import backfill, tables
 from fairlead_ingest.io.job import Job
+from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.settings import SINKS, Settings
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.io.sync_client import BulkClient, SyncMessagingClient
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]
@@ -308,3 +309,37 @@ def test_what_was_rolled_back_was_never_there(
     run(on_expired=on_expired)
     assert everything("delta", tmp_path) == once(0, 3)
     assert (facts("delta", tmp_path)["expired_unread"], found("delta", tmp_path, tables.GAPS)) == (0, [])
+
+
+@pytest.mark.parametrize("form", ["raw", "envelope"])
+def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
+    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, form: str
+) -> None:
+    """Its payload is kept as it was, its reason beside it; a transform of the user's sees what is left."""
+    messaging.publish(topic, messages(0, 1, 2))
+    with BulkClient(messaging.url) as client:
+        names = [each.hex() for each in client.poll(topic, after="").table["id"].to_pylist()]
+    values = {
+        "messaging_url": messaging.url,
+        "topics": [topic],
+        "table": str(tmp_path / "rows"),
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "trigger": "available-now",
+        "security": "insecure",
+        "format": form,
+    }
+    settings = msgspec.convert(values, Settings)
+    job = Job(spark, settings, settings.jobs()[0], Metrics())
+    job.put_aside({topic: {names[1]: "it breaks the pipeline"}})
+    job.start()
+    wait_until("the query has ended", lambda: not job.is_running, seconds=90.0)
+    assert job.failure() is None
+    job.finish()
+    assert [row["_id"] for row in found("delta", tmp_path)] == [names[0], names[2]]
+    [letter] = found("delta", tmp_path, tables.DEAD_LETTERS)
+    assert (letter["_id"], letter["error"]) == (names[1], "it breaks the pipeline")
+    assert b'"edge-1-1"' in letter["payload"]
+    # A start that fails leaves what was committed long ago alone.
+    again = Job(spark, settings, settings.jobs()[0], Metrics())
+    again.finish()
+    assert again.metrics.batches.labels(again.name)._value.get() == 0
