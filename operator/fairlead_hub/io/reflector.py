@@ -322,6 +322,8 @@ class Reflector:
         """End the watch if it has been silent for too long; else look again when it may be."""
         assert self._timer is not None
         self._timer.cancel()
+        if self._scope.expired():
+            return  # it is being ended already, and closing its connection takes a moment
         limit = self._pace.silence_seconds if self._opened else OPENING_SECONDS
         left = self._heard_at + limit - self._clock()
         if left <= 0:

@@ -280,6 +280,20 @@ async def test_a_watch_that_is_suspected_is_opened_again_soon(
         assert len(heard.lists) == 1
 
 
+async def test_a_watch_that_ends_already_may_be_suspected_at_every_moment(
+    front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many were silent, and one of them breaks while another is being ended: that is no reason to die."""
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: front.watches)
+        monkeypatch.setattr(watch_pace, "SILENCE_SECONDS_MIN", 0.0)
+        while "silent" not in heard.restarts:
+            heard.reflector.suspect()
+            await asyncio.sleep(0)
+        monkeypatch.undo()
+        await until(lambda: front.watches)
+
+
 async def test_a_watch_that_is_not_answered_is_asked_for_again(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
