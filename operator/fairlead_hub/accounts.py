@@ -134,14 +134,16 @@ class Accounts:
     def observed(self, node: str, observed: ledger.Observed) -> None:
         """An EdgeNode document as it stands: topics granted before a restart count again."""
         observed = edge_node.readable(observed)
-        self._book.observe((EDGE_NODES, "", node), node, observed)
+        is_news = self._book.observe((EDGE_NODES, "", node), node, observed)
         topics = observed.status.get("grantedTopics")
         if isinstance(topics, list):
             self._grants.remember(node, (topic for topic in topics if isinstance(topic, str)))
         away = node not in self._sessions and bool(observed.status.get("connected"))
         if away and node not in self._met:
             self.returning.expect(node, self._records.now)
-        if (away and self._nodes_listed) or observed.is_absurd(self._records.fence):
+        # Of a node that is here, what others wrote is compared with what we know.
+        edited = is_news and node in self._sessions
+        if edited or (away and self._nodes_listed) or observed.is_absurd(self._records.fence):
             self._unreported.add(node)
 
     # ---- what is told ----------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import accounts
 from fairlead_hub.accounts import EDGE_NODES
+from fairlead_hub.ledger import Observed
 from fairlead_hub.settling import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS
 from fairlead_wire import message
 
@@ -127,6 +128,27 @@ async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
     await reported(core, 1.0 + COMING_SECONDS)
     status = edge_node(core)
     assert (status["queuedMessages"], status["deadLetters"], status["queues"][0]["oldestAgeSeconds"]) == (3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "edit", [{"connected": False}, {"objectsHeld": 7}, {"objectsParked": 3}, {"grantedTopics": []}]
+)
+async def test_what_others_wrote_of_a_node_that_is_here_is_set_right(core, edit):
+    """An older copy of the API server, or somebody with kubectl: not for the minutes until it is written anyway."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    there, writes = edge_node(core), core.ledger.writes
+    name = (EDGE_NODES, "", "edge-1")
+    status = {**there, **edit}
+    core.ledger.documents[name] = edited = Observed(version="900", generation=1, status=status, head={"spec": {}})
+    core.ledger._version = 900
+    core.hub.edge_node_observed("edge-1", edited, {}, 5.0)
+    await reported(core, 6.0)
+    await reported(core, 6.0 + COUNTS_SECONDS)
+    assert {key: edge_node(core)[key] for key in edit} == {key: there[key] for key in edit}
+    assert core.ledger.writes == writes + 1
 
 
 async def test_a_restarted_hub_gives_nodes_time_to_return(core):
