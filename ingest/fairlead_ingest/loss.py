@@ -17,9 +17,9 @@ ON_RECREATED = ("fail", "restart")
 
 
 def expired(topic: str, position: str, oldest: str, rows: int | None, policy: str) -> Skip:
-    """Note that ``rows`` after ``position`` are gone up to ``oldest``; reading goes on from the topic's beginning.
+    """Note that ``rows`` after ``position`` are gone up to ``oldest``; reading goes on there.
 
-    Everything still alive is younger than a start that has expired, so nothing is read twice. Raises ``Stop`` under
+    What is alive now is younger than a start that has expired, so nothing is read twice. Raises ``Stop`` under
     the policy ``fail``.
     """
     if policy == "fail":
@@ -29,6 +29,14 @@ def expired(topic: str, position: str, oldest: str, rows: int | None, policy: st
             f' left begins after {oldest}. Set on_expired = "gap" or "count" to go on there',
         )
     return Skip(reason=EXPIRED, upto=oldest, rows=rows)
+
+
+def further(known: Skip | None, skip: Skip) -> Skip:
+    """``skip``, after ``known`` had been found: more has expired since. Of a topic made anew the reason stays."""
+    if known is None:
+        return skip
+    rows = None if known.rows is None or skip.rows is None else known.rows + skip.rows
+    return Skip(reason=known.reason, upto=skip.upto, rows=rows)
 
 
 def recreated(topic: str, position: Position, generation: int, policy: str) -> Position:

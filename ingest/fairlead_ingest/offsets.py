@@ -54,6 +54,12 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
         return Position.at(self.g, self.p, self.n)
 
     @property
+    def begin(self) -> str:
+        """Where reading of this batch begins, exclusive. Not before a jump's end: what had expired there is counted,
+        and may be alive again when the batch is read (a longer time to live, a clock set back)."""
+        return self.f if self.skip is None else self.skip.upto
+
+    @property
     def passed(self) -> int | None:
         """Messages the topic had ever held at ``p``; None where nobody has counted. Before the first there is none."""
         return self.n if self.p else 0

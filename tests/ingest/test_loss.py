@@ -14,6 +14,14 @@ def test_an_expired_start_goes_on_and_says_how_much_is_gone(policy: str) -> None
     assert loss.expired("a/t", "0a", "0c", 7, policy) == Skip(reason="expired", upto="0c", rows=7)
 
 
+def test_what_expires_meanwhile_is_added() -> None:
+    """One jump, over both."""
+    known = Skip(reason="expired", upto="0c", rows=7)
+    assert loss.further(None, known) == known
+    assert loss.further(known, Skip(reason="expired", upto="0e", rows=2)) == Skip(reason="expired", upto="0e", rows=9)
+    assert loss.further(known, Skip(reason="expired", upto="0e")) == Skip(reason="expired", upto="0e")
+
+
 def test_an_expired_start_stops_under_fail() -> None:
     """The sentence names topic, place and the way out."""
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_OFFSET_EXPIRED: a/t: .*0a.*0c.*on_expired"):

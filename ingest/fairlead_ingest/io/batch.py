@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 
 from fairlead_ingest import ranges
 from fairlead_ingest.filters import Scope
-from fairlead_ingest.io.fetching import Stretch, reachable, rows_of
+from fairlead_ingest.io.fetching import Stretch, ask, rows_of
 from fairlead_ingest.io.options import Options
 from fairlead_messaging.io.sync_client import TopicMissing
 
@@ -63,20 +63,25 @@ class FairleadReader(DataSourceReader):
             ]
         scope, stretches = self._scope, []
         topics = [topic for topic in self._options.topics if scope.topics is None or topic in scope.topics]
-        with self._options.client() as client, reachable():
+        with self._options.client() as client:
             for topic in topics:
                 try:
-                    begin = client.offsets(topic, "earliest" if scope.from_ms is None else max(0, scope.from_ms))
-                    stable = client.offsets(topic, "latest").stable or ""
+                    begin = ask(client.offsets, topic, "earliest" if scope.from_ms is None else max(0, scope.from_ms))
+                    stable = ask(client.offsets, topic, "latest").stable or ""
                     upto = stable
                     if scope.until_ms is not None:
-                        upto = min(stable, client.offsets(topic, max(0, scope.until_ms)).position or "")
+                        upto = min(stable, ask(client.offsets, topic, max(0, scope.until_ms)).position or "")
                     upto = min(upto, self._options.up_to.get(topic, upto))
                     after = begin.position or ""
                     if after >= upto:
                         continue
-                    plan = client.plan(
-                        topic, after=after, upto=upto, splits=self._options.splits, generation=begin.generation
+                    plan = ask(
+                        client.plan,
+                        topic,
+                        after=after,
+                        upto=upto,
+                        splits=self._options.splits,
+                        generation=begin.generation,
                     )
                 except TopicMissing:
                     continue

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -15,10 +17,29 @@ from pyspark.sql.datasource import InputPartition
 from fairlead_ingest import errors, loss
 from fairlead_ingest.io import hidden
 from fairlead_ingest.io.options import Options
+from fairlead_messaging.failures import Busy
 from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
+from fairlead_wire import delivery
+from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+# A batch asks a hundred times, and all is asked anew after one question without an answer: where every twentieth is
+# told "not now" (429, 503), the batch never ends unless that one question waits. A service that says nothing is not
+# waited for here: each try may take ``request_seconds``.
+NOT_NOW = DeliveryPolicy(
+    retries_with_no_delay=0,
+    minimum_delay_retries=0,
+    minimum_delay=0.1,
+    maximum_delay=2,
+    backoff_retries=6,
+    maximum_delay_retries=14,
+    retry_backoff_function="exponential",
+    jitter="equal",
+    total_seconds_max=15,
+)
 
 
 @dataclass(frozen=True)
@@ -69,20 +90,43 @@ def reachable() -> Iterator[None]:
         raise errors.Wait(errors.UNREACHABLE, str(error)) from error
 
 
+def ask(question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The answer, also of a service that says "not now" for a while. Raises ``Wait``, and what the question does."""
+    tries, waited = 0, 0.0
+    while True:
+        try:
+            with reachable():
+                return question(*args, **kwargs)
+        except errors.Wait as error:
+            busy = error.__cause__
+            pause = _pause(busy, tries, waited) if isinstance(busy, Busy) else None
+            if pause is None:
+                raise
+        tries, waited = tries + 1, waited + pause
+        time.sleep(pause)
+
+
+def _pause(busy: Busy, tries: int, waited: float) -> float | None:
+    found = delivery.next_delay(
+        NOT_NOW, tries, uniform=random.random, waited_seconds=waited, retry_after_seconds=busy.retry_after_seconds
+    )
+    return None if found is None else found.seconds
+
+
 def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa.Table]:
     """The pages of one stretch, in order. Raises ``Stop`` or ``Wait`` by code."""
     after, rolled_back, gone = stretch.after, 0, False
     while after < stretch.upto:
         try:
-            with reachable():
-                page: Page = client.poll(
-                    stretch.topic,
-                    after=after,
-                    upto=stretch.upto,
-                    limit_rows=options.page_rows,
-                    limit_bytes=options.page_bytes,
-                    generation=stretch.generation or None,
-                )
+            page: Page = ask(
+                client.poll,
+                stretch.topic,
+                after=after,
+                upto=stretch.upto,
+                limit_rows=options.page_rows,
+                limit_bytes=options.page_bytes,
+                generation=stretch.generation or None,
+            )
         except Expired as error:
             after = go_on(stretch.topic, after, error, options)
             continue
@@ -101,11 +145,11 @@ def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa
 
 
 def go_on(topic: str, after: str, error: Expired, options: Options) -> str:
-    """Where reading goes on after a start has expired, by the policy for it. Raises ``Stop``."""
-    if not after:
+    """Where reading goes on after a start has expired, by the policy for it; never further back. Raises ``Stop``."""
+    if error.oldest <= after:
         raise error
     loss.expired(topic, after, error.oldest, error.rows, options.on_expired)
-    return ""
+    return error.oldest
 
 
 def recreated_in_batch(topic: str, generation: int, error: Exception, options: Options) -> None:

@@ -115,7 +115,7 @@ def pieces_of(end: Offsets) -> list[Piece]:
     """One piece for each topic that the batch reads."""
     found = []
     for topic, place in end.topics.items():
-        after = place.f if place.skip is None else ""
+        after = place.begin
         if place.r and place.p > after:
             found.append(Piece(topic=topic, generation=place.g, after=after, upto=place.p, rows=place.r))
     return found

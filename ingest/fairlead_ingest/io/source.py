@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from fairlead_ingest import errors, loss, offsets, ranges
 from fairlead_ingest.io import batch, hidden
 from fairlead_ingest.io.batch import FairleadReader
-from fairlead_ingest.io.fetching import Stretch, go_on, reachable, recreated_in_batch, rows_of
+from fairlead_ingest.io.fetching import Stretch, ask, go_on, recreated_in_batch, rows_of
 from fairlead_ingest.io.options import Options, spark_schema
 from fairlead_ingest.io.topic_stream_writer import TopicStreamWriter
 from fairlead_ingest.io.topic_writer import TopicWriter
@@ -82,8 +82,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 topics[topic] = _explicit(start)
                 continue
             try:
-                with reachable():
-                    found = self._ask().offsets(topic, start)
+                found = ask(self._ask().offsets, topic, start)
             except TopicMissing:
                 topics[topic] = Position()
                 continue
@@ -96,8 +95,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._targets = {}
         for topic in self._options.topics:
             try:
-                with reachable():
-                    self._targets[topic] = self._ask().offsets(topic, "latest").stable or ""
+                self._targets[topic] = ask(self._ask().offsets, topic, "latest").stable or ""
             except TopicMissing:
                 self._targets[topic] = ""
 
@@ -118,8 +116,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         checkpoint = self._options.checkpoint
         notes = str(hidden.prepare(Path(checkpoint), goal)) if checkpoint else ""
         for topic, position in goal.topics.items():
-            # Where reading jumped, it went on from the topic's beginning: what is alive there is all unread.
-            after = position.f if position.skip is None else ""
+            after = position.begin
             if position.p <= after:
                 continue
             plan = self._plan_again(topic, position, after)
@@ -200,23 +197,22 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         after = position.p
         while True:
             try:
-                with reachable():
-                    plan = self._ask().plan(
-                        topic,
-                        after=after,
-                        upto=target,
-                        limit_rows=limit_rows,
-                        limit_bytes=limit_bytes,
-                        wait_ms=wait_ms,
-                        generation=position.g or None,
-                    )
+                plan = ask(
+                    self._ask().plan,
+                    topic,
+                    after=after,
+                    upto=target,
+                    limit_rows=limit_rows,
+                    limit_bytes=limit_bytes,
+                    wait_ms=wait_ms,
+                    generation=position.g or None,
+                )
             except TopicMissing:
                 return position, None
             except Expired as error:
-                if not after:
-                    raise
                 skip = loss.expired(topic, after, error.oldest, error.rows, self._options.on_expired)
-                position, after = msgspec.structs.replace(position, skip=skip), ""
+                after = go_on(topic, after, error, self._options)
+                position = msgspec.structs.replace(position, skip=loss.further(position.skip, skip))
                 continue
             except GenerationChanged as error:
                 position = loss.recreated(topic, position, error.generation, self._options.on_recreated)
@@ -229,14 +225,14 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         policy as ever."""
         while True:
             try:
-                with reachable():
-                    return self._ask().plan(
-                        topic,
-                        after=after,
-                        upto=position.p,
-                        splits=self._options.splits,
-                        generation=position.g or None,
-                    )
+                return ask(
+                    self._ask().plan,
+                    topic,
+                    after=after,
+                    upto=position.p,
+                    splits=self._options.splits,
+                    generation=position.g or None,
+                )
             except Expired as error:
                 after = go_on(topic, after, error, self._options)
             except (GenerationChanged, TopicMissing) as error:

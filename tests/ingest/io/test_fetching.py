@@ -12,6 +12,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io import fetching
 from fairlead_ingest.io.fetching import Stretch
 from fairlead_ingest.io.options import Options
+from fairlead_messaging.failures import Busy, TimedOut
 from fairlead_messaging.io.sync_client import BulkClient, Expired
 from fairlead_wire.errors import Temporary
 
@@ -67,14 +68,52 @@ def test_a_topic_made_anew_under_a_batch_stops_with_its_code(messaging: Messagin
         list(fetching.rows_of(stretch, options(messaging, topic)))
 
 
-def test_an_expired_start_goes_on_at_the_beginning_by_policy(messaging: MessagingService, topic: str) -> None:
-    """What is alive there is all unread."""
+def test_an_expired_start_goes_on_at_what_is_alive_by_policy(messaging: MessagingService, topic: str) -> None:
+    """Never further back: what lies there was read before, and may be alive again."""
     gone = Expired("gone", oldest="0b", rows=2)
-    assert fetching.go_on(topic, "0a", gone, options(messaging, topic)) == ""
+    assert fetching.go_on(topic, "0a", gone, options(messaging, topic)) == "0b"
     with pytest.raises(errors.Stop, match=errors.EXPIRED):
         fetching.go_on(topic, "0a", gone, options(messaging, topic, onExpired="fail"))
     with pytest.raises(Expired):
-        fetching.go_on(topic, "", gone, options(messaging, topic))
+        fetching.go_on(topic, "0b", gone, options(messaging, topic))
+
+
+@pytest.mark.parametrize(("refusals", "pause", "tries"), [(3, 1.0, 4), (100, 2.0, 8), (100, 600.0, 1)])
+def test_a_service_that_says_not_now_is_asked_again_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, refusals: int, pause: float, tries: int
+) -> None:
+    """One 503 in twenty would else end every batch of a hundred questions; no longer than a drain may take."""
+    waited: list[float] = []
+    asked: list[int] = []
+    monkeypatch.setattr(fetching.time, "sleep", waited.append)
+
+    def question(answer: int) -> int:
+        asked.append(answer)
+        if len(asked) <= refusals:
+            raise Busy("not now", code="overloaded", status=503, retry_after_seconds=pause)
+        return answer
+
+    if tries > refusals:
+        assert fetching.ask(question, 7) == 7
+    else:
+        with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
+            fetching.ask(question, 7)
+    assert len(asked) == tries
+    assert sum(waited) <= 15.0
+    assert all(each >= pause for each in waited)
+
+
+def test_a_service_that_says_nothing_is_asked_once() -> None:
+    """Each try may take as long as a request."""
+    asked: list[int] = []
+
+    def question() -> None:
+        asked.append(1)
+        raise TimedOut("silent", seconds=30.0)
+
+    with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
+        fetching.ask(question)
+    assert asked == [1]
 
 
 def test_try_again_later_gets_its_code() -> None:

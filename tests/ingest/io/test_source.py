@@ -148,3 +148,24 @@ def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(
     with pytest.raises(errors.Stop, match=rf"{errors.RECREATED}.*gap row"):
         fetched("fail")
     assert fetched("restart") == ([], Known(rolled_back={topic: 0}, recreated=frozenset({topic})))
+
+
+@pytest.mark.parametrize("again", ["before it is planned again", "before it is read"])
+def test_what_expired_and_lives_again_is_not_read_twice(messaging: MessagingService, topic: str, again: str) -> None:
+    """A longer time to live brings rows back that are in the table already, or were counted as gone."""
+    reading = reader(messaging, topic)
+    messaging.publish(topic, [b"1", b"2", b"3"])
+    start = reading.initialOffset()
+    before = reading.latestOffset(start, ReadAllAvailable())
+    messaging.publish(topic, [b"4", b"5"])
+    messaging.configure(topic, ttl=1)
+    time.sleep(2.1)
+    messaging.publish(topic, [b"6", b"7"])
+    end = reading.latestOffset(before, ReadAllAvailable())
+    parts = reading.partitions(before, end) if again == "before it is read" else None
+    messaging.configure(topic, ttl=3600)
+    parts = reading.partitions(before, end) if parts is None else parts
+    found = [payload for part in parts for rows in reading.read(part) for payload in rows["payload"].to_pylist()]
+    assert found == [b"6", b"7"]
+    place = offsets.parse(end).topics[topic]
+    assert (place.r, place.expired) == (2, 2)
