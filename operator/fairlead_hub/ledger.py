@@ -296,6 +296,8 @@ class Book:
         if name in self._unordered or not (
             wire_version.is_comparable(version) and wire_version.is_comparable(known.version)
         ):
+            if version == known.version:
+                self._unordered.discard(name)  # it is there still: from here on its versions rise again
             return version != known.version
         return wire_version.is_newer(version, known.version)
 

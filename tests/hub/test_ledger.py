@@ -160,6 +160,16 @@ def test_a_restored_api_server_begins_again_with_lower_versions():
     assert not book.observe(NAME, "edge-1", observed("3"))
 
 
+def test_what_a_server_that_was_not_restored_after_all_says_is_in_order_again():
+    """It was only supposed to be, being away for long: the same version is no news, and older ones are none."""
+    book = Book()
+    book.observe(NAME, "edge-1", observed("10"))
+    book.restored("objectsyncs")
+    assert not book.observe(NAME, "edge-1", observed("10"))
+    assert not book.observe(NAME, "edge-1", observed("9"))
+    assert book.missing("objectsyncs", set(), "5") == []
+
+
 def test_a_list_says_nothing_of_what_was_written_after_it():
     """A new list is read while records are written: theirs are younger than the list."""
     book = Book()

@@ -8,7 +8,9 @@
 A watch that ends, whatever ended it, is taken up where it was; ``watch_pace`` says when.  A new list is made only where
 the version is worth nothing: the server says so (410), answers it with errors or nonsense again and again, was away for
 long, or is behind it: then it was restored from an older copy, and a watch from a version it has not reached yet would
-stay silent.  That is asked after every time the server was away.  Until a new list is whole the cache counts as it was.
+stay silent.  That is asked after every time the server was away; where it cannot be told any more, because the server
+was away or refused the list for so long that it may have passed our version since, it counts as restored.  Until a new
+list is whole the cache counts as it was.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Sink(Protocol):
     def on_lost(self, restored: bool) -> None:
         """The version was lost; until the next ``on_listed`` nothing is certain.
 
-        ``restored``: the server is an older copy of itself, versions begin again lower than those we know.
+        ``restored``: the server is, or may be, an older copy of itself: versions begin again lower than those we know.
         """
 
     def on_unlistable(self, reason: str) -> None: ...
@@ -104,7 +106,9 @@ class Reflector:
         self._unreadable = unreadable
         self._freshness = freshness if freshness is not None else Freshness()
         self._missed = missed
-        self._version = ""
+        self._version = self._given_up = ""
+        self._may_be_restored = False
+        """Since ``_given_up``, the last version we had."""
         self._pace = WatchPace(retry_seconds=retry_seconds)
         self._random = Random(root)
         self._scope = asyncio.timeout(None)
@@ -145,7 +149,7 @@ class Reflector:
             if error.status in UNLISTABLE:
                 if self._freshness.stale(self.root, str(error), self._clock()):
                     _log.warning("kind_unlistable", collection=self.root, reason=str(error))
-                self._version = ""
+                self._give_up(may_be_restored=True)
                 self._sink.on_unlistable(str(error))
                 return UNLISTABLE_RETRY_SECONDS
             return self._reject("refused", str(error), lose=True)
@@ -174,7 +178,7 @@ class Reflector:
         wait = self._pace.failed(now, retry_after=retry_after, uniform=self._random.random())
         self._stale(reason, now)
         if self._pace.was_away_long(now):
-            self._version = ""
+            self._give_up(may_be_restored=True)
         return wait
 
     def _reject(self, name: str, reason: str, *, lose: bool = False) -> float:
@@ -199,8 +203,22 @@ class Reflector:
             _log.info("watch_fresh", collection=self.root, stale_seconds=round(self._clock() - since, 1))
 
     def _lose(self, *, restored: bool) -> None:
-        self._version = ""
+        self._give_up(may_be_restored=False)
+        if restored:
+            self._given_up = ""
         self._sink.on_lost(restored)
+
+    def _give_up(self, *, may_be_restored: bool) -> None:
+        """The next list tells; with it ``_compare_with`` what we had."""
+        if self._version:
+            self._given_up, self._version = self._version, ""
+            self._may_be_restored = may_be_restored
+
+    def _compare_with(self, version: str) -> None:
+        """A new list begins at this version."""
+        if self._given_up and (self._may_be_restored or wire_version.is_newer(self._given_up, version)):
+            self._sink.on_lost(True)
+        self._given_up, self._may_be_restored = "", False
 
     # ---- list ------------------------------------------------------------------------------------
 
@@ -223,6 +241,8 @@ class Reflector:
                 if error.status == 410:
                     raise _Lost("version_lost") from None
                 raise
+            if not version:
+                self._compare_with(page.version)
             version = page.version
             for raw in page.items:
                 identities.add(self._tell(raw))

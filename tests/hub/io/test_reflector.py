@@ -242,6 +242,46 @@ async def test_a_restored_server_is_listed_anew(front: ApiFront, client: Kube, n
         assert "restored" in heard.restarts
 
 
+async def test_a_server_that_was_away_for_long_may_have_been_restored(
+    front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then it may even have passed our version: only who is told so believes what it says."""
+    monkeypatch.setattr(watch_pace, "AWAY_SECONDS_MAX", 0.0)
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: heard.lists and front.watches)
+        front.answer("GET", "watch=1", status=503)
+        front.cut()
+        await until(lambda: len(heard.lists) == 2 and front.watches)
+        assert (heard.lost, heard.restored) == (1, 1)
+
+
+async def test_a_server_that_refused_the_list_may_have_been_restored(
+    front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has just started answers 404 for what our definitions define."""
+    monkeypatch.setattr(reflector, "UNLISTABLE_RETRY_SECONDS", 0.05)
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: heard.lists and front.watches)
+        front.answer("GET", "configmaps", status=404, times=3)
+        front.cut()
+        await until(lambda: len(heard.lists) == 2 and front.watches)
+        assert (heard.unlistable != [], heard.restored) == (True, 1)
+
+
+async def test_a_list_from_before_our_version_is_of_a_restored_server(
+    front: ApiFront, client: Kube, namespace: str
+) -> None:
+    """It was never away, as far as we saw: another one took its place."""
+    await put(client, namespace, "a")
+    async with running(front.client(), maps(namespace)) as heard:
+        await until(lambda: heard.lists and front.watches)
+        front.answer("GET", "limit=500", body=b'{"metadata":{"resourceVersion":"1"},"items":[]}')
+        front.answer("GET", "watch=1", status=410)
+        front.cut()
+        await until(lambda: len(heard.lists) == 2)
+        assert heard.restored == 1
+
+
 async def test_a_silent_watch_is_opened_again(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
