@@ -81,10 +81,13 @@ def _slice(
 def _check_ends(kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int, touched: Touched) -> None:
     """Raises: Refused unless the detail begins and ends at a row of its pointer, or where one may have expired."""
     prefix = keys.table(keys.MESSAGE, topic)
+    # The topic's time to live may have been shorter for a while: what went then is told by the mark alone.
+    removed = kv.get(keys.table(keys.REMOVED, topic)) or b""
     for end in (command.first, command.last):
         value = kv.get(prefix + end.encode())
         is_own = value is not None and abs(rows.decode(value).pointer) == command.pointer
-        if not is_own and not touched.may_be_removed(end, topic, now_ms):
+        is_gone = value is None and touched.spans(end) and end.encode() <= removed
+        if not is_own and not is_gone and not touched.may_be_removed(end, topic, now_ms):
             raise _forged()
 
 

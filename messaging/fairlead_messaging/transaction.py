@@ -70,10 +70,14 @@ class Touched(msgspec.Struct, kw_only=True):
         self.last = last
         self.shortest_ttl = min((each for each in (self.shortest_ttl, *ttls) if each), default=0)
 
+    def spans(self, position: Position) -> bool:
+        """Whether it lies between the first and the last row of this transaction, rolled back or not."""
+        begin = self.begin or self.first  # records of an older version know only the latter
+        return begin is not None and self.last is not None and begin <= position <= self.last
+
     def may_be_removed(self, position: Position, topic: Topic, now_ms: int) -> bool:
         """Whether a row of this transaction could have stood here and be gone by now, past a time to live."""
-        begin = self.begin or self.first  # records of an older version know only the latter
-        if begin is None or self.last is None or not begin <= position <= self.last:
+        if not self.spans(position):
             return False
         ttl_seconds = min(topic.ttl_seconds, self.shortest_ttl or topic.ttl_seconds)
         return position.timestamp + ttl_seconds * 1000 < now_ms

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging import transactions
-from fairlead_messaging.commands import Abort, Commit, Publish, Published, Rollback, Settle, Start
+from fairlead_messaging import retention, transactions
+from fairlead_messaging.commands import Abort, Commit, Publish, Published, Remove, Rollback, Settle, Start, UpdateTopic
 from fairlead_messaging.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.message_id import Position
 
@@ -108,3 +108,26 @@ def test_rows_of_others_between_are_not_touched(core: Core) -> None:
     core.do(writing.detail(first.first, last.last))
     writing.commit()
     assert core.read("t", committed=True) == ["theirs"]
+
+
+def test_what_expired_while_the_topics_ttl_was_shorter(core: Core) -> None:
+    """The ttl of today does not tell: the detail was given out, whatever became of its rows."""
+    writing = Writing(core)
+    gone, second = writing.publish("a", "b"), writing.publish("c")
+    set_ttl(core, 1)
+    core.now_ms += 2000
+    living = writing.publish("d")
+    with core.kv.snapshot() as snapshot:
+        core.do(Remove(batch=retention.sweep(snapshot, core.topic("t"), core.now_ms).batch))
+    set_ttl(core, 1000)
+    assert core.read("t") == ["d"]
+    for detail in (gone, second, living):
+        core.do(detail)
+    with pytest.raises(Refused):
+        core.do(writing.detail(Position(1, 1), gone.last))
+    core.do(Abort(pointer=writing.pointer))
+    core.do(gone)
+
+
+def set_ttl(core: Core, seconds: int) -> None:
+    core.do(UpdateTopic(namespace=NAMESPACE, name="t", ttl_seconds=seconds, properties={}))
