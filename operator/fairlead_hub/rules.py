@@ -36,6 +36,9 @@ _KIND = re.compile(r"[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 API_VERSION_CHARS_MAX = 317
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+")
 
+RECORDS = frozenset(("ObjectSync", "ClusterObjectSync", "NodeSync"))
+"""Kinds of ``fairlead.dev`` of which one is written for what is delivered: delivered themselves, they grow for ever."""
+
 Select = Literal["bound", "referenced", "all"]
 
 
@@ -240,6 +243,8 @@ def _entry(value: Any, where: str, delivery: Delivery | None, priority: int) -> 
         raise ValueError(f"{where}.apiVersion: must be like v1 or apps/v1, is {value['apiVersion'][:80]!r}")
     if _KIND.fullmatch(value["kind"]) is None:
         raise ValueError(f"{where}.kind: must be like ConfigMap, is {value['kind'][:80]!r}")
+    if value["kind"] in RECORDS and value["apiVersion"].startswith("fairlead.dev/"):
+        raise ValueError(f"{where}.kind: {value['kind']} is a record of deliveries; delivered, it would need its own")
     select = value.get("select", "all")
     if select not in ("bound", "referenced", "all"):
         raise ValueError(f"{where}.select: must be bound, referenced or all, is {select!r}")

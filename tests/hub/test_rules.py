@@ -63,6 +63,8 @@ def test_namespaces_and_labels_must_both_fit():
         ({"resources": [{"apiVersion": "a/b/c", "kind": "Pod"}]}, "must be like v1"),
         ({"resources": [{"apiVersion": "../v1", "kind": "Pod"}]}, "must be like v1"),
         ({"resources": [{"apiVersion": "v1", "kind": "Config Map"}]}, "must be like ConfigMap"),
+        ({"resources": [{"apiVersion": "fairlead.dev/v1alpha1", "kind": "ObjectSync"}]}, "record of deliveries"),
+        ({"resources": [{"apiVersion": "fairlead.dev/v2", "kind": "ClusterObjectSync"}]}, "record of deliveries"),
         (
             {"resources": [{"apiVersion": "v1", "kind": "Pod"}], "delivery": {"minimum_delay": 9, "maximum_delay": 1}},
             "spec.delivery: maximum_delay",

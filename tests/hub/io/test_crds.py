@@ -50,6 +50,7 @@ GOOD: list[dict[str, Any]] = [
     entry(namespaces=["shop"], labelSelector={"matchLabels": {"a": "b"}}, select="referenced"),
     {"resources": [{"apiVersion": "apps/v1", "kind": "Deployment"}] * 256},
     {"resources": [{"apiVersion": "v1", "kind": "Pod", "select": "bound"}]},
+    {"resources": [{"apiVersion": "example.com/v1", "kind": "ObjectSync"}]},
 ]
 BAD: list[dict[str, Any]] = [
     {},
@@ -95,6 +96,8 @@ BAD: list[dict[str, Any]] = [
     entry(apiVersion="../v1"),
     entry(apiVersion=""),
     entry(kind="Config Map"),
+    entry(apiVersion="fairlead.dev/v1alpha1", kind="ObjectSync"),
+    entry(apiVersion="fairlead.dev/v1alpha1", kind="ClusterObjectSync"),
     entry(namespaces="shop"),
 ]
 GOOD_ROUTES: list[dict[str, Any]] = [
