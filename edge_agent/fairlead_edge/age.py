@@ -19,6 +19,8 @@ from typing import Final
 import msgspec
 
 STAMP_SECONDS: Final = 10.0
+SECONDS_MAX: Final = 1e11
+"""Three thousand years: no clock of ours reads more."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -132,7 +132,7 @@ class MemoryOutbox:
             if kept is not None:
                 self._bury(queue, refusal, kept, at)
         log.sent += sum(self._remove(log, offset) is not None for offset in sent)
-        log.checkpoint = max(log.checkpoint, checkpoint)
+        log.checkpoint = max(log.checkpoint, min(checkpoint, log.next_offset - 1))
 
     async def checkpoint(self, queue: QueueId) -> int:
         log = self._logs.get(queue)

@@ -215,7 +215,10 @@ class Outbox(Protocol):
         checkpoint: int,
         at: str,
     ) -> None:
-        """These offsets are done, and in flight no longer.  What is not there any more is not counted again."""
+        """These offsets are done, and in flight no longer.  What is not there any more is not counted again.
+
+        A checkpoint passes nothing that was not accepted yet.
+        """
         ...
 
     async def checkpoint(self, queue: QueueId) -> int:

@@ -12,9 +12,14 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.age import Stamp
+from fairlead_edge.checkpoint import NOTHING_DONE
 
 SLOT_BYTES: Final = 128 * 1024
 """Room for one copy; two take turns, so that one is whole whenever the process ends."""
+COUNT_MAX: Final = 1 << 53
+"""More is no count of anything, but what a disk made of one; sums of a few of them are exact everywhere."""
+PLACE_MAX: Final = (1 << 31) - 1
+"""What the link's frames can say."""
 
 
 class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +38,17 @@ class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
     topic: str = ""
 
     @property
+    def is_possible(self) -> bool:
+        """Could any history of a queue have led here?"""
+        counts = (self.next_offset, self.accepted, self.sent, self.expired, self.evicted, self.damaged)
+        return (
+            all(0 <= count <= COUNT_MAX for count in counts)
+            and NOTHING_DONE <= self.checkpoint < self.next_offset
+            and 0 <= self.priority <= PLACE_MAX
+            and self.waiting >= 0
+        )
+
+    @property
     def waiting(self) -> int:
         """Messages and dead letters that the store should hold."""
         return self.accepted - self.sent - self.expired - self.evicted - self.damaged
@@ -48,6 +64,10 @@ class Totals(msgspec.Struct, frozen=True):
     queues: tuple[QueueTotals, ...]
     clock: Stamp | None = None
     node: str = ""
+
+    @property
+    def are_possible(self) -> bool:
+        return 0 <= self.commits <= COUNT_MAX and all(queue.is_possible for queue in self.queues)
 
     def of(self, id: int) -> QueueTotals | None:
         return next((queue for queue in self.queues if queue.id == id), None)
@@ -73,6 +93,7 @@ def _read(slot: bytes) -> Totals | None:
     try:
         crc, size, rest = slot.split(b" ", 2)
         content = rest[: int(size)]
-        return _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else None
+        told = _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else None
+        return told if told is not None and told.are_possible else None
     except (ValueError, RecursionError):
         return None

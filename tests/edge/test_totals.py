@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairlead_edge import totals
 from fairlead_edge.totals import SLOT_BYTES, QueueTotals, Totals
 
@@ -38,3 +40,11 @@ def test_too_many_queues_are_no_error() -> None:
     """Then the file is all there is."""
     queue = some(1).queues[0]
     assert totals.encode(Totals(1, (queue,) * 2000)) == b""
+
+
+@pytest.mark.parametrize(
+    "changes", [{"sent": -1}, {"sent": 99}, {"checkpoint": 9}, {"checkpoint": -2}, {"next_offset": 1 << 60}]
+)
+def test_totals_that_cannot_be_are_not_believed(changes: dict[str, int]) -> None:
+    """A store whose disk changed them wrote them down before anybody noticed."""
+    assert totals.decode(totals.encode(some(5, **changes)).ljust(SLOT_BYTES, b"\0") + totals.encode(some(4))) == some(4)

@@ -203,7 +203,7 @@ def settle(
     damaged = _bury(connection, number, queue, refused, at)
     removed = remove(connection, number, sent)
     connection.execute(
-        "UPDATE queues SET sent = sent + ?, checkpoint = max(checkpoint, ?) WHERE id = ?",
+        "UPDATE queues SET sent = sent + ?, checkpoint = max(checkpoint, min(?, next_offset - 1)) WHERE id = ?",
         (removed, checkpoint, number),
     )
     return damaged

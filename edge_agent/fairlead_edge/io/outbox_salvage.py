@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import apsw
 
+from fairlead_edge import totals
 from fairlead_edge.age import Stamp
 from fairlead_edge.checkpoint import NOTHING_DONE
 from fairlead_edge.gaps import Gap
@@ -21,17 +22,20 @@ from fairlead_edge.io import (
     outbox_audit,
     outbox_damage,
     outbox_jobs,
+    outbox_queries,
     outbox_schema,
     salvage,
     store_clock,
 )
-from fairlead_edge.io.outbox_queries import WITH_RUNS, load_stamp, rows, text
-from fairlead_edge.queue_id import QueueId
-from fairlead_edge.totals import QueueTotals, Totals
+from fairlead_edge.io.outbox_queries import WITH_RUNS, rows, text
+from fairlead_edge.manifest import PRIORITY_MAX
+from fairlead_edge.queue_id import DEFAULT_PRIORITY, UPSTREAM, QueueId
+from fairlead_edge.totals import COUNT_MAX, QueueTotals, Totals
 
 REASON: Final = "the store on disk was damaged"
 PROGRESS_STEPS: Final = 10_000
 _FIND_ROWS: Final = 1_000
+_ASKED_FOR_NAME: Final = 20
 _OWN_WAY: Final = ("queues", "references_", "runs", "usage", "sqlite_sequence")
 
 
@@ -69,10 +73,10 @@ def _fill(
     for (table,) in rows(target, "SELECT name FROM sqlite_schema WHERE type = 'table'"):
         if table not in _OWN_WAY:
             salvage.copy(source, target, table)
-    salvage.copy(source, target, "queues", "id")
+    salvage.copy(source, target, "queues", "id", verb="INSERT OR REPLACE")  # a number that is gone is the default one
     if kept is not None and _commits(source) > kept.commits:
         kept = None  # after a power cut the file may be newer
-    numbers = {queue.id for queue in kept.queues} if kept else set()
+    numbers = {queue.id for queue in kept.queues} if kept else _numbers(source)
     for number in sorted(numbers | {number for (number,) in rows(target, "SELECT id FROM queues")}):
         salvage.copy(source, target, "runs", "segment", where="queue = ?", bound=(number,))
         salvage.copy(source, target, "references_", "offset", where="queue = ?", bound=(number,))
@@ -115,8 +119,8 @@ def _clock(target: apsw.Connection, kept: Totals | None) -> float:
     reading = store_clock.read()
     stamp = kept.clock if kept else None
     if stamp is None:
-        with contextlib.suppress(*salvage.READ_ERRORS, TypeError, ValueError):
-            stamp = load_stamp(target)
+        with contextlib.suppress(*salvage.READ_ERRORS):
+            stamp = outbox_audit.read_clock(target)
     if stamp is None:
         found = rows(target, "SELECT max(enqueued) FROM runs WHERE typeof(enqueued) = 'real' AND enqueued < 1e12")
         stamp = Stamp(
@@ -132,7 +136,8 @@ def _clock(target: apsw.Connection, kept: Totals | None) -> float:
 
 def _commits(source: apsw.Connection) -> int:
     try:
-        return int(rows(source, "SELECT commits FROM usage")[0][0])
+        commits = int(rows(source, "SELECT commits FROM usage")[0][0])
+        return commits if 0 <= commits < COUNT_MAX else 0
     except (*salvage.READ_ERRORS, IndexError, TypeError, ValueError):
         return 0
 
@@ -146,11 +151,47 @@ def _restore_queues(target: apsw.Connection, kept: Totals | None) -> None:
             places = ", ".join("?" * len(values))
             target.execute(f"INSERT INTO queues({', '.join(values)}) VALUES({places})", tuple(values.values()))
         return
-    numbers = ["next_offset", "checkpoint", "accepted", "sent", "expired", "evicted", "damaged"]
-    unreadable = " OR ".join(f"typeof({name}) != 'integer' OR {name} < -1" for name in numbers)
     target.execute(
-        f"DELETE FROM queues WHERE typeof(endpoint) != 'text' OR typeof(priority) != 'integer' OR {unreadable}"
+        "DELETE FROM queues WHERE typeof(endpoint) != 'text' OR typeof(priority) != 'integer'"
+        f" OR priority NOT BETWEEN 0 AND {totals.PLACE_MAX}"
     )
+    _name_queues(target)
+    for name in ("next_offset", "accepted", "sent", "expired", "evicted", "damaged"):
+        target.execute(
+            f"UPDATE queues SET {name} = 0 WHERE typeof({name}) != 'integer' OR {name} NOT BETWEEN 0 AND {COUNT_MAX}"
+        )
+    target.execute(
+        "UPDATE queues SET checkpoint = ? WHERE typeof(checkpoint) != 'integer' OR checkpoint < ?",
+        (NOTHING_DONE, NOTHING_DONE),
+    )
+
+
+def _numbers(source: apsw.Connection) -> set[int]:
+    """Of the queues that envelopes name, also where the queues' own rows are gone."""
+    found: set[int] = set()
+    with contextlib.suppress(*salvage.READ_ERRORS):
+        found.update(number for (number,) in rows(source, "SELECT DISTINCT queue FROM runs") if isinstance(number, int))
+    return found
+
+
+def _name_queues(target: apsw.Connection) -> None:
+    """Queues whose name is lost: the checksums of their envelopes tell which of those upwards each was."""
+    candidates = [QueueId(UPSTREAM, priority) for priority in (*range(PRIORITY_MAX + 1), DEFAULT_PRIORITY)]
+    for (number,) in rows(target, "SELECT DISTINCT queue FROM runs WHERE queue NOT IN (SELECT id FROM queues)"):
+        for first, last, epoch, enqueued, expires, topic, sealed in rows(
+            target,
+            "SELECT first, last, epoch, enqueued, expires, CAST(topic AS BLOB), checksum FROM runs WHERE queue = ?"
+            " LIMIT ?",
+            (number, _ASKED_FOR_NAME),
+        ):
+            envelope = first, last, epoch, enqueued, expires, text(topic)
+            named = [each for each in candidates if outbox_queries.sealed(each, *envelope) == sealed is not None]
+            if named:
+                target.execute(
+                    "INSERT OR IGNORE INTO queues(id, endpoint, priority) VALUES(?, ?, ?)",
+                    (number, named[0].endpoint, named[0].priority),
+                )
+                break
 
 
 def _settle_queue(
@@ -169,8 +210,19 @@ def _settle_queue(
             " WHERE queue = ?1 AND (expires IS NULL OR expires > ?3))",
             (number, kept.checkpoint, tell["now"]),
         )
+    target.execute(
+        f"DELETE FROM references_ WHERE queue = ? AND (offset NOT BETWEEN 0 AND {COUNT_MAX - 1}"
+        " OR typeof(offset) != 'integer')",
+        (number,),
+    )
+    [(lowest,)] = rows(target, "SELECT min(offset) FROM references_ WHERE queue = ?", (number,))
     [(highest,)] = rows(target, "SELECT coalesce(max(offset) + 1, 0) FROM references_ WHERE queue = ?", (number,))
     target.execute("UPDATE queues SET next_offset = max(next_offset, ?) WHERE id = ?", (highest, number))
+    # A checkpoint that is only said by the damaged file must hide nothing; what it had passed rightly has expired.
+    passed = lowest if kept is None and lowest is not None else COUNT_MAX
+    target.execute(
+        "UPDATE queues SET checkpoint = min(checkpoint, next_offset - 1, ? - 1) WHERE id = ?", (passed, number)
+    )
     first, last, topic = _extent(target, number, kept)
     damaged = []
     after: int | None = NOTHING_DONE
@@ -247,6 +299,7 @@ def problem(path: Path, kept: Totals | None, *, seconds: float | None = None) ->
             model = apsw.Connection(":memory:")
             outbox_schema.migrate(model)
             wrong = salvage.lacks(connection, model)
+            wrong = wrong or outbox_audit.glance(connection)
             wrong = wrong or outbox_audit.compare(outbox_audit.read_totals(connection), kept)
             if not wrong and seconds is not None:
                 until = time.monotonic() + seconds

@@ -139,13 +139,14 @@ def copy(
     *,
     where: str = "",
     bound: Sequence[Any] = (),
+    verb: str = "INSERT OR IGNORE",
 ) -> None:
     """Take over every row that can be read.
 
     ``key`` is the integer the table is ordered by, after what ``where`` fixes.
     """
     names = columns(target, table)
-    _copy(target, table, names, _walk(source, table, key, where, bound, names))
+    _copy(target, table, names, _walk(source, table, key, where, bound, names), verb)
 
 
 def copy_small(source: apsw.Connection, target: apsw.Connection, table: str) -> None:
@@ -174,9 +175,15 @@ def columns(connection: apsw.Connection, table: str) -> list[str]:
         return []
 
 
-def _copy(target: apsw.Connection, table: str, names: list[str], found: Iterator[tuple[Any, ...]]) -> None:
+def _copy(
+    target: apsw.Connection,
+    table: str,
+    names: list[str],
+    found: Iterator[tuple[Any, ...]],
+    verb: str = "INSERT OR IGNORE",
+) -> None:
     places = ", ".join("?" * len(names))
-    insert = f"INSERT OR IGNORE INTO {table}({', '.join(names)}) VALUES({places})"
+    insert = f"{verb} INTO {table}({', '.join(names)}) VALUES({places})"
     target.execute("BEGIN")
     for number, row in enumerate(found, 1):
         with contextlib.suppress(apsw.ConstraintError, apsw.MismatchError):  # a value no such row can have

@@ -119,6 +119,8 @@ class SqliteOutbox:
     def _close_transaction(self, connection: apsw.Connection) -> Callable[[], None]:
         connection.execute("UPDATE usage SET commits = commits + 1")
         totals = outbox_audit.read_totals(connection)
+        if not totals.are_possible:  # not to be written over those that are
+            raise ValueError("the totals cannot be")
         topics = self._topics
         queues = tuple(
             msgspec.structs.replace(each, topic=topics.get((each.endpoint, each.priority), ""))

@@ -41,6 +41,12 @@ def test_a_sound_file_is_sound(connection: apsw.Connection) -> None:
         "UPDATE queues SET accepted = 77",
         "UPDATE queues SET sent = -1",
         "UPDATE queues SET stored = 3",
+        "UPDATE queues SET checkpoint = next_offset",
+        "UPDATE queues SET priority = -1",
+        "INSERT INTO usage VALUES(1, 2, 3)",
+        "UPDATE usage SET bytes = 1 << 40",
+        "UPDATE clock SET age_seconds = 9e999",
+        "INSERT INTO owner VALUES(2, 'edge-1')",
         "UPDATE queues SET priority = 'x'",
         "UPDATE queues SET id = 9",
         "DELETE FROM references_ WHERE offset = 3",
@@ -53,6 +59,11 @@ def test_a_sound_file_is_sound(connection: apsw.Connection) -> None:
 )
 def test_what_cannot_be_is_found(connection: apsw.Connection, spoil: str) -> None:
     """Whatever a job would stumble over, or count wrongly."""
+    connection.execute("DROP TABLE usage")
+    connection.execute("CREATE TABLE usage(id INTEGER, bytes INTEGER, commits INTEGER)")  # of other rules, as a disk is
+    connection.execute("INSERT INTO usage VALUES(1, 50, 3)")
+    connection.execute("PRAGMA ignore_check_constraints=ON")
+    assert not outbox_audit.audit(connection)
     connection.execute(spoil)
     assert outbox_audit.audit(connection)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -13,7 +15,9 @@ import pytest
 from tests.support.spoil import spoil
 
 from fairlead_edge import envelope
+from fairlead_edge.age import Reading
 from fairlead_edge.errors import NotOurs, StoreDamaged
+from fairlead_edge.io import sqlite_outbox, store_clock
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import Entry, Reference, Refusal
 from fairlead_edge.queue_id import QueueId
@@ -85,13 +89,13 @@ class World:
                 rounds += 1
                 assert rounds < 1000, "it does not come to an end"
 
-    async def check(self, box: SqliteOutbox) -> None:
+    async def check(self, box: SqliteOutbox, queues: Sequence[QueueId] = QUEUES) -> None:
         """Everything accepted was received, or is counted."""
         statuses = {QueueId(each.endpoint, each.priority): each for each in (await box.status(now=box.now())).queues}
         for told in statuses.values():
             assert told.length == 0, told
             assert told.accepted == told.sent + told.expired + told.evicted + told.damaged + told.dead_lettered, told
-        for queue in QUEUES:
+        for queue in queues:
             missing = set(self.accepted[queue]) - self.received[queue]
             counted = statuses[queue].damaged if queue in statuses else 0
             assert len(missing) <= counted, f"{queue}: {len(missing)} are missing, {counted} are counted"
@@ -101,7 +105,25 @@ def opened(folder: Path, epoch: int) -> SqliteOutbox:
     return SqliteOutbox(folder / "outbox.db", epoch=epoch, max_bytes=1 << 30)
 
 
+def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
+    """Whatever else would differ from run to run: names, clocks, and how far a start looks through the file."""
+    names, clock = Random(seed), count()
+    patch.setattr(sqlite_outbox, "_mint", lambda: names.randbytes(16).hex())
+    patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
+    patch.setattr(
+        store_clock, "read", lambda: Reading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9)
+    )
+    patch.setattr(store_clock, "wall", lambda: AT)
+    patch.setattr(sqlite_outbox, "START_SECONDS_MAX", 0.0 if seed % 2 else 1e9)
+
+
 async def live(folder: Path, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        by_seed(patch, seed)
+        await _live(folder, seed)
+
+
+async def _live(folder: Path, seed: int) -> None:
     world = World(folder / "a", seed)
     world.folder.mkdir()
     box = opened(world.folder, 1)
@@ -123,6 +145,7 @@ async def live(folder: Path, seed: int) -> None:
         box = opened(world.folder, 2)
         try:
             await world.use(box, 10)
+            await box.look_through()
             await world.drain(box)
         except StoreDamaged:  # what no look at the structure shows: the program opens it anew
             await box.close()
@@ -162,3 +185,61 @@ async def test_a_damaged_owner_locks_nobody_out(tmp_path: Path) -> None:
     await box.close()
     with pytest.raises(NotOurs):
         SqliteOutbox(path, epoch=3, max_bytes=1 << 20, node="edge-2")
+
+
+EDITS = (
+    *(f"queues SET {name} = {value}" for name in ("sent", "expired", "evicted", "damaged", "accepted", "stored")
+      for value in ("-1", "1 << 62", "'x'")),
+    *(f"queues SET {name} = {value}" for name in ("next_offset", "checkpoint")
+      for value in ("-2", "1 << 54", "(1 << 63) - 1", "'x'")),
+    "queues SET priority = -1 WHERE id = 1",
+    "queues SET priority = 1 << 40 WHERE id = 2",
+    "queues SET checkpoint = next_offset + 2",
+    "queues SET bytes = -1",
+    "usage SET commits = 'x'",
+    "usage SET commits = -1",
+    "usage SET commits = 1 << 62",
+    "usage SET bytes = 1 << 62",
+    "clock SET age_seconds = 'x'",
+    "clock SET age_seconds = 9e999",
+    "clock SET boot_id = 7, boot_seconds = 'x'",
+    "owner SET node = CAST(x'fffe' AS TEXT)",
+    "owner SET node = 7",
+)  # fmt: skip
+"""What flipped bits, or a page in the place of another, make of the small tables."""
+WHOLE_TABLES = ("DELETE FROM usage", "DELETE FROM queues", "DELETE FROM owner", "DELETE FROM clock")
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["totals", "no-totals"])
+@pytest.mark.parametrize("edit", [*(f"UPDATE {each}" for each in EDITS), *WHOLE_TABLES])
+async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept: bool) -> None:
+    """The store opens, is sound from then on, takes and delivers, and its books balance; nothing waiting is lost."""
+    path = tmp_path / "outbox.db"
+    world = World(tmp_path, 1)
+    box = SqliteOutbox(path, epoch=1, max_bytes=1 << 30, node="edge-1")
+    for _ in range(20):
+        await world._publish(box)
+    await world._deliver(box, QUEUES[0], 3)
+    await box.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA ignore_check_constraints=ON")
+    connection.execute(edit)
+    connection.close()
+    if not is_kept:
+        (tmp_path / "outbox.db.totals").unlink()
+    try:
+        box = SqliteOutbox(path, epoch=2, max_bytes=1 << 30, node="edge-1")
+    except NotOurs:  # where nothing tells whose it was, it cannot be known
+        assert not is_kept and "owner" in edit
+        return
+    for _ in range(5):
+        await world._publish(box)
+    await world.drain(box)
+    await box.close()
+    box = SqliteOutbox(path, epoch=3, max_bytes=1 << 30, node="edge-1")
+    assert box.salvaged == "", "a salvaged file is sound"
+    await world.drain(box)
+    known = QUEUES if is_kept or edit != "DELETE FROM queues" else QUEUES[:3]  # a brokered one's name is lost
+    await world.check(box, known)
+    assert not any(set(world.accepted[queue]) - world.received[queue] for queue in known)
+    await box.close()
