@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ FINISH_SECONDS_MAX = 60.0
 # Lag is for people and alarms; asking more often would be most of an idle job's requests.
 LAG_SECONDS = 15.0
 IDLE_WAIT_MS = 2000
+# What is asked and told about topics beside the work: no longer than this at a time, or a service that is slow or
+# silent keeps the other pipelines and a stop waiting, for every topic anew.
+ASIDE_SECONDS_MAX = 5.0
 # Commits of an earlier run that are told again at a start, in case it was killed before it told them.
 TOLD_AGAIN_MAX = 8
 _POLL_SECONDS = 0.05
@@ -72,6 +75,8 @@ class Job:
         self._trigger_seen: str | None = None
         self._looked: datetime.datetime | None = None
         self._client: BulkClient | None = None
+        self._to_look = Turns(pipeline.topics)
+        self._to_note = Turns(pipeline.topics)
         self._aside: dict[str, dict[str, str]] = {}
         self._knows_table = False
 
@@ -163,12 +168,15 @@ class Job:
         return len(facts)
 
     def look_behind(self, now: datetime.datetime) -> None:
-        """Ask how far the table is behind its topics, at most every ``LAG_SECONDS``; ``now`` is aware."""
+        """Ask how far the table is behind its topics, at most every ``LAG_SECONDS``; ``now`` is aware. What there is no
+        time for comes first the next time."""
         if self._looked is not None and (now - self._looked).total_seconds() < LAG_SECONDS:
             return
         self._looked = now
-        for topic in self._pipeline.topics:
+        for topic in self._to_look.taken(ASIDE_SECONDS_MAX):
             facts = status.of_topic(topic, self._place.topics.get(topic), self._connected(), now)
+            if facts.get("state") == "unreachable":
+                break
             if "lag_messages" in facts:
                 self.metrics.lag_rows.labels(self.name, topic).set(facts["lag_messages"])
                 self.metrics.lag_seconds.labels(self.name, topic).set(facts["lag_seconds"])
@@ -321,7 +329,7 @@ class Job:
 
     def _note(self, reached: Offsets) -> None:
         """Tell the service how far the table goes; only a courtesy, so a refusal is said once a batch and forgotten."""
-        for topic in self._pipeline.topics:
+        for topic in self._to_note.taken(ASIDE_SECONDS_MAX):
             position = reached.topics.get(topic)
             if position is None or not position.p or self._noted.get(topic) == position.p:
                 continue
@@ -330,6 +338,26 @@ class Job:
                 self._noted[topic] = position.p
             except (Temporary, Permanent) as error:
                 log.debug("position_not_noted", pipeline=self.name, topic=topic, reason=str(error))
+                if isinstance(error, Temporary):
+                    break
+
+
+class Turns:
+    """Names, each in its turn, as many at a time as there is time for."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self._next = 0
+
+    def taken(self, seconds: float) -> Iterator[str]:
+        """All of them once, beginning where the last time ended; no further one after ``seconds``."""
+        deadline = time.monotonic() + seconds
+        for _ in self._names:
+            name = self._names[self._next % len(self._names)]
+            self._next += 1
+            yield name
+            if time.monotonic() > deadline:
+                return
 
 
 @contextmanager
