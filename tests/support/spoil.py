@@ -47,3 +47,13 @@ def spoil(path: Path, random: Random) -> str:
             done = f"byte {at} changed"
     path.write_bytes(content)
     return f"{path.name}: {done}"
+
+
+HEAD_BITS = tuple((at, bit) for at in (18, 19, 44, 47, 60, 61, 63) for bit in (0, 1, 3, 7))
+"""Of SQLite's head: its formats, and the version of ours."""
+
+
+def flip(path: Path, at: int, bit: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1 << bit
+    path.write_bytes(content)

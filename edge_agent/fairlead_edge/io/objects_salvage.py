@@ -21,6 +21,8 @@ def problem(path: Path) -> str:
         return ""
     if salvage.lost_its_end(path):
         return "its end is missing"
+    if wrong := salvage.head_problem(path):
+        return wrong
     try:
         connection = apsw.Connection(str(path))
         try:
@@ -28,7 +30,8 @@ def problem(path: Path) -> str:
             connection.set_busy_timeout(5_000)
             if not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall():
                 return ""
-            return audit(connection)
+            found = int(connection.pragma("user_version") or 0)
+            return salvage.version_problem(path, found, objects_schema.SCHEMA) or audit(connection)
         finally:
             connection.close()
     except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:

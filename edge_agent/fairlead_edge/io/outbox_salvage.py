@@ -286,12 +286,17 @@ def problem(path: Path, kept: Totals | None, *, seconds: float | None = None) ->
         return "it is gone" if kept is not None and kept.queues else ""
     if salvage.lost_its_end(path):
         return "its end is missing"
+    if wrong := salvage.head_problem(path):
+        return wrong
     try:
         connection = apsw.Connection(str(path))
         try:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.set_busy_timeout(5_000)
-            if rows(connection, "PRAGMA user_version")[0][0] != len(outbox_schema.MIGRATIONS):
+            present, found = len(outbox_schema.MIGRATIONS), rows(connection, "PRAGMA user_version")[0][0]
+            if wrong := salvage.version_problem(path, found, present):
+                return wrong
+            if found != present:
                 if not rows(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
                     return "it is empty" if kept is not None and kept.queues else ""
                 [(found,)] = rows(connection, "PRAGMA integrity_check(1)")  # older, newer, or not made yet

@@ -25,6 +25,10 @@ SHM: Final = "-shm"
 KEY_MAX: Final = (1 << 63) - 1
 COMMIT_ROWS: Final = 5_000
 PAGE_BYTES: Final = 4096
+_HEAD_BYTES: Final = 100
+_FILE_FORMATS: Final = (1, 2)
+_SCHEMA_FORMATS: Final = tuple(number.to_bytes(4, "big") for number in range(5))
+"""0 in a file without tables."""
 
 READ_ERRORS: Final = (apsw.Error, UnicodeDecodeError)
 
@@ -77,6 +81,25 @@ def lost_its_end(path: Path) -> bool:
     if not head.startswith(MAGIC):
         return False  # it lost more than that
     return size % PAGE_BYTES != 0 and int.from_bytes(head[28:32], "big") * PAGE_BYTES > size
+
+
+def head_problem(path: Path) -> str:
+    """Does the head of the file say what SQLite would not open, or not write to?"""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if len(head) < _HEAD_BYTES or not head.startswith(MAGIC):
+        return ""  # that is found out anyway
+    is_sound = head[18] in _FILE_FORMATS and head[19] in _FILE_FORMATS and head[44:48] in _SCHEMA_FORMATS
+    return "" if is_sound else "its head was changed"
+
+
+def version_problem(path: Path, found: int, present: int) -> str:
+    """Is the version ``found`` in the file one that no program wrote?
+
+    The pages kept beside it tell; where they are of a newer program than this, which knows ``present``, so is the file.
+    """
+    kept = schema_pages.version(_beside(path, SCHEMA_KEPT))
+    return "" if kept is None or kept > present or found == kept else f"its version was changed from {kept} to {found}"
 
 
 def is_strange(path: Path, error: Exception) -> bool:

@@ -40,18 +40,30 @@ def keep(connection: apsw.Connection, file: int, path: Path) -> None:
             draft.replace(path)
 
 
+def version(kept: Path) -> int | None:
+    """The ``user_version`` of the file these pages were kept of; None when there are none that can be believed."""
+    pages, _ = _read(kept)
+    return int.from_bytes(pages[4 + USER_VERSION : 8 + USER_VERSION], "big") if pages else None
+
+
+def _read(kept: Path) -> tuple[bytes, int]:
+    """The pages, each behind its number, and their size; none when what was kept is not whole."""
+    try:
+        content = kept.read_bytes()
+        crc, page_bytes = struct.unpack_from("<II", content)
+    except (OSError, struct.error):
+        return b"", 0
+    pages = content[8:]
+    return (pages, page_bytes) if zlib.crc32(pages) == crc else (b"", 0)
+
+
 def restore(file: Path, kept: Path, *, unless_newer: bool = False) -> bool:
     """Write those pages back into a damaged file that is set aside; False when there are none that can be believed.
 
     ``unless_newer``: only into a file of the same ``user_version``; one migrated since they were kept is left alone.
     """
-    try:
-        content = kept.read_bytes()
-        crc, page_bytes = struct.unpack_from("<II", content)
-    except (OSError, struct.error):
-        return False
-    pages = content[8:]
-    if zlib.crc32(pages) != crc:
+    pages, page_bytes = _read(kept)
+    if not pages:
         return False
     with file.open("r+b") as opened:
         if unless_newer:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from tests.support.held import config_map, put
-from tests.support.spoil import spoil
+from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import StoreDamaged
 from fairlead_edge.io import objects_salvage
@@ -91,3 +91,22 @@ async def test_a_file_that_never_was_ours_is_refused(tmp_path: Path) -> None:
     assert "not a database" in store.salvaged
     assert await store.select("", "configmaps") == ([], store.log.version)
     await store.close()
+
+
+async def test_any_bit_of_the_head(tmp_path: Path) -> None:
+    """Formats SQLite does not open or write, versions that are not there: what was held is held on."""
+    for at, bit in HEAD_BITS:
+        folder = tmp_path / f"{at}-{bit}"
+        folder.mkdir()
+        store = opened(folder)
+        await store.apply([put(config_map("a"))], now=0)
+        await store.close()
+        flip(folder / "objects.db", at, bit)
+        store = opened(folder)
+        found, _ = await store.select("", "configmaps")
+        assert [each.resource.name for each in found] == ["a"], (at, bit)
+        await store.apply([put(config_map("b"))], now=1)
+        await store.close()
+        store = opened(folder)
+        assert store.salvaged == ""
+        await store.close()

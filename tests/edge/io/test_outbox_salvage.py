@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from itertools import count
@@ -12,12 +13,12 @@ from random import Random
 
 import apsw
 import pytest
-from tests.support.spoil import spoil
+from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge import envelope
 from fairlead_edge.age import Reading
-from fairlead_edge.errors import NotOurs, StoreDamaged
-from fairlead_edge.io import sqlite_outbox, store_clock
+from fairlead_edge.errors import NotOurs, StoreDamaged, StoreTooNew
+from fairlead_edge.io import schema_pages, sqlite_outbox, store_clock
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import Entry, Reference, Refusal
 from fairlead_edge.queue_id import QueueId
@@ -243,3 +244,38 @@ async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept:
     await world.check(box, known)
     assert not any(set(world.accepted[queue]) - world.received[queue] for queue in known)
     await box.close()
+
+
+async def test_any_bit_of_the_head(tmp_path: Path) -> None:
+    """Formats SQLite does not open or write, versions that are not there: everything goes on all the same."""
+    for at, bit in HEAD_BITS:
+        folder = tmp_path / f"{at}-{bit}"
+        folder.mkdir()
+        world = World(folder, 3)
+        box = opened(folder, 1)
+        await world._publish(box)
+        await box.close()
+        flip(folder / "outbox.db", at, bit)
+        box = opened(folder, 2)
+        await world._publish(box)
+        await world.drain(box)
+        assert world.received == {queue: set(world.accepted[queue]) for queue in QUEUES}, (at, bit)
+        await box.close()
+        box = opened(folder, 3)
+        assert box.salvaged == ""
+        await box.close()
+
+
+async def test_a_store_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    """Its version is no damage: what is kept beside it says the same."""
+    path = tmp_path / "outbox.db"
+    await opened(tmp_path, 1).close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", 99)
+    file = os.open(path, os.O_RDONLY)
+    schema_pages.keep(connection, file, tmp_path / "outbox.db.schema")
+    os.close(file)
+    connection.close()
+    with pytest.raises(StoreTooNew):
+        opened(tmp_path, 2)
+    assert not (tmp_path / "outbox.db.damaged").exists()
