@@ -15,8 +15,11 @@ from fairlead_messaging.producers import Producer
 from fairlead_messaging.reader import Page
 from fairlead_messaging.topic import parse_ttl
 
-MESSAGE_OVERHEAD_BYTES = 64
-"""What a message of a request takes in memory beside its payload, about; the number of messages has no other bound."""
+MESSAGE_OVERHEAD_BYTES = 256
+"""What a message takes in memory beside its payload, until it is in the store; nothing else bounds their number.
+
+Measured with 3.9 million empty messages: 240.  They are one write, which all others wait for.
+"""
 
 WAIT_MS_MAX = 60_000
 LIMIT_MAX = 2**31 - 1

@@ -49,7 +49,7 @@ async def test_as_many_messages_as_fit_the_body(topics: Topics, form: str) -> No
 
 async def test_more_than_there_is_memory_for_is_refused_with_the_remedy() -> None:
     """413 at once, not 503 for ever; what was counted is given back."""
-    async with serving(body_bytes_max=100_000, bodies_bytes_max=100_000) as topics:
+    async with serving(body_bytes_max=100_000, bodies_bytes_max=300_000) as topics:
         await topics.create("t")
         refused = await topics.ask("POST", "topics/t/publish", {"messages": [""] * 2000})
         assert (refused.status, refused.code) == (413, "too_many_messages")
