@@ -42,6 +42,8 @@ _SHARED_CHECKPOINT = ("CONCURRENT_STREAM_LOG_UPDATE", "FileAlreadyExistsExceptio
 # A sentence ends with its line; ``¶`` ends it where someone else's text follows on the same line.
 # After the indented lines of a trace comes what was raised, up to an empty line or to Java's own trace.
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+((?:[^ \t\n].*(?:\n|\Z))+)")
+# delta-rs writes each cause of an error on a line of its own, in colours; the last is the one people need.
+_CAUSE = re.compile("\\s*\\n\\s*(?:\x1b\\[[0-9;]*m)*\u21b3(?:\x1b\\[[0-9;]*m)*\\s*")
 _CODED = re.compile(r"\b(FAIRLEAD_[A-Z_]+): ([^\n¶]*)")
 
 
@@ -70,6 +72,7 @@ def explain(text: str) -> tuple[str | None, str]:
 
     Java and the file system below it have no codes of ours, but some of their texts mean what ours do.
     """
+    text = _CAUSE.sub(": ", text)
     coded = find_code(text)
     if coded is not None:
         return coded

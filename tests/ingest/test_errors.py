@@ -50,3 +50,16 @@ def test_the_last_line_that_names_an_error_is_the_sentence() -> None:
     text = "An error occurred while calling o1.start.\n: java.lang.Exception: outer\n  at here\nCaused by: Error: inner"
     assert errors.explain(text) == (None, "Caused by: Error: inner")
     assert len(errors.explain("Error: " + "x" * 5000)[1]) == errors.SENTENCE_CHARS_MAX
+
+
+@pytest.mark.parametrize(
+    "before", ["", "FAIRLEAD_DISK_FULL: /t/rows: ", "Traceback (most recent call last):\n  f()\nOSError: "]
+)
+def test_the_causes_of_an_error_of_the_table_are_told_to_the_last(before: str) -> None:
+    """As delta-rs writes them: a line for each, in colours."""
+    arrow = "\n          \x1b[31m\u21b3\x1b[0m "
+    causes = ("Generic LocalFileSystem error", "Unable to open file /t/1.json", "Read-only file system (os error 30)")
+    text = before + arrow.join(causes) + "\n"
+    code, sentence = errors.explain(text)
+    assert code == (errors.DISK_FULL if before.startswith("FAIR") else errors.READ_ONLY)
+    assert sentence.endswith("error: Unable to open file /t/1.json: Read-only file system (os error 30)")
