@@ -24,7 +24,7 @@ from fairlead_ingest.io.job import Job
 
 COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
 # A quiet machine needs ten; one that runs other tests as well needs minutes.
-SPARK_SECONDS = 240.0
+SPARK_SECONDS = 480.0
 
 
 def config(folder: Path, url: str, topic: str, **more: Any) -> Path:
