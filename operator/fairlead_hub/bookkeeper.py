@@ -21,6 +21,9 @@ from fairlead_hub.placement import Placement
 from fairlead_hub.records import COLLECTIONS, Records
 from fairlead_hub.view import ClusterView
 
+_EVENTS = frozenset(("events", "events.events.k8s.io"))
+"""The types of Kubernetes Events; a rule may deliver them like any other kind."""
+
 
 class Bookkeeper:
     """See the module.  ``sessions`` are the open ones, kept by the hub; ``now`` is seconds of a monotonic clock."""
@@ -89,6 +92,8 @@ class Bookkeeper:
             self._accounts.changed(session.node)
 
     def _happened(self, node: str, outcome: Parked | Unparked, type: happenings.Type, reason: str, text: str) -> None:
+        if outcome.key.partition("/")[0] in _EVENTS:
+            return  # an Event about an Event is delivered, and parked, like the first: that would never end
         regarding = self._records.regarding(node, outcome.path, outcome.uid)
         self._events.note(regarding, type, reason, text, self._records.now, self._records.text())
 

@@ -4,6 +4,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 
 from fairlead_hub import ledger
+from fairlead_hub.content import Kind
 
 
 def test_records_listed_after_the_nodes_are_collected_at_once():
@@ -69,3 +70,20 @@ async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
     core.hub.sweep(core.now)
     await core.flush()
     assert len(looks) == 1 and len(core.names()) == 20
+
+
+def test_an_event_that_is_parked_makes_no_event():
+    """It would be delivered and parked like the first, for ever; what becomes of other kinds is told."""
+    core = Core("edge-1")
+    event = Kind(group="", version="v1", kind="Event", plural="events", namespaced=True)
+    core.hub.view.know_kind(event)
+    core.hub.kind_synced(event.group_kind)
+    core.rule(CONFIG_MAPS, {"apiVersion": "v1", "kind": "Event"})
+    core.put("a")
+    core.put("e", event)
+    edge = core.connect()
+    for header in edge.sent():
+        edge.nack(header)
+    core.hub.report(core.now, last=True)
+    told = [each.regarding.name for each in core.hub.happenings.take() if each.reason == "Parked"]
+    assert told == ["edge-1.uid-a"]
