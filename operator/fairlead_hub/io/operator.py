@@ -99,21 +99,25 @@ async def run(access: Access, desk: VerdictDesk) -> None:
 
 def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
     """One life of kopf; returns why it ended."""
+    failed: list[str] = []
     try:
-        asyncio.run(_work(registry, stop))
+        asyncio.run(_work(registry, stop, failed))
     except Exception as error:  # noqa: BLE001 - whatever ended it, the nodes are served on and kopf starts again
         return str(error) or type(error).__name__
-    return "ended"
+    return failed[0] if failed else "ended"
 
 
-def _left_behind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A task of kopf's whose end nobody asked for, when it met an answer it cannot read: a line, not a stack trace."""
-    error = context.get("exception")
-    _log.warning("operator_task_failed", reason=f"{type(error).__name__}: {error}" if error else context["message"])
+async def _work(registry: kopf.OperatorRegistry, stop: threading.Event, failed: list[str]) -> None:
+    """``failed`` is told why a task ended that nobody waits for."""
 
+    def end(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        # Other tasks of kopf may wait for this one for ever (its login after a refused token was seen to): start anew.
+        error = context.get("exception")
+        failed.append(f"{type(error).__name__}: {error}" if error else context["message"])
+        _log.warning("operator_task_failed", reason=failed[-1])
+        stop.set()
 
-async def _work(registry: kopf.OperatorRegistry, stop: threading.Event) -> None:
-    asyncio.get_running_loop().set_exception_handler(_left_behind)
+    asyncio.get_running_loop().set_exception_handler(end)
     try:
         await kopf.operator(registry=registry, standalone=True, clusterwide=True, stop_flag=stop)
     finally:

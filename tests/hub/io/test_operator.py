@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -112,3 +113,19 @@ async def test_a_life_that_fails_is_followed_by_another(kube: Cluster, monkeypat
     async with operating(kube) as desk:
         await until(lambda: ("syncrules", "r") in desk.asked)
         assert len(lives) == 2
+
+
+async def test_a_task_that_fails_ends_the_life_it_was_part_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may wait for it for ever, as all do for a login that died; the next life begins with why."""
+
+    async def login() -> None:
+        raise AssertionError("the session was closed")
+
+    async def waits_for_its_login(*, stop_flag: threading.Event, **_: object) -> None:
+        asyncio.ensure_future(login())  # noqa: RUF006 - nobody looks at how it ends
+        while not stop_flag.is_set():  # noqa: ASYNC110 - a flag of threads
+            await asyncio.sleep(0.001)
+
+    monkeypatch.setattr(operator.kopf, "operator", waits_for_its_login)
+    reason = await asyncio.to_thread(operator._live, operator.kopf.OperatorRegistry(), threading.Event())
+    assert reason == "AssertionError: the session was closed"
