@@ -8,6 +8,7 @@ delivered is watched by our own reflectors, which cost a fiftieth for each event
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from fairlead_wire.io import logs
 GROUP, VERSION = "fairlead.dev", "v1alpha1"
 RESTART_SECONDS = 2.0
 RESTART_SECONDS_MAX = 30.0
+ENDING_SECONDS = 3.0
+"""How long kopf may take to end when it is asked, and again when it is cancelled."""
 LONG_LIFE_SECONDS = 60.0
 """A kopf that lived so long is started again at once, and the next pause is short."""
 _log = logs.get("hub.operator")
@@ -83,18 +86,37 @@ async def run(access: Access, desk: VerdictDesk) -> None:
     wait = RESTART_SECONDS
     while True:
         stop, started = threading.Event(), loop.time()
-        thread = loop.run_in_executor(None, _live, handlers(access, ask), stop)
+        life = _begin(handlers(access, ask), stop)
         try:
-            reason = await asyncio.shield(thread)
+            reason = await asyncio.shield(life)
         except asyncio.CancelledError:
             stop.set()
-            await thread
+            if not (await asyncio.wait({life}, timeout=3 * ENDING_SECONDS))[0]:
+                _log.warning("operator_left_behind", reason="kopf did not end; it writes nothing, and ends with us")
             raise
         if loop.time() - started >= LONG_LIFE_SECONDS:
             wait = RESTART_SECONDS
         _log.warning("operator_restarted", reason=reason, retry_seconds=wait)
         await asyncio.sleep(wait)
         wait = min(2 * wait, RESTART_SECONDS_MAX)
+
+
+def _begin(registry: kopf.OperatorRegistry, stop: threading.Event) -> asyncio.Future[str]:
+    """A life of kopf in a thread that holds nobody up when it does not end; the future says why it ended."""
+    loop = asyncio.get_running_loop()
+    life: asyncio.Future[str] = loop.create_future()
+
+    def tell(reason: str) -> None:
+        if not life.done():
+            life.set_result(reason)
+
+    def live() -> None:
+        reason = _live(registry, stop)
+        with contextlib.suppress(RuntimeError):  # our own loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell, reason)
+
+    threading.Thread(target=live, name="kopf", daemon=True).start()
+    return life
 
 
 def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
@@ -118,8 +140,16 @@ async def _work(registry: kopf.OperatorRegistry, stop: threading.Event, failed: 
         stop.set()
 
     asyncio.get_running_loop().set_exception_handler(end)
+    life = asyncio.create_task(kopf.operator(registry=registry, standalone=True, clusterwide=True, stop_flag=stop))
+    stopped = asyncio.create_task(asyncio.to_thread(stop.wait))
     try:
-        await kopf.operator(registry=registry, standalone=True, clusterwide=True, stop_flag=stop)
+        await asyncio.wait({life, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        # It may wait for a task of its own that is gone, and then asking is not enough.
+        for _ in range(2):
+            if not (await asyncio.wait({life}, timeout=ENDING_SECONDS))[0]:
+                life.cancel()
+        if life.done() and not life.cancelled():
+            life.result()
     finally:
         # kopf waits for the flag in a thread of its own; without this, a kopf that gave up would wait for it for ever.
         stop.set()

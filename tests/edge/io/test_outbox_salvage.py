@@ -276,6 +276,6 @@ async def test_a_store_of_a_newer_program_is_refused_and_left_alone(tmp_path: Pa
     schema_pages.keep(connection, file, tmp_path / "outbox.db.schema")
     os.close(file)
     connection.close()
-    with pytest.raises(StoreTooNew):
+    with pytest.raises(StoreTooNew, match="99"):
         opened(tmp_path, 2)
     assert not (tmp_path / "outbox.db.damaged").exists()

@@ -12,7 +12,7 @@ from tests.support.upstream import until
 
 from fairlead_edge import age
 from fairlead_edge.checkpoint import NOTHING_DONE
-from fairlead_edge.errors import NotOurs, StoreDamaged, StoreTooNew
+from fairlead_edge.errors import NotOurs, StoreDamaged
 from fairlead_edge.io import outbox_salvage, sqlite_outbox, store_clock
 from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import Entry, Reference
@@ -85,15 +85,6 @@ async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
     size = (tmp_path / "outbox.db").stat().st_size
     assert given > 8 << 20 and size + given > 24 << 20
     assert size < 18 << 20
-
-
-async def test_file_of_a_newer_program_is_refused(tmp_path: Path) -> None:
-    """At opening, with the versions named."""
-    box = opened(tmp_path)
-    await box.writer.submit(lambda connection: connection.execute("PRAGMA user_version=99").fetchall())
-    await box.close()
-    with pytest.raises(StoreTooNew, match="99"):
-        opened(tmp_path)
 
 
 async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,3 +129,17 @@ async def test_a_task_that_fails_ends_the_life_it_was_part_of(monkeypatch: pytes
     monkeypatch.setattr(operator.kopf, "operator", waits_for_its_login)
     reason = await asyncio.to_thread(operator._live, operator.kopf.OperatorRegistry(), threading.Event())
     assert reason == "AssertionError: the session was closed"
+
+
+async def test_a_kopf_that_ignores_being_asked_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cancelled, so that the hub can end."""
+
+    async def waits_for_ever(**_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(operator.kopf, "operator", waits_for_ever)
+    monkeypatch.setattr(operator, "ENDING_SECONDS", 0.05)
+    stop = threading.Event()
+    life = operator._begin(operator.kopf.OperatorRegistry(), stop)
+    stop.set()
+    assert await asyncio.wait_for(life, 10) == "ended"
