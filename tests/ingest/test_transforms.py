@@ -9,9 +9,12 @@ from tests.support.messaging_service import upstream_message
 
 from fairlead_ingest import envelope, schema, transforms
 
+JUDGE = schema.parse('{"columns": {"temperature": "double"}}', "s").judge()
+
 
 @pytest.fixture
 def rows(spark: SparkSession) -> DataFrame:
+    """As the source gives them for this contract: with its verdict on each body."""
     payloads = [
         upstream_message(1, body={"temperature": 1.5, "more": 1}),
         upstream_message(2, body={"temperature": "warm"}),
@@ -20,7 +23,7 @@ def rows(spark: SparkSession) -> DataFrame:
     ]
     moment = pa.array([1_795_176_000_000_000] * 4, pa.timestamp("us", tz="UTC"))
     ids = pa.array([b"1", b"2", b"3", b"4"], pa.binary())
-    page = envelope.page("a/t", ids, moment, pa.array(payloads, pa.binary()))
+    page = envelope.page("a/t", ids, moment, pa.array(payloads, pa.binary()), judge=JUDGE)
     return spark.createDataFrame(pa.Table.from_batches([page]))
 
 
