@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterator
 
@@ -25,6 +26,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         assets()
     except NoControlPlane as error:
         pytest.exit(str(error), returncode=1)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """What a test configures ends with it: a handler on a stream that is closed makes each later line cost a trace."""
+    root, ours = logging.getLogger(), logging.getLogger("fairlead")
+    before = root.handlers[:], root.level, ours.level
+    yield
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    ours.setLevel(before[2])
 
 
 @pytest.fixture(scope="session")

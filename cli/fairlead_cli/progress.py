@@ -1,6 +1,6 @@
 """How far long work is, on standard error: a line that renews itself on a terminal, a line each ten seconds elsewhere.
 
-    backfilling telemetry: 12,000 of 80,000 (15 %), 1,204/s, about 57 s left
+backfilling telemetry: 12,000 of 80,000 (15 %), 1,204/s, about 57 s left
 """
 
 from __future__ import annotations

@@ -137,9 +137,7 @@ def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: Topic, marks: byt
         _remove_range(snapshot, found, marks, last_old[0])
 
 
-def _remove_expired_messages(
-    snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: bytes | None
-) -> None:
+def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: bytes | None) -> None:
     index, messages = keys.table(keys.EXPIRY, topic), keys.table(keys.MESSAGE, topic)
     count, lowest, highest, last = 0, LAST, b"", b""
     for key, _ in snapshot.scan(index, index + now_ms.to_bytes(8, "big")):

@@ -199,7 +199,7 @@ async def test_a_version_that_is_not_served_concerns_its_rule_alone(
         await until("changed", lambda: b'"v":"2"' in node.contents[f"configmaps/{namespace}/a"])
         kube.apply(sync_rule("aac", {**maps(namespace), "apiVersion": "v3"}))
         await until("told", lambda: condition(kube, "syncrules", "aac", "Listed")[1].startswith("v3 ConfigMap"))
-        assert condition(kube, "syncrules", "good", "Listed")[0] == "True"
+        await until("the good rule's too", lambda: condition(kube, "syncrules", "good", "Listed")[0] == "True")
         kube.kubectl("delete", "configmap", "-n", namespace, "a")
         await until("gone", lambda: own(node.held, namespace) == set())
         kube.apply(config_map("b", namespace, v="1"))

@@ -152,9 +152,7 @@ class Broker:
             emptied: dict[bytes, tuple[bytes, bytes]] = {}
             more, resume = True, b""
             while more:
-                found = await self.read(
-                    partial(retention.sweep, topic=topic, now_ms=self.now_ms(), resume=resume)
-                )
+                found = await self.read(partial(retention.sweep, topic=topic, now_ms=self.now_ms(), resume=resume))
                 more, resume = found.more, found.resume
                 if not len(found.batch) and not found.silent:
                     continue
@@ -169,9 +167,7 @@ class Broker:
         await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.reclaim)
         self.cleanups += 1
 
-    async def read(
-        self, look: Callable[[Snapshot], Result], *, passing: bool = False, probe: bool = False
-    ) -> Result:
+    async def read(self, look: Callable[[Snapshot], Result], *, passing: bool = False, probe: bool = False) -> Result:
         """Run ``look`` on a fresh snapshot in a reader thread; ``passing`` as in the store's port, for bulk pages."""
         threads = self._prober if probe else self._bulk_reader if passing else self._readers
         return await asyncio.get_running_loop().run_in_executor(threads, self._look, look, passing)

@@ -48,6 +48,7 @@ Name = tuple[str, str, str]
 
 _log = logs.get("messaging.pusher")
 
+
 class _Resolver(AbstractResolver):
     """Leaves out the addresses nobody may be pushed to: a name can mean another address each time it is asked for.
 
