@@ -15,8 +15,8 @@ import msgspec
 import uvloop
 from tests.support.processes import Running, free_ports, start
 
-from fairlead_hub import content
-from fairlead_hub.content import Kind
+from fairlead_hub.cluster import content
+from fairlead_hub.cluster.content import Kind
 from fairlead_hub.io.acceptor import Acceptor
 from fairlead_hub.io.kube import Kube, access
 from fairlead_hub.io.link_socket import LinkSocket

@@ -76,6 +76,6 @@ def _print(found: dict[str, Any], object_name: str, node: str) -> None:
 
 
 def _surveyed(kubeconfig: Path | None, node: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
-    from fairlead_hub.io import survey
+    from fairlead_hub.io import offline_report
 
-    return hub_account.survey(kubeconfig, lambda kube: survey.explain(kube, node, kind, namespace, name))
+    return hub_account.survey(kubeconfig, lambda kube: offline_report.explain(kube, node, kind, namespace, name))

@@ -42,12 +42,12 @@ def status(node: str | None, hub: str | None, config: Path | None, kubeconfig: P
 
 
 def _surveyed(kubeconfig: Path | None) -> dict[str, Any]:
-    from fairlead_hub.io import survey
+    from fairlead_hub.io import offline_report
     from fairlead_hub.io.kube import Kube
 
     async def asked(kube: Kube) -> dict[str, Any]:
-        nodes, parked = await survey.nodes(kube), await survey.parked(kube)
-        return {"nodes": nodes, "parked": parked, "unreadable": await survey.unreadable(kube)}
+        nodes, parked = await offline_report.nodes(kube), await offline_report.parked(kube)
+        return {"nodes": nodes, "parked": parked, "unreadable": await offline_report.unreadable(kube)}
 
     return hub_account.survey(kubeconfig, asked)
 

@@ -17,17 +17,17 @@ import uvloop
 from aiohttp import web
 
 from fairlead_hub import settings as hub_settings
-from fairlead_hub.freshness import Freshness
+from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
-from fairlead_hub.io import edge_node_owners, events_desk, http, kube, memory, operator
-from fairlead_hub.io.announcer import Announcer
+from fairlead_hub.io import edge_node_owners, event_recorder, http, kopf_handlers, kube, memory
 from fairlead_hub.io.authorities import Authorities
-from fairlead_hub.io.lease_kube import LeaseKeeper
-from fairlead_hub.io.ledger_kube import KubeLedger, Writer
+from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
+from fairlead_hub.io.lease_keeper import LeaseKeeper
+from fairlead_hub.io.link_server import LinkServer
 from fairlead_hub.io.metrics import HubMetrics
-from fairlead_hub.io.server import LinkServer
-from fairlead_hub.io.upstream import UpstreamDesk
-from fairlead_hub.io.verdict_desk import VerdictDesk
+from fairlead_hub.io.rule_status_writer import RuleStatusWriter
+from fairlead_hub.io.status_writer import KubeStatusClient, Writer
+from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.watches import INPUTS, Watches
 from fairlead_messaging.io.client import MessagingClient
 from fairlead_wire.io import logs, tls
@@ -102,7 +102,7 @@ class _App:
         namespace = settings.namespace or self._access.namespace
         keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost)
         hub = Hub(settings, name=self._identity, fence=0, wall_offset=time.time() - loop.time())
-        self._freshness = Freshness(INPUTS)
+        self._freshness = WatchHealth(INPUTS)
         runners = await self._listen_http(hub, client)
         try:
             if await self._unless_stopped(keeper.acquire()):
@@ -150,7 +150,7 @@ class _App:
     async def _work(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> None:
         settings, loop = self._settings, asyncio.get_running_loop()
         messaging = self._messaging()
-        desk = UpstreamDesk(hub, messaging, window=settings.link.upstream_window)
+        desk = UpstreamPublisher(hub, messaging, window=settings.link.upstream_window)
 
         def stale(fence: int) -> None:
             task = loop.create_task(self._raise_fence(hub, keeper, fence))
@@ -162,10 +162,10 @@ class _App:
         keeper.on_doubt = server.fall_silent
         desk.wake = server.poke
         self._metrics.openings = server.openings
-        verdicts = VerdictDesk(hub)
+        verdicts = RuleStatusWriter(hub)
         writer = Writer(
             hub.book,
-            KubeLedger(client, seconds_left=lambda: keeper.seconds_left),
+            KubeStatusClient(client, seconds_left=lambda: keeper.seconds_left),
             hub.counts,
             flush_seconds=settings.record.flush_seconds,
             in_flight=settings.record.writes_in_flight,
@@ -181,10 +181,10 @@ class _App:
                 group.create_task(keeper.keep(), name="lease"),
                 group.create_task(watches.run(), name="watches"),
                 group.create_task(writer.run(), name="writer"),
-                group.create_task(operator.run(self._access, verdicts), name="operator"),
+                group.create_task(kopf_handlers.run(self._access, verdicts), name="operator"),
                 group.create_task(self._tend(hub, keeper, server, verdicts), name="tend"),
                 group.create_task(
-                    events_desk.run(client, hub.happenings, hub.name, seconds_left=lambda: keeper.seconds_left),
+                    event_recorder.run(client, hub.happenings, hub.name, seconds_left=lambda: keeper.seconds_left),
                     name="events",
                 ),
                 group.create_task(self._keep_topics(desk), name="topics"),
@@ -224,19 +224,19 @@ class _App:
             context = tls.client_context(self._authorities.internal_files)
         return MessagingClient(self._settings.messaging_url, ssl_context=context)
 
-    def _announcer(self, hub: Hub, messaging: MessagingClient | None) -> Announcer | None:
+    def _announcer(self, hub: Hub, messaging: MessagingClient | None) -> CloudEventPublisher | None:
         topic = self._settings.events.topic
         if messaging is None or not topic:
             return None
         source, epoch = f"/fairlead/hub/{hub.name}", secrets.randbits(EPOCH_BITS)
-        return Announcer(hub.announcements, messaging, topic=topic, source=source, epoch=epoch)
+        return CloudEventPublisher(hub.announcements, messaging, topic=topic, source=source, epoch=epoch)
 
     async def _tend(
         self,
         hub: Hub,
         keeper: LeaseKeeper,
         server: LinkServer,
-        verdicts: VerdictDesk,
+        verdicts: RuleStatusWriter,
     ) -> None:
         """The slow heartbeat: who lags, what EdgeNodes say, and the SyncController's pass."""
         loop = asyncio.get_running_loop()
@@ -262,7 +262,7 @@ class _App:
                 hub.reconcile(now)
                 server.poke()
 
-    async def _keep_topics(self, desk: UpstreamDesk) -> None:
+    async def _keep_topics(self, desk: UpstreamPublisher) -> None:
         """Beside the heartbeat: a messaging service that does not answer must not stop it."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)

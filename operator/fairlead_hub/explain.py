@@ -6,13 +6,14 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fairlead_hub import edge_node, removals
-from fairlead_hub.content import EDGE_ROUTES, LiveObject
-from fairlead_hub.freshness import Freshness
+from fairlead_hub.cluster import deletion_blocked
+from fairlead_hub.cluster.content import EDGE_ROUTES, LiveObject
+from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.delivery.identities import APPROVE
+from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.identities import APPROVE
-from fairlead_hub.node_session import NodeSession
-from fairlead_hub.placement import Placement
+from fairlead_hub.status import edge_node
 
 LIST_MAX = 100
 """Pending and parked keys listed for one node."""
@@ -34,7 +35,7 @@ def nodes(hub: Hub, now: float) -> list[dict[str, Any]]:
     return [_row(hub, name, now) for name in sorted(hub.placement.nodes)]
 
 
-def doubts(hub: Hub, freshness: Freshness, now: float) -> dict[str, Any]:
+def doubts(hub: Hub, freshness: WatchHealth, now: float) -> dict[str, Any]:
     """What the hub does not see, and what it may not write, at the moment; since when, and why."""
     text = hub.records.text
     oldest = hub.book.refusals.oldest()
@@ -81,9 +82,9 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
 
 def unreadable(placement: Placement) -> list[dict[str, Any]]:
     """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
-    rows = [("SyncRule", n, f"syncrules/{n}", removals.consequence(placement, n))
+    rows = [("SyncRule", n, f"syncrules/{n}", deletion_blocked.consequence(placement, n))
             for n in placement.broken_names("syncrules")]  # fmt: skip
-    rows += [("EdgeRoutes", n, f"edgeroutes/{n}", removals.ROUTES_CONSEQUENCE)
+    rows += [("EdgeRoutes", n, f"edgeroutes/{n}", deletion_blocked.ROUTES_CONSEQUENCE)
              for n in placement.broken_names("edgeroutes")]  # fmt: skip
     return [
         {
@@ -116,7 +117,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "brake": edge_node.brake_status(account.brake),
         "waitingFor": hub.view.waiting_for(name),
         "kept": len(session.frozen) if session is not None else 0,
-        "rules": removals.told(hub.placement, name),
+        "rules": deletion_blocked.told(hub.placement, name),
     }
 
 
@@ -171,10 +172,10 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
 
 def _unwatched(hub: Hub, type: str, waiting: str) -> tuple[str, str]:
     for (_, kind), why in hub.placement.frozen.items():
-        if removals.is_called(f"{kind.lower()}s", type.lower()):
+        if deletion_blocked.is_called(f"{kind.lower()}s", type.lower()):
             return "not_listed", f"{kind} cannot be listed: {why}"
     for (version, kind), why in hub.placement.unserved.items():
-        if removals.is_called(f"{kind.lower()}s", type.lower()):
+        if deletion_blocked.is_called(f"{kind.lower()}s", type.lower()):
             return "not_listed", f"{version} {kind} cannot be listed: {why}"
     return "not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched"
 
@@ -209,10 +210,10 @@ def nowhere(kind: str, namespace: str, name: str, others: Iterable[tuple[str, st
 def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> tuple[str, str]:
     type, _, name = key.split("/", 2)
     back = "; the node is away" if away else ""
-    if type == removals.EDGE_ROUTES_TYPE:
+    if type == deletion_blocked.EDGE_ROUTES_TYPE:
         why = hub.placement.broken.get(f"edgeroutes/{name}")
         if why is not None:
-            return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {removals.ROUTES_CONSEQUENCE}"
+            return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}"
         return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it{back}"
     kind = hub.view.kinds.get(type)
     notes = [
@@ -281,6 +282,6 @@ def _key(hub: Hub, node: str, type: str, namespace: str, name: str) -> str | Non
     session = hub.sessions.get(node)
     for key in session.held if session is not None else ():
         plural, held_namespace, held_name = key.split("/", 2)
-        if held_name == name and held_namespace in (namespace, "") and removals.is_called(plural, type.lower()):
+        if held_name == name and held_namespace in (namespace, "") and deletion_blocked.is_called(plural, type.lower()):
             return key
     return None

@@ -14,21 +14,24 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import admission, happenings, identities, ledger, rules
-from fairlead_hub.accounts import EDGE_NODES, Accounts
-from fairlead_hub.announcements import Announcements
-from fairlead_hub.bookkeeper import Bookkeeper
-from fairlead_hub.catalog import Catalog, Change
-from fairlead_hub.content import EDGE_ROUTES, GroupKind, LiveObject
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, LiveObject
+from fairlead_hub.cluster.desired_state import DesiredState
+from fairlead_hub.cluster.object_cache import Change, ObjectCache
+from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.counts import Counts
-from fairlead_hub.grants import Grants
-from fairlead_hub.node_session import NodeSession
-from fairlead_hub.placement import Placement
-from fairlead_hub.records import Records
-from fairlead_hub.restraints import Restraints
+from fairlead_hub.delivery import admission, identities
+from fairlead_hub.delivery.pause import NodeControls
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.events import kube_events
+from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.settings import Settings
-from fairlead_hub.view import ClusterView
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.node_status import EDGE_NODES, NodeStatus
+from fairlead_hub.status.object_sync_status import ObjectSyncStatus
+from fairlead_hub.status.sync_controller import SyncController
+from fairlead_hub.upstream.grants import Grants
 from fairlead_wire import codec, message
 
 REPLACED = "a newer connection of this node took over; if it was not yours, a second machine has its identity"
@@ -44,22 +47,22 @@ class Hub:
     def __init__(self, settings: Settings, *, name: str, fence: int, wall_offset: float) -> None:
         self.settings = settings
         self.name = name
-        self.catalog = Catalog()
+        self.catalog = ObjectCache()
         self.placement = Placement(self.catalog, settings.delivery)
-        self.view = ClusterView(self.catalog, self.placement)
-        self.book = ledger.Book()
-        self.records = Records(self.book, fence=fence)
+        self.view = DesiredState(self.catalog, self.placement)
+        self.book = status_cache.StatusCache()
+        self.records = ObjectSyncStatus(self.book, fence=fence)
         self.records.wall_offset = wall_offset
         self.records.kinds = self.view.kinds
         self.counts = Counts()
-        self.happenings = happenings.Happenings()
-        self.announcements = Announcements(self.records.text, self.view.kinds)
+        self.happenings = kube_events.KubeEvents()
+        self.announcements = CloudEvents(self.records.text, self.view.kinds)
         self.sessions: dict[str, NodeSession] = {}
         self.grants = Grants(self.placement, self.book)
         self.view.grants = self.grants
         self.identities = identities.Identities(accept_recreated=settings.link.recreated_nodes == "accept")
-        self.restraints = Restraints(settings.brake, text=self.records.text)
-        self.accounts = Accounts(
+        self.restraints = NodeControls(settings.brake, text=self.records.text)
+        self.accounts = NodeStatus(
             name,
             self.sessions,
             placement=self.placement,
@@ -71,7 +74,7 @@ class Hub:
             announcements=self.announcements,
         )
         self.rules = RuleReader(self.placement, self.accounts, self.announcements)
-        self.bookkeeper = Bookkeeper(
+        self.bookkeeper = SyncController(
             self.sessions,
             view=self.view,
             placement=self.placement,
@@ -184,10 +187,10 @@ class Hub:
         """What the API server says of the apiVersions rules name for a kind: "" it serves this one, or why not."""
         self._audits |= self.placement.set_served(kind, answers)
 
-    def set_rule(self, rule: rules.Rule) -> None:
+    def set_rule(self, rule: sync_rule.Rule) -> None:
         self._audits |= self.rules.read(rule)
 
-    def break_rule(self, found: rules.Unreadable) -> None:
+    def break_rule(self, found: sync_rule.Unreadable) -> None:
         """It cannot be read: what it selected goes on, and nothing of that is removed until it is mended."""
         self._audits |= self.rules.unreadable(found)
 
@@ -239,7 +242,9 @@ class Hub:
 
     # ---- what people told us not to do -------------------------------------------------------------
 
-    def edge_node_observed(self, node: str, observed: ledger.Observed, told: Mapping[str, str], now: float) -> None:
+    def edge_node_observed(
+        self, node: str, observed: status_cache.Observed, told: Mapping[str, str], now: float
+    ) -> None:
         """An EdgeNode document as it stands, with its annotations."""
         self.records.now = now
         self.accounts.observed(node, observed)

@@ -8,11 +8,11 @@ An EdgeRoutes object that cannot be read (its nodes cannot be told) is sent to n
 
 from __future__ import annotations
 
-from fairlead_hub import content, removals, rules
-from fairlead_hub.accounts import Accounts
-from fairlead_hub.announcements import Announcements
-from fairlead_hub.content import LiveObject
-from fairlead_hub.placement import Placement
+from fairlead_hub.cluster import content, deletion_blocked, sync_rule
+from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.events.cloud_events import CloudEvents
+from fairlead_hub.status.node_status import NodeStatus
 
 MENDED = "it can be read again"
 
@@ -20,12 +20,12 @@ MENDED = "it can be read again"
 class RuleReader:
     """See the module."""
 
-    def __init__(self, placement: Placement, accounts: Accounts, announcements: Announcements) -> None:
+    def __init__(self, placement: Placement, accounts: NodeStatus, announcements: CloudEvents) -> None:
         self._placement = placement
         self._accounts = accounts
         self._announcements = announcements
 
-    def read(self, rule: rules.Rule) -> frozenset[str]:
+    def read(self, rule: sync_rule.Rule) -> frozenset[str]:
         """Returns the nodes it concerns, before or after."""
         was_broken = f"syncrules/{rule.name}" in self._placement.broken
         concerned = self._placement.set_rule(rule)
@@ -33,18 +33,18 @@ class RuleReader:
             self._accounts.rule_happened("SyncRule", rule.name, "Normal", "Readable", MENDED, concerned)
         return concerned
 
-    def unreadable(self, found: rules.Unreadable) -> frozenset[str]:
+    def unreadable(self, found: sync_rule.Unreadable) -> frozenset[str]:
         """Its last readable form stays in force.  Returns the nodes a difference concerns."""
         before = self._stands(found.name)
         concerned = self._placement.break_rule(found)
         if self._stands(found.name) == before:
             return frozenset()  # the same again: its status was written, or it was listed anew
         if before[0] != found.reason:
-            text = f"{found.reason}; {removals.consequence(self._placement, found.name)}"
+            text = f"{found.reason}; {deletion_blocked.consequence(self._placement, found.name)}"
             self._accounts.rule_happened("SyncRule", found.name, "Warning", "Unreadable", text, concerned)
         return concerned
 
-    def _stands(self, name: str) -> tuple[str, rules.Rule | None, rules.Rule | None]:
+    def _stands(self, name: str) -> tuple[str, sync_rule.Rule | None, sync_rule.Rule | None]:
         placement = self._placement
         broken = placement.broken.get(f"syncrules/{name}", "")
         return broken, placement.rules.get(name), placement.reaches.get(name)
@@ -64,13 +64,13 @@ class RuleReader:
         try:
             if live.problem is not None:
                 raise ValueError(live.problem.reason)
-            self._placement.routes[name] = rules.routes(content.unpacked(live))
+            self._placement.routes[name] = sync_rule.routes(content.unpacked(live))
         except ValueError as error:
             self._placement.routes.pop(name, None)
             self._placement.broken[known] = str(error)
             self._announcements.routes_read(name, str(error), now)
             if before != str(error):
-                text = f"{error}; {removals.ROUTES_CONSEQUENCE}"
+                text = f"{error}; {deletion_blocked.ROUTES_CONSEQUENCE}"
                 self._accounts.rule_happened("EdgeRoutes", name, "Warning", "Unreadable", text, ())
             return False
         self._placement.broken.pop(known, None)

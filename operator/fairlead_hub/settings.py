@@ -72,7 +72,7 @@ class Reconcile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         _within("parked_retry_max_seconds", self.parked_retry_max_seconds, self.parked_retry_seconds, 604_800)
 
 
-class Brake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeletionGuard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When removals at a node stop until somebody says that they are meant."""
 
     removals_max: int = 0
@@ -154,7 +154,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     delivery: Delivery = Delivery()
     record: Record = Record()
     reconcile: Reconcile = Reconcile()
-    brake: Brake = Brake()
+    brake: DeletionGuard = DeletionGuard()
     window: WindowLimits = WindowLimits()
     link: Link = Link()
     events: Events = Events()

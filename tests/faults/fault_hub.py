@@ -26,8 +26,8 @@ from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
 from tests.support.processes import wait_until
 
 from fairlead_cli.simulated_node import SimulatedNode
-from fairlead_hub import content
-from fairlead_hub.content import Kind
+from fairlead_hub.cluster import content
+from fairlead_hub.cluster.content import Kind
 from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable, access
 
 ROOM = "downstream"

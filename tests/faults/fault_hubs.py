@@ -27,7 +27,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_cli.simulated_node import SimulatedNode
-from fairlead_hub import lease
+from fairlead_hub.leadership import lease
 from fairlead_wire import codec, digest, message
 
 ROOM = "downstream"

@@ -25,7 +25,7 @@ from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
 from tests.support.rough_proxy import RoughProxy
 
 from fairlead_cli.simulated_node import SimulatedNode
-from fairlead_hub import watch_pace
+from fairlead_hub.cluster import watch_backoff
 from fairlead_hub.io.kube import MERGE_PATCH, Kube, access
 from fairlead_wire import message
 
@@ -137,7 +137,7 @@ class _World:
     def _judge(self, proxy: RoughProxy) -> None:
         # A stall is a break that nobody tells of: it ends when the hub no longer believes in the silence.
         breaks = [
-            harm.at + (watch_pace.SILENCE_SECONDS_MIN if harm.what == "stall" else 0.0)
+            harm.at + (watch_backoff.SILENCE_SECONDS_MIN if harm.what == "stall" else 0.0)
             for harm in proxy.harms
             if harm.root == WATCHED
         ]

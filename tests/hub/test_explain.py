@@ -5,9 +5,10 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import CONFIG_MAP, ROUTES, live
 
-from fairlead_hub import explain, rules
+from fairlead_hub import explain
+from fairlead_hub.cluster import sync_rule
 from fairlead_hub.io.watches import EDGE_ROUTES_KIND
-from fairlead_hub.settings import Brake
+from fairlead_hub.settings import DeletionGuard
 from fairlead_wire import message
 
 
@@ -182,7 +183,7 @@ def test_every_step_has_its_words(core):
 def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
     """A hub that starts after the rule was deleted never learns what the kind is called, but the node holds it."""
     one = core.put("a")
-    after = Core("edge-1", brake=Brake(removals_max=1))
+    after = Core("edge-1", brake=DeletionGuard(removals_max=1))
     edge = after.connect("edge-1", one, live(CONFIG_MAP, "b"))
     assert edge.sent() == []
     after.hub.view.kinds.clear()
@@ -227,7 +228,7 @@ def test_rules_that_do_nothing_are_named_where_nothing_is_selected(core):
     core.rule({**CONFIG_MAPS, "namespaces": ["other"]})
     core.rule({"apiVersion": "v2", "kind": "ConfigMap"}, name="odd")
     core.hub.kind_served(("", "ConfigMap"), {"v1": "", "v2": "404"})
-    core.hub.break_rule(rules.unreadable({"metadata": {"name": "bad"}}, "spec: why"))
+    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "bad"}}, "spec: why"))
     core.put("a")
     core.connect().sent()
     answer = asked(core)["answer"]
@@ -242,7 +243,7 @@ def test_rules_that_do_nothing_are_named_where_nothing_is_selected(core):
 
 def test_what_a_rule_that_cannot_be_read_does_is_listed(core):
     """For the status of everything."""
-    core.hub.break_rule(rules.unreadable({"metadata": {"name": "r"}}, "spec: why"))
+    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "r"}}, "spec: why"))
     core.put("main", ROUTES, namespace="", spec={"nodeSelector": ["x"]})
     rule, routes = explain.unreadable(core.hub.placement)
     assert (rule["kind"], rule["name"], rule["reason"], rule["nodes"]) == ("SyncRule", "r", "spec: why", 1)

@@ -5,8 +5,8 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
 from fairlead_hub import explain
-from fairlead_hub.accounts import EDGE_NODES
-from fairlead_hub.settings import Brake
+from fairlead_hub.settings import DeletionGuard
+from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_wire import message
 
 WHY = "disk swap on Tuesday"
@@ -14,7 +14,7 @@ WHY = "disk swap on Tuesday"
 
 @pytest.fixture
 def core():
-    made = Core("edge-1", "edge-2", brake=Brake(removals_max=2))
+    made = Core("edge-1", "edge-2", brake=DeletionGuard(removals_max=2))
     made.rule(CONFIG_MAPS)
     return made
 
@@ -279,7 +279,7 @@ async def test_a_braked_node_stays_braked_over_a_restart_of_the_hub(core):
         core.remove(one)
         edge.ack(*edge.sent())
     id = (await reported(core))["brake"]["id"]
-    after = Core("edge-1", brake=Brake(removals_max=2), listed=False)
+    after = Core("edge-1", brake=DeletionGuard(removals_max=2), listed=False)
     after.rule(CONFIG_MAPS)
     after.ledger = core.ledger
     after.annotate("edge-1")

@@ -5,7 +5,8 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
-from fairlead_hub import admission, rules
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.delivery import admission
 from fairlead_hub.settings import Link
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
@@ -172,7 +173,7 @@ def test_nothing_is_deleted_in_doubt(core, doubt):
 
 def unreadable(core, name, generation=1, status=None):
     body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
-    core.hub.break_rule(rules.unreadable(body, "spec.resources: at least one entry is needed"))
+    core.hub.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"))
 
 
 def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
@@ -209,7 +210,7 @@ def test_the_same_reason_is_told_once(core):
 
 def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
     """Its form stands in the status of the rule; what it selects is delivered on and not removed."""
-    form = rules.rule({"metadata": {"name": "r"}, "spec": {"resources": [CONFIG_MAPS]}}).form
+    form = sync_rule.rule({"metadata": {"name": "r"}, "spec": {"resources": [CONFIG_MAPS]}}).form
     after = Core("edge-1", listed=False)
     status = {"observedGeneration": 2, "lastReadable": {"generation": 1, "spec": form}}
     unreadable(after, "r", generation=2, status=status)

@@ -12,7 +12,7 @@ from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
 from tests.support.pki import Authority
 
-from fairlead_hub.identities import APPROVE
+from fairlead_hub.delivery.identities import APPROVE
 from fairlead_wire.io import tls
 
 PATH = "/apis/fairlead.dev/v1alpha1/edgenodes/edge-1"

@@ -4,7 +4,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES, live
 
-from fairlead_hub import content, rules
+from fairlead_hub.cluster import content, sync_rule
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def core():
 
 
 def unreadable(name, why="spec: why"):
-    return rules.unreadable({"metadata": {"name": name}}, why)
+    return sync_rule.unreadable({"metadata": {"name": name}}, why)
 
 
 def events(core):

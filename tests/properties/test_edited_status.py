@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 
-from fairlead_hub import ledger
-from fairlead_hub.accounts import EDGE_NODES
-from fairlead_hub.records import COLLECTIONS
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.node_status import EDGE_NODES
+from fairlead_hub.status.object_sync_status import COLLECTIONS
 
 ODD = st.sampled_from(
     [None, True, -1, 0, 2**31, 2**53, 10**16, 1e300, "", "x", "-5", "²", "1970-01-01T00:00:00Z", [], {}]
@@ -50,7 +50,7 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
     names = {(EDGE_NODES, "", "edge-1"): account, (COLLECTIONS[0], "shop", f"edge-1.{one.uid}"): record}
     for number, (name, status) in enumerate(names.items()):
         there = core.ledger.documents[name]
-        core.ledger.documents[name] = found = ledger.Observed(
+        core.ledger.documents[name] = found = status_cache.Observed(
             version=str(1000 + number), generation=1, status={**there.status, **status}, head=there.head
         )
         if name[0] == EDGE_NODES:

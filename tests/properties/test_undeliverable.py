@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_edge import metastore
-from fairlead_hub import content
-from fairlead_hub.content import Kind, LiveObject
+from fairlead_hub.cluster import content
+from fairlead_hub.cluster.content import Kind, LiveObject
 from fairlead_wire import codec, message, resource
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

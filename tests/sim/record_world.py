@@ -19,17 +19,18 @@ import msgspec
 from tests.sim.laws import LawBroken
 from tests.support.live import CONFIG_MAP, ROUTES, live
 
-from fairlead_hub import ledger, objectsync, rules
-from fairlead_hub.accounts import EDGE_NODES
-from fairlead_hub.content import Held, LiveObject
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.content import Held, LiveObject
+from fairlead_hub.cluster.placement import INPUTS
 from fairlead_hub.counts import Counts
+from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.ledger_kube import Writer
-from fairlead_hub.ledger import Answer, Document, MemoryLedger, Observed, Removal
-from fairlead_hub.node_session import NodeSession
-from fairlead_hub.placement import INPUTS
-from fairlead_hub.records import COLLECTIONS
+from fairlead_hub.io.status_writer import Writer
 from fairlead_hub.settings import Settings
+from fairlead_hub.status import object_sync, status_cache
+from fairlead_hub.status.node_status import EDGE_NODES
+from fairlead_hub.status.object_sync_status import COLLECTIONS
+from fairlead_hub.status.status_cache import Answer, Document, MemoryStatusClient, Observed, Removal
 from fairlead_wire import digest, message, resource
 
 NODES = ("edge-0", "edge-1")
@@ -42,10 +43,10 @@ RULE = {"metadata": {"name": "all"}, "spec": {"resources": [{"apiVersion": "v1",
 class FlakyLedger:
     """The twin, sometimes away; what it wrote may never be answered, because the hub died meanwhile."""
 
-    def __init__(self, store: MemoryLedger, random: Random) -> None:
+    def __init__(self, store: MemoryStatusClient, random: Random) -> None:
         self.store, self._random = store, random
         self.calm = False
-        self.unanswered: list[ledger.Name] = []
+        self.unanswered: list[status_cache.Name] = []
         """Written, and the answer was lost: the watch tells."""
 
     async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
@@ -61,7 +62,7 @@ class FlakyLedger:
             return Answer.RETRY
         return await self.store.remove(removal, observed, fence)
 
-    def refusal(self, name: ledger.Name) -> str:
+    def refusal(self, name: status_cache.Name) -> str:
         return self.store.refusal(name)
 
 
@@ -89,10 +90,10 @@ class RecordWorld:
         self.fence = 0
         self.calm = False
         self.live: dict[str, LiveObject] = {}
-        self.judged: dict[ledger.Name, Observed] = {}
-        self.store = MemoryLedger()
+        self.judged: dict[status_cache.Name, Observed] = {}
+        self.store = MemoryStatusClient()
         self.edges = {name: Edge() for name in NODES}
-        self.backup: tuple[dict[str, LiveObject], dict[ledger.Name, Observed]] = ({}, {})
+        self.backup: tuple[dict[str, LiveObject], dict[status_cache.Name, Observed]] = ({}, {})
         self.runner = asyncio.Runner()
         self.start_hub()
 
@@ -114,7 +115,7 @@ class RecordWorld:
             self.hub.view.know_kind(kind)
         for name in NODES:
             self.hub.set_node(name, f"uid-{name}", {}, self.now)
-        self.hub.set_rule(rules.rule(RULE))
+        self.hub.set_rule(sync_rule.rule(RULE))
         for name in INPUTS:
             if name != EDGE_NODES:
                 self.hub.input_synced(name)
@@ -133,7 +134,7 @@ class RecordWorld:
         self.hub.input_synced(EDGE_NODES)
         self.hub.settle(self.now)
 
-    def observe(self, name: ledger.Name) -> None:
+    def observe(self, name: status_cache.Name) -> None:
         """The watch says how a document of ours stands."""
         there = self.store.documents.get(name)
         if there is None:
@@ -143,7 +144,7 @@ class RecordWorld:
         else:
             self.hub.bookkeeper.observed(name, self.node_of(name), there, self.now)
 
-    def vanished(self, name: ledger.Name) -> None:
+    def vanished(self, name: status_cache.Name) -> None:
         """The watch says that a document of ours is gone."""
         if name[0] == EDGE_NODES:
             self.hub.edge_node_vanished(name[2], self.now)
@@ -154,7 +155,7 @@ class RecordWorld:
         """Of its EdgeNode."""
         return {}
 
-    def node_of(self, name: ledger.Name) -> str:
+    def node_of(self, name: status_cache.Name) -> str:
         return name[2].rpartition(".")[0] if name[0] != EDGE_NODES else name[2]
 
     def flush(self) -> None:
@@ -167,7 +168,7 @@ class RecordWorld:
                 continue
             self.judged[name] = there
             body = {"metadata": {"namespace": name[1]}, "spec": there.head.get("spec"), "status": there.status}
-            record = objectsync.parse(body)
+            record = object_sync.parse(body)
             if record is None or not record.digest:
                 continue
             if (record.uid, record.digest) not in self.edges[record.node].ever:

@@ -14,11 +14,11 @@ from typing import Any
 from tests.sim.laws import LawBroken
 from tests.sim.record_world import NODES, RecordWorld
 
-from fairlead_hub import ledger
-from fairlead_hub.accounts import EDGE_NODES
-from fairlead_hub.node_session import NodeSession
-from fairlead_hub.restraints import HOLD, RELEASE_BRAKE
-from fairlead_hub.settings import Brake, Settings
+from fairlead_hub.delivery.pause import HOLD, RELEASE_BRAKE
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.settings import DeletionGuard, Settings
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_wire import message, resource
 
 REMOVALS_MAX = 1
@@ -28,7 +28,9 @@ WINDOW_SECONDS = 20.0
 class RestraintWorld(RecordWorld):
     """``ignores_holds`` and ``ignores_brakes`` plant the bugs that laws 3 and 4 are there for."""
 
-    settings = Settings(security="insecure", brake=Brake(removals_max=REMOVALS_MAX, window_seconds=WINDOW_SECONDS))
+    settings = Settings(
+        security="insecure", brake=DeletionGuard(removals_max=REMOVALS_MAX, window_seconds=WINDOW_SECONDS)
+    )
 
     def __init__(self, seed: int, *, ignores_holds: bool = False, ignores_brakes: bool = False) -> None:
         self.told: dict[str, dict[str, str]] = {name: {} for name in NODES}
@@ -69,7 +71,7 @@ class RestraintWorld(RecordWorld):
         there = self.store.documents.get((EDGE_NODES, "", node))
         return there.status.get("brake") if there is not None else None
 
-    def observe(self, name: ledger.Name) -> None:
+    def observe(self, name: status_cache.Name) -> None:
         if not self.listing:
             super().observe(name)
 

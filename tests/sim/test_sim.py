@@ -9,7 +9,7 @@ from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 from tests.sim.worlds import WORLDS
 
-from fairlead_hub import placement
+from fairlead_hub.cluster import placement
 from fairlead_messaging import push, sequences, subscription
 
 DOSE = 60

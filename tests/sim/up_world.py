@@ -31,7 +31,7 @@ from tests.sim.link import Link
 from tests.sim.sender import Sender
 from tests.sim.topic import NAMES, NAMESPACE, Topics
 
-from fairlead_hub import upstream
+from fairlead_hub.upstream import publish_batch
 from fairlead_wire import message
 
 CALM_SECONDS = 400.0
@@ -46,7 +46,7 @@ class Chain:
 
     def __init__(self, topics: Topics, sender: Sender, link: Link, takes_what_follows: bool) -> None:
         self._topics, self._sender, self._link = topics, sender, link
-        self._order = upstream.Order()
+        self._order = publish_batch.Order()
         self._takes_what_follows = takes_what_follows
         self._waiting: deque[tuple[message.Upstream, bytes]] = deque()
         self._busy = False
@@ -65,7 +65,7 @@ class Chain:
         if behind is not None and not self._takes_what_follows:
             self._answer(behind)
             return
-        plan = upstream.plan(self._sender.name, header, content, GRANTED)
+        plan = publish_batch.plan(self._sender.name, header, content, GRANTED)
         parcels = iter(plan.parcels)
 
         def published(stored: bool) -> None:

@@ -25,13 +25,13 @@ from tests.sim.laws import LawBroken
 from tests.sim.link import Link
 
 from fairlead_edge.sync import Received, Ticked
-from fairlead_hub import removals
-from fairlead_hub.catalog import Catalog
-from fairlead_hub.content import LiveObject
-from fairlead_hub.node_session import NodeSession
-from fairlead_hub.outcomes import Acked
-from fairlead_hub.placement import INPUTS, Placement, Wish
-from fairlead_hub.rules import rule
+from fairlead_hub.cluster import deletion_blocked
+from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.cluster.object_cache import ObjectCache
+from fairlead_hub.cluster.placement import INPUTS, Desired, Placement
+from fairlead_hub.cluster.sync_rule import rule
+from fairlead_hub.delivery.delivery_events import Acked
+from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import codec, message, resource
 
@@ -163,7 +163,7 @@ class World:
         self.fence += 1
         for node in list(self.links):
             self._break(node)
-        self.catalog = Catalog()
+        self.catalog = ObjectCache()
         self.placement = Placement(self.catalog, Delivery())
         for node in self.edges:
             self.placement.set_node(node, {})
@@ -198,7 +198,7 @@ class World:
 
     # The view a session has of the cluster.
 
-    def wish(self, node: str, key: str) -> Wish | None:
+    def wish(self, node: str, key: str) -> Desired | None:
         live = self.catalog.get(key)
         return self.placement.wish(node, live) if live is not None else None
 
@@ -207,7 +207,7 @@ class World:
 
     def doubt(self, node: str, path: str) -> str:
         at = resource.parse(path)
-        return removals.blocked(self.placement, node, at, CONFIG_MAP.group_kind, self.catalog.get(at.key))
+        return deletion_blocked.blocked(self.placement, node, at, CONFIG_MAP.group_kind, self.catalog.get(at.key))
 
     def withheld(self, node: str, key: str) -> str:
         return ""

@@ -13,16 +13,17 @@ from typing import Any
 
 from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
-from fairlead_hub import ledger, rules
-from fairlead_hub.accounts import EDGE_NODES
-from fairlead_hub.content import Kind, LiveObject
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.content import Kind, LiveObject
+from fairlead_hub.cluster.placement import INPUTS
+from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.ledger_kube import Writer
-from fairlead_hub.ledger import MemoryLedger
-from fairlead_hub.node_session import NodeSession
-from fairlead_hub.placement import INPUTS
-from fairlead_hub.records import COLLECTIONS
+from fairlead_hub.io.status_writer import Writer
 from fairlead_hub.settings import Delivery, Settings
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.node_status import EDGE_NODES
+from fairlead_hub.status.object_sync_status import COLLECTIONS
+from fairlead_hub.status.status_cache import MemoryStatusClient
 from fairlead_wire import digest, message
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -81,7 +82,7 @@ class Core:
         self.hub = Hub(
             Settings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE, wall_offset=NOON
         )
-        self.ledger = MemoryLedger()
+        self.ledger = MemoryStatusClient()
         self.now = 0.0
         self.fenced: list[int] = []
         self._writer = Writer(
@@ -112,14 +113,14 @@ class Core:
         self.hub.set_node(name, uid or f"uid-{name}", labels, self.now)
 
     def rule(self, *resources: dict[str, Any], name: str = "r", **spec: Any) -> None:
-        self.hub.set_rule(rules.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}))
+        self.hub.set_rule(sync_rule.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}))
         self.settle()
 
     def annotate(self, node: str, **annotations: str) -> None:
         """The watch brings its EdgeNode with these annotations of ours, and the status that was written last."""
         there = self.ledger.documents.get((EDGE_NODES, "", node))
         if there is None:
-            there = ledger.Observed(version="", generation=1, status={}, head={})
+            there = status_cache.Observed(version="", generation=1, status={}, head={})
         told = {f"fairlead.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
         self.hub.edge_node_observed(node, there, told, self.now)
 
@@ -158,5 +159,5 @@ class Core:
         found = self.ledger.documents.get((collection, one.resource.namespace, f"{node}.{one.uid}"))
         return None if found is None else found.status
 
-    def names(self, collection: str = COLLECTIONS[0]) -> list[ledger.Name]:
+    def names(self, collection: str = COLLECTIONS[0]) -> list[status_cache.Name]:
         return sorted(name for name in self.ledger.documents if name[0] == collection)

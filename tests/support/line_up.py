@@ -22,9 +22,9 @@ from tests.support.live import ROUTES
 from tests.support.messaging import Topics, serving
 from tests.support.slow_link import SlowLink
 
-from fairlead_hub import ledger
-from fairlead_hub.io.server import LinkServer
-from fairlead_hub.io.upstream import UpstreamDesk
+from fairlead_hub.io.link_server import LinkServer
+from fairlead_hub.io.upstream_publisher import UpstreamPublisher
+from fairlead_hub.status import status_cache
 from fairlead_messaging.io.client import MessagingClient
 
 NODE = "edge-1"
@@ -94,9 +94,9 @@ async def line_up(
         core = Core(NODE)
         core.put("main", ROUTES, namespace="", spec={**MANIFEST, "routes": routes})
         topics_named = sorted({each["topic"] for each in routes.values() if "topic" in each})
-        there = ledger.Observed(version="1", generation=1, status={"grantedTopics": topics_named}, head={})
+        there = status_cache.Observed(version="1", generation=1, status={"grantedTopics": topics_named}, head={})
         core.hub.edge_node_observed(NODE, there, {}, core.now)  # written down by a hub before this one
-        desk = UpstreamDesk(core.hub, client, window=core.hub.settings.link.upstream_window)
+        desk = UpstreamPublisher(core.hub, client, window=core.hub.settings.link.upstream_window)
         server = LinkServer(core.hub, desk, context=None, on_stale=lambda fence: None)
         desk.wake = server.poke
         port = await server.start("127.0.0.1", 0)

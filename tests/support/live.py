@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub.content import Kind, LiveObject, build
+from fairlead_hub.cluster.content import Kind, LiveObject, build
 
 CONFIG_MAP = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 SECRET = Kind(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)

@@ -25,8 +25,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from fairlead_hub.delivery.handshake_limiter import SLOT_SECONDS, HandshakeLimiter
 from fairlead_hub.io.link_socket import LinkSocket
-from fairlead_hub.openings import SLOT_SECONDS, Openings
 from fairlead_wire import codec
 from fairlead_wire.io import handshake, logs
 from fairlead_wire.rarely import Rarely
@@ -69,7 +69,7 @@ class Acceptor:
     ) -> None:
         self._on_socket, self._context, self._seconds_max = on_socket, context, seconds_max
         self._failed = failed
-        self._openings = Openings(slots_max=slots_max, slot_seconds=slot_seconds)
+        self._openings = HandshakeLimiter(slots_max=slots_max, slot_seconds=slot_seconds)
         self._told = Rarely(TOLD_SECONDS)
         self._by_socket: dict[ServerConnection, _Opening] = {}
         self._keys = itertools.count()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from fairlead_hub import api_json
+from fairlead_hub.cluster import api_json
 from fairlead_hub.io.kube import MERGE_PATCH, REQUEST_SECONDS, Kube, Refused, Unavailable
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from fairlead_hub import explain
-from fairlead_hub.freshness import Freshness
+from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_wire import browser
 
@@ -62,7 +62,7 @@ class Health:
 class Account:
     """``/v1/nodes`` and ``/v1/explain``: read-only, and on loopback not for the pages of a browser there."""
 
-    def __init__(self, hub: Hub, freshness: Freshness, clock: Callable[[], float]) -> None:
+    def __init__(self, hub: Hub, freshness: WatchHealth, clock: Callable[[], float]) -> None:
         self._hub, self._freshness, self._clock = hub, freshness, clock
 
     def add_to(self, app: web.Application) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import api_json
-from fairlead_hub.content import GroupKind, Kind
+from fairlead_hub.cluster import api_json
+from fairlead_hub.cluster.content import GroupKind, Kind
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube, Refused, Unavailable, decoded
 from fairlead_wire.errors import Malformed

@@ -18,8 +18,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from fairlead_hub import api_json
-from fairlead_hub.watch_pace import RETRY_AFTER_SECONDS_MAX
+from fairlead_hub.cluster import api_json
+from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
 from fairlead_wire.codec import Decoded
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
 from fairlead_wire.io import logs

@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.counts import LATENCY_BUCKETS
-from fairlead_hub.freshness import Freshness
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube
 
@@ -17,9 +17,9 @@ from fairlead_hub.io.kube import Kube
 class HubMetrics(Collector):
     """Reads the hub when asked; counting costs nothing but an addition."""
 
-    def __init__(self, hub: Hub, kube: Kube, clock: Callable[[], float], freshness: Freshness | None = None) -> None:
+    def __init__(self, hub: Hub, kube: Kube, clock: Callable[[], float], freshness: WatchHealth | None = None) -> None:
         self._hub, self._kube, self._clock = hub, kube, clock
-        self._freshness = freshness if freshness is not None else Freshness()
+        self._freshness = freshness if freshness is not None else WatchHealth()
         self.openings: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """Connections being opened, and those that wait for it."""
         self._registry = CollectorRegistry()

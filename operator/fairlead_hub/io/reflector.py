@@ -23,10 +23,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fairlead_hub import api_json
-from fairlead_hub.freshness import Freshness
+from fairlead_hub.cluster import api_json
+from fairlead_hub.cluster.watch_backoff import RETRY_SECONDS, WatchBackoff
+from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.io.kube import ATTEMPTS, Kube, Refused, Unavailable
-from fairlead_hub.watch_pace import RETRY_SECONDS, WatchPace
 from fairlead_wire import version as wire_version
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -92,7 +92,7 @@ class Reflector:
         retry_seconds: float = RETRY_SECONDS,
         restarted: Callable[[str], Any] = lambda reason: None,
         unreadable: Callable[[], None] = lambda: None,
-        freshness: Freshness | None = None,
+        freshness: WatchHealth | None = None,
         missed: Callable[[], Any] = lambda: None,
     ) -> None:
         """``missed`` is called when a connection turned out to be dead: others may be, too."""
@@ -104,12 +104,12 @@ class Reflector:
         self._clock = self._loop.time
         self._restarted = restarted
         self._unreadable = unreadable
-        self._freshness = freshness if freshness is not None else Freshness()
+        self._freshness = freshness if freshness is not None else WatchHealth()
         self._missed = missed
         self._version = self._given_up = ""
         self._may_be_restored = False
         """Since ``_given_up``, the last version we had."""
-        self._pace = WatchPace(retry_seconds=retry_seconds)
+        self._pace = WatchBackoff(retry_seconds=retry_seconds)
         self._random = Random(root)
         self._scope = asyncio.timeout(None)
         self._timer: asyncio.TimerHandle | None = None

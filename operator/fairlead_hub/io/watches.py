@@ -12,14 +12,15 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub import api_json, content, ledger, rules
-from fairlead_hub.accounts import EDGE_NODES
-from fairlead_hub.content import EDGE_ROUTES, GroupKind, Kind
-from fairlead_hub.freshness import Freshness
+from fairlead_hub.cluster import api_json, content, sync_rule
+from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, Kind
+from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kind_watch import KindWatch
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.reflector import Reflector, Sink
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_wire import resource
 from fairlead_wire.io import logs
 
@@ -146,9 +147,9 @@ class _RuleSink:
         try:
             if problem:
                 raise ValueError(problem)
-            rule = rules.rule(body)
+            rule = sync_rule.rule(body)
         except ValueError as error:
-            self._hub.break_rule(rules.unreadable(body, str(error)))
+            self._hub.break_rule(sync_rule.unreadable(body, str(error)))
             self._changed()
             remedy = "mend the field; kubectl get syncrule shows what it does meanwhile"
             _log.warning("rule_broken", rule=name, reason=str(error), remedy=remedy)
@@ -190,7 +191,7 @@ class _OwnSink:
 
     def on_object(self, raw: msgspec.Raw) -> str:
         header = api_json.header(raw)
-        name: ledger.Name = (self._collection, header.namespace, header.name)
+        name: status_cache.Name = (self._collection, header.namespace, header.name)
         if self._collection != EDGE_NODES and self._hub.book.is_echo(
             name, header.version, lambda: _observed(api_json.own(raw))
         ):
@@ -208,7 +209,7 @@ class _OwnSink:
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = api_json.own(raw)
-        name: ledger.Name = (self._collection, found.header.namespace, found.header.name)
+        name: status_cache.Name = (self._collection, found.header.namespace, found.header.name)
         self._vanished(name, found.spec, found.header.version)
         self._poke()
 
@@ -220,7 +221,7 @@ class _OwnSink:
             self._hub.input_synced(EDGE_NODES)
         self._poke()
 
-    def _vanished(self, name: ledger.Name, spec: dict[str, Any], version: str) -> None:
+    def _vanished(self, name: status_cache.Name, spec: dict[str, Any], version: str) -> None:
         if self._collection == EDGE_NODES:
             self._hub.edge_node_vanished(name[2], self._clock(), version)
         else:
@@ -239,11 +240,11 @@ class Watches:
     """Starts and stops reflectors; ``poke`` is called after anything that may need work."""
 
     def __init__(
-        self, kube: Kube, hub: Hub, *, clock: Clock, poke: Callable[[], None], freshness: Freshness | None = None
+        self, kube: Kube, hub: Hub, *, clock: Clock, poke: Callable[[], None], freshness: WatchHealth | None = None
     ) -> None:
         """``freshness`` is told which collections are not followed at the moment."""
         self._kube, self._hub, self._clock, self._poke = kube, hub, clock, poke
-        self._freshness = freshness if freshness is not None else Freshness(INPUTS)
+        self._freshness = freshness if freshness is not None else WatchHealth(INPUTS)
         self._running: set[Reflector] = set()
         self._kinds: dict[GroupKind, tuple[KindWatch, asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
@@ -316,10 +317,10 @@ class Watches:
             self._running.discard(one)
 
 
-def _observed(found: api_json.Own) -> ledger.Observed:
+def _observed(found: api_json.Own) -> status_cache.Observed:
     header = found.header
     head = {"spec": found.spec}
-    return ledger.Observed(
+    return status_cache.Observed(
         version=header.version, generation=header.generation, status=found.status, head=head, uid=header.uid
     )
 
@@ -328,7 +329,7 @@ def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
     """Remember version and status of a document whose status we write; returns its name."""
     found = api_json.own(raw)
     header = found.header
-    observed = ledger.Observed(version=header.version, generation=header.generation, status=found.status, head={})
+    observed = status_cache.Observed(version=header.version, generation=header.generation, status=found.status, head={})
     hub.book.observe((collection, "", header.name), "", observed)
     return header.name
 

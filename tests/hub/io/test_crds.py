@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import Cluster
 
-from fairlead_hub import rules
+from fairlead_hub.cluster import sync_rule
 
 CM: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap"}
 LINEAR = {"minimum_delay": 0, "retry_backoff_function": "linear"}
@@ -132,7 +132,7 @@ def refusals(cluster: Cluster, kind: str, specs: list[dict[str, Any]], validate:
 def readable(kind: str, spec: dict[str, Any]) -> bool:
     body = {"metadata": {"name": "n", "uid": "u"}, "spec": spec}
     try:
-        rules.rule(body) if kind == "SyncRule" else rules.routes(body)
+        sync_rule.rule(body) if kind == "SyncRule" else sync_rule.routes(body)
     except ValueError:
         return False
     return True

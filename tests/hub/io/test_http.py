@@ -13,7 +13,7 @@ from aiohttp import web
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.pki import Authority
 
-from fairlead_hub.freshness import Freshness
+from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.io import http
 from fairlead_wire.io import tls
 
@@ -22,7 +22,7 @@ class Asked:
     """The service, and its answers as (status, body)."""
 
     def __init__(
-        self, url: str, core: Core, health: http.Health, freshness: Freshness, session: aiohttp.ClientSession
+        self, url: str, core: Core, health: http.Health, freshness: WatchHealth, session: aiohttp.ClientSession
     ) -> None:
         self._url, self.core, self.health, self._session = url, core, health, session
         self.freshness = freshness
@@ -40,7 +40,7 @@ class Asked:
 async def asked() -> AsyncIterator[Asked]:
     core, health, app = Core("edge-1"), http.Health(), web.Application()
     core.rule(CONFIG_MAPS)
-    freshness = Freshness({"nodes"})
+    freshness = WatchHealth({"nodes"})
     account = http.Account(core.hub, freshness, lambda: core.now)
     account.add_to(app)
     health.doubt = account.doubt
@@ -153,7 +153,7 @@ async def test_with_certificates_nobody_else_sees_the_account(tmp_path: Path) ->
         return tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
 
     app = web.Application()
-    http.Account(Core("edge-1").hub, Freshness(), lambda: 0.0).add_to(app)
+    http.Account(Core("edge-1").hub, WatchHealth(), lambda: 0.0).add_to(app)
     runner, port = await http.listen(app, "127.0.0.1", 0, tls.server_context(files("hub")))
     url = f"https://127.0.0.1:{port}/v1/nodes"
     nobody = ssl.create_default_context(cafile=str(authority.certificate))

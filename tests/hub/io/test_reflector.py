@@ -14,11 +14,12 @@ from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
 from tests.support.upstream import until
 
-from fairlead_hub import objectsync, watch_pace
-from fairlead_hub.freshness import Freshness
+from fairlead_hub.cluster import watch_backoff
+from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.io import reflector
 from fairlead_hub.io.kube import Access, Kube
 from fairlead_hub.io.reflector import Reflector
+from fairlead_hub.status import object_sync
 from fairlead_wire import codec
 
 
@@ -40,7 +41,7 @@ class Heard:
         self.lost = self.restored = 0
         self.unlistable: list[str] = []
         self.restarts: list[str] = []
-        self.freshness = Freshness()
+        self.freshness = WatchHealth()
         self.reflector: Reflector
 
     def on_object(self, raw: msgspec.Raw) -> str:
@@ -141,8 +142,8 @@ async def test_a_version_too_old_is_listed_anew(defined: Cluster, client: Kube, 
     root = f"apis/fairlead.dev/v1alpha1/namespaces/{namespace}/objectsyncs"
 
     def record(name: str) -> dict[str, Any]:
-        return objectsync.head(
-            objectsync.Record(
+        return object_sync.head(
+            object_sync.Record(
                 node="edge-1", api_version="v1", kind="ConfigMap", namespace=namespace, object_name=name, uid=name,
                 version="", digest="", wanted_version="1", state="Pending",
             )
@@ -246,7 +247,7 @@ async def test_a_server_that_was_away_for_long_may_have_been_restored(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By then it may even have passed our version: only who is told so believes what it says."""
-    monkeypatch.setattr(watch_pace, "AWAY_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(watch_backoff, "AWAY_SECONDS_MAX", 0.0)
     async with running(front.client(), maps(namespace)) as heard:
         await until(lambda: heard.lists and front.watches)
         front.answer("GET", "watch=1", status=503)
@@ -286,7 +287,7 @@ async def test_a_silent_watch_is_opened_again(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection is dead and nobody says so: what was missed comes with the next one."""
-    monkeypatch.setattr(watch_pace, "SILENCE_SECONDS_MIN", 0.1)
+    monkeypatch.setattr(watch_backoff, "SILENCE_SECONDS_MIN", 0.1)
     silent = asyncio.Event()
 
     async def mute(request: web.Request) -> web.StreamResponse:
@@ -314,7 +315,7 @@ async def test_a_watch_that_is_suspected_is_opened_again_soon(
         await until(lambda: front.watches)
         one = heard.reflector
         one._pace.silence_seconds = 3600.0
-        monkeypatch.setattr(watch_pace, "SILENCE_SECONDS_MIN", 0.0)
+        monkeypatch.setattr(watch_backoff, "SILENCE_SECONDS_MIN", 0.0)
         one.suspect()
         await until(lambda: "silent" in heard.restarts)
         assert len(heard.lists) == 1
@@ -326,7 +327,7 @@ async def test_a_watch_that_ends_already_may_be_suspected_at_every_moment(
     """Many were silent, and one of them breaks while another is being ended: that is no reason to die."""
     async with running(front.client(), maps(namespace)) as heard:
         await until(lambda: front.watches)
-        monkeypatch.setattr(watch_pace, "SILENCE_SECONDS_MIN", 0.0)
+        monkeypatch.setattr(watch_backoff, "SILENCE_SECONDS_MIN", 0.0)
         while "silent" not in heard.restarts:
             heard.reflector.suspect()
             await asyncio.sleep(0)
@@ -379,7 +380,7 @@ async def test_a_long_retry_after_does_not_blind(front: ApiFront, client: Kube, 
         front.cut()
         await until(lambda: heard.freshness.all())
         await put(client, namespace, "a")
-        await until(lambda: own(heard) == {"a"}, seconds=watch_pace.RETRY_AFTER_SECONDS_MAX + 20)
+        await until(lambda: own(heard) == {"a"}, seconds=watch_backoff.RETRY_AFTER_SECONDS_MAX + 20)
         assert not heard.freshness.all()
         assert len(heard.lists) == 1
 

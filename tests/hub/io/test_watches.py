@@ -14,12 +14,12 @@ from tests.support.cluster import Cluster
 from tests.support.hub import config_map, edge_node, sync_rule
 from tests.support.upstream import until
 
-from fairlead_hub import objectsync
-from fairlead_hub.accounts import EDGE_NODES
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.watches import Watches
 from fairlead_hub.settings import Settings
+from fairlead_hub.status import object_sync
+from fairlead_hub.status.node_status import EDGE_NODES
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KIND = ("", "ConfigMap")
@@ -130,13 +130,13 @@ async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, names
 
 async def test_a_record_deleted_by_hand_is_noticed(kube: Cluster, client: Kube, namespace: str) -> None:
     """The core hears of every document of ours: that it stands, and that it is gone."""
-    record = objectsync.Record(
+    record = object_sync.Record(
         node="edge-1", api_version="v1", kind="ConfigMap", namespace=namespace, object_name="a", uid="u1",
         version="1", digest="", wanted_version="1", state="Synced",
     )  # fmt: skip
     name = ("objectsyncs", namespace, record.name)
     await apply(kube, edge_node("edge-1"))
-    await client.request("POST", f"{ROOT}/namespaces/{namespace}/objectsyncs", objectsync.head(record))
+    await client.request("POST", f"{ROOT}/namespaces/{namespace}/objectsyncs", object_sync.head(record))
     async with watching(client) as hub:
         await until(listed(hub))
         assert name in hub.book.observed and name in hub.book.of_node("edge-1")
@@ -146,11 +146,11 @@ async def test_a_record_deleted_by_hand_is_noticed(kube: Cluster, client: Kube, 
 
 async def test_a_record_of_a_node_that_is_no_more_is_collected(kube: Cluster, client: Kube, namespace: str) -> None:
     """Found by the first lists after a restart."""
-    record = objectsync.Record(
+    record = object_sync.Record(
         node="gone", api_version="v1", kind="ConfigMap", namespace=namespace, object_name="a", uid="u1",
         version="1", digest="", wanted_version="1", state="Synced",
     )  # fmt: skip
-    await client.request("POST", f"{ROOT}/namespaces/{namespace}/objectsyncs", objectsync.head(record))
+    await client.request("POST", f"{ROOT}/namespaces/{namespace}/objectsyncs", object_sync.head(record))
     async with watching(client) as hub:
         await until(listed(hub))
         hub.reconcile(0.0)

@@ -1,0 +1,196 @@
+"""From the API server's bytes to the delivered content: canonical, digested and packed once for all nodes.
+
+Desired state goes down, status is reported up: so the content is the object without ``status`` and without the API
+server's bookkeeping (``managedFields``, ``resourceVersion``, kubectl's copy of the applied manifest).  Two versions
+with the same content are the same delivery, and nothing is sent for the second.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairlead_hub.cluster import api_json, references
+from fairlead_wire import codec, digest, message, resource
+from fairlead_wire.errors import Malformed, Permanent
+from fairlead_wire.resource import Resource
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+GroupKind = tuple[str, str]
+"""(group, kind): the identity of a type of objects; two versions of it are the same objects."""
+
+POD: GroupKind = ("", "Pod")
+EDGE_ROUTES: GroupKind = ("fairlead.dev", "EdgeRoutes")
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One served type: what discovery says of an (apiVersion, kind)."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    short_names: frozenset[str] = frozenset()
+    """What people may call it besides kind and plural."""
+
+    def is_called(self, asked: str) -> bool:
+        """As kubectl takes it: kind, plural, short name, each with or without the group, in any case."""
+        name, _, group = asked.lower().partition(".")
+        return name in {self.kind.lower(), self.plural, *self.short_names} and group in ("", self.group)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return (self.group, self.kind)
+
+    @property
+    def root(self) -> str:
+        """Path of the collection over all namespaces, without a leading slash."""
+        base = f"apis/{self.group}/{self.version}" if self.group else f"api/{self.version}"
+        return f"{base}/{self.plural}"
+
+
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """One object as an edge has it on disk; shared by all nodes that hold the same."""
+
+    path: str
+    uid: str
+    digest: str
+    version: str
+
+
+class Undeliverable(msgspec.Struct, frozen=True, gc=False):
+    """Why no edge can be given this object: ``code`` for programs, ``reason`` for people."""
+
+    code: str
+    reason: str
+
+
+class LiveObject(msgspec.Struct, kw_only=True, gc=False):
+    """One object as the cluster has it, ready to be sent to any number of nodes.
+
+    ``version`` is the one its content came from; ``seen_version`` the newest with that same content.
+    """
+
+    kind: Kind
+    resource: Resource
+    key: str
+    path: str
+    uid: str
+    version: str
+    seen_version: str
+    digest: str
+    encoding: message.Encoding
+    content: bytes
+    labels: dict[str, str]
+    node_name: str = ""
+    references: frozenset[str] = frozenset()
+    held: Held
+    problem: Undeliverable | None = None
+    """Set: it is wanted where rules say so, and parked there instead of sent; what an edge holds of it stays."""
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return self.kind.group_kind
+
+
+class Unusable(Permanent):
+    """The object has no identity: no record can be kept of it.  ``key`` names it if its name could be read."""
+
+    def __init__(self, message: str, *, key: str = "") -> None:
+        super().__init__(message, code="no_identity")
+        self.key = key
+
+
+def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
+    """What no edge would take comes with its ``problem``.  Raises ``Unusable`` when it has no name, UID or version."""
+    try:
+        body, deep = api_json.quick_document(raw)
+        header = api_json.header_of(body)
+    except Malformed as error:
+        raise Unusable(f"{kind.kind}: {error}") from None
+    namespace = header.namespace if kind.namespaced else ""
+    name = Resource(group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=header.name)
+    if not message.is_uid(header.uid) or not header.version:
+        raise Unusable(f"{kind.kind} {namespace}/{header.name} has no UID or no version", key=name.key)
+    problem, canonical = Undeliverable("too_deep", deep) if deep else None, b""
+    if problem is None:
+        problem, canonical = _delivered(body, kind, name, header)
+    encoding, packed = codec.pack(canonical)
+    # Nobody holds an object under the digest of what was never sent: it stays wanted, and parked.
+    fingerprint = digest.content_digest(canonical if problem is None else bytes(raw))
+    is_pod = kind.group_kind == POD
+    spec = body.get("spec")
+    return LiveObject(
+        kind=kind,
+        resource=name,
+        key=name.key,
+        path=name.path,
+        uid=header.uid,
+        version=header.version,
+        seen_version=header.version,
+        digest=fingerprint,
+        encoding=encoding,
+        content=packed,
+        labels=header.labels or {},
+        node_name=str(spec.get("nodeName", "")) if is_pod and isinstance(spec, dict) else "",
+        references=references.of_pod(body) if is_pod else frozenset(),
+        held=Held(name.path, header.uid, fingerprint, header.version),
+        problem=problem,
+    )
+
+
+def _delivered(
+    body: dict[str, Any], kind: Kind, name: Resource, header: api_json.Header
+) -> tuple[Undeliverable | None, bytes]:
+    """The delivered content, or why the edge would refuse it (its ``metastore.verify`` and the frames' limits)."""
+    try:
+        resource.parse(name.path)
+        if header.problem:
+            raise Malformed(header.problem)
+        if not isinstance(body["metadata"].get("creationTimestamp"), str | None):
+            raise Malformed("metadata.creationTimestamp: no text")
+        if header.namespace != name.namespace:
+            raise Malformed(f"it names the namespace {header.namespace!r:.100}, and {kind.kind} has none")
+        if len(header.version) > message.NAME_CHARS_MAX or len(kind.kind) > message.NAME_CHARS_MAX:
+            raise Malformed(f"its version or kind is longer than {message.NAME_CHARS_MAX} characters")
+        canonical = canonical_bytes(body, kind)
+    except Malformed as error:
+        return Undeliverable("malformed_content", str(error)), b""
+    except RecursionError:
+        return Undeliverable("too_deep", api_json.TOO_DEEP), b""
+    if len(canonical) > codec.CONTENT_BYTES_MAX:
+        reason = f"content of {len(canonical)} bytes is over the limit of {codec.CONTENT_BYTES_MAX}"
+        return Undeliverable("too_large", reason), b""
+    if codec.nesting(canonical) > codec.NESTING_MAX:
+        return Undeliverable("too_deep", api_json.TOO_DEEP), b""
+    return None, canonical
+
+
+def canonical_bytes(body: dict[str, Any], kind: Kind) -> bytes:
+    """The delivered content.  List items carry no apiVersion and kind, so they are always set here."""
+    metadata = {
+        key: value for key, value in body["metadata"].items() if key not in ("managedFields", "resourceVersion")
+    }
+    annotations = metadata.get("annotations")
+    if annotations is not None:
+        kept = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+        if kept:
+            metadata["annotations"] = kept
+        else:
+            del metadata["annotations"]
+    delivered = {key: value for key, value in body.items() if key not in ("status", "metadata")}
+    delivered["apiVersion"], delivered["kind"], delivered["metadata"] = kind.api_version, kind.kind, metadata
+    return msgspec.json.encode(delivered, order="sorted")
+
+
+def unpacked(live: LiveObject) -> dict[str, Any]:
+    """The delivered content as data again (for the few kinds the hub itself reads)."""
+    decoded: dict[str, Any] = msgspec.json.decode(codec.unpack(live.encoding, live.content))
+    return decoded

@@ -1,0 +1,118 @@
+"""Whether an object may be removed from a node: why not yet, as narrowly as it can be told.
+
+    rules that cannot be read, kinds that cannot be listed, versions that are not served ─blocked─▶ the reason, or ""
+
+A node holds the object and nothing selects it for that node.  If that is certain it goes; it is not certain where a
+rule of this very object is in question, and it never is before everything of the node is listed.  Doubt about one
+rule, kind or version keeps what that one selects or may have selected, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.content import EDGE_ROUTES, POD, GroupKind, LiveObject
+from fairlead_hub.cluster.placement import Placement
+from fairlead_wire.resource import Resource
+
+EDGE_ROUTES_TYPE = "edgeroutes.fairlead.dev"
+ROUTES_CONSEQUENCE = "it is sent to no node, and nodes that hold it keep what they hold until it is mended"
+TOLD_MAX = 5
+"""Rules named in one sentence."""
+
+
+def blocked(placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None) -> str:
+    """``at`` is what the node holds, ``kind`` its kind (None: discovery knows none), ``live`` what is there now."""
+    waiting = placement.waiting_for(node)
+    if waiting:
+        return waiting
+    if at.type == EDGE_ROUTES_TYPE:
+        return _routes(placement, at)
+    return _unreadable(placement, node, at, kind, live) or _unlisted(placement, node, at, kind)
+
+
+def _routes(placement: Placement, at: Resource) -> str:
+    why = placement.broken.get(f"edgeroutes/{at.name}")
+    if why is not None:
+        return f"EdgeRoutes {at.name} cannot be read: {why}"
+    if EDGE_ROUTES in placement.frozen:
+        return f"EdgeRoutes cannot be listed: {placement.frozen[EDGE_ROUTES]}"
+    return ""
+
+
+def _unreadable(placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None) -> str:
+    """What a rule that cannot be read selected, or may have selected, stays."""
+    labels = live.labels if live is not None else placement.gone.get(at.key)
+    for name in placement.unreadable_for(node):
+        for rule in (placement.rules.get(name), placement.reaches.get(name)):
+            if rule is not None and any(_fits(entry, at, kind, labels) for entry in rule.entries):
+                return f"SyncRule {name} cannot be read: {placement.broken[f'syncrules/{name}']}"
+    return ""
+
+
+def _unlisted(placement: Placement, node: str, at: Resource, kind: GroupKind | None) -> str:
+    if not placement.frozen and not placement.unserved:
+        return ""
+    for rule in placement.rules.values():
+        if node not in placement.rule_nodes(rule.name):
+            continue
+        for entry in rule.entries:
+            if not _names(entry, at, kind) or not _in_namespace(entry, at):
+                continue
+            if entry.group_kind in placement.frozen:
+                return f"{entry.kind} cannot be listed: {placement.frozen[entry.group_kind]}"
+            # Held at the version nobody serves now: it came by this entry.  Held at another, it did not.
+            why = placement.unserved.get((entry.api_version, entry.kind))
+            if why is not None and entry.api_version == at.api_version:
+                return f"{entry.kind} cannot be listed: {why}"
+            if entry.select == "referenced" and POD in placement.frozen:
+                return f"Pod cannot be listed: {placement.frozen[POD]}"
+    return ""
+
+
+def consequence(placement: Placement, name: str) -> str:
+    """For people: what a SyncRule that cannot be read does meanwhile."""
+    rule = placement.rules.get(name)
+    if rule is not None:
+        return (
+            f"its last readable form (generation {rule.generation}) stays in force, and nothing that it selects is"
+            " removed until the rule is mended"
+        )
+    if name in placement.reaches:
+        return "what it may have selected is not removed until the rule is mended, and it selects nothing new"
+    return "it selects nothing until it is mended"
+
+
+def told(placement: Placement, node: str) -> str:
+    """For people: which SyncRules that concern this node cannot be read; empty when all can."""
+    names = placement.unreadable_for(node)
+    found = [f"SyncRule {name}: {placement.broken[f'syncrules/{name}']}" for name in names[:TOLD_MAX]]
+    if len(names) > TOLD_MAX:
+        found.append(f"and {len(names) - TOLD_MAX} more")
+    return f"nothing is removed of what these select, until they are mended: {'; '.join(found)}" if found else ""
+
+
+def _fits(entry: sync_rule.Entry, at: Resource, kind: GroupKind | None, labels: Mapping[str, str] | None) -> bool:
+    """None: it was deleted while no hub looked, and nobody knows its labels any more."""
+    return _names(entry, at, kind) and _in_namespace(entry, at) and (labels is None or entry.labels.matches(labels))
+
+
+def _in_namespace(entry: sync_rule.Entry, at: Resource) -> bool:
+    return entry.namespaces is None or at.namespace in entry.namespaces
+
+
+def _names(entry: sync_rule.Entry, at: Resource, kind: GroupKind | None) -> bool:
+    group, name = entry.group_kind
+    if kind is not None:
+        return (group, name) == kind
+    if group != at.group:
+        return False
+    # The group of a definition is its owner's: whatever is held of it may be what the entry names.
+    return bool(group) or is_called(at.plural, name.lower())
+
+
+def is_called(plural: str, asked: str) -> bool:
+    """Without discovery: ``tills.shop.io`` is called till, tills and tills.shop.io."""
+    short = plural.partition(".")[0]
+    return asked in (plural, short, short.removesuffix("s"), short.removesuffix("es"), f"{short[:-3]}y")

@@ -1,0 +1,81 @@
+"""What one node's session asks of the cluster's state, always answered as it is now."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from fairlead_hub.cluster import deletion_blocked
+from fairlead_hub.cluster.content import Kind, LiveObject
+from fairlead_hub.cluster.object_cache import ObjectCache
+from fairlead_hub.cluster.placement import Desired, Placement
+from fairlead_hub.upstream.grants import Grants
+from fairlead_wire import resource
+
+TOPICS_TOLD_MAX = 5
+"""Named in one sentence."""
+
+
+class View(Protocol):
+    """The questions."""
+
+    def wish(self, node: str, key: str) -> Desired | None:
+        """What is wanted there under this key; None: nothing."""
+
+    def wanted(self, node: str) -> dict[str, LiveObject]:
+        """Everything that is wanted there, by key."""
+
+    def doubt(self, node: str, path: str) -> str:
+        """Why what the node holds as this path may not be deleted there yet; empty when it may."""
+
+    def withheld(self, node: str, key: str) -> str:
+        """Why what is wanted there under this key may not be sent yet; empty when it may."""
+
+    def waiting_for(self, node: str) -> str:
+        """Why it is not known yet what is wanted there; empty when it is."""
+
+
+class DesiredState:
+    """The answers, from what was watched."""
+
+    def __init__(self, catalog: ObjectCache, placement: Placement) -> None:
+        self._catalog = catalog
+        self._placement = placement
+        self.kinds: dict[str, Kind] = {}
+        """What discovery found, by the type part of a key."""
+        self.grants: Grants | None = None
+        """None: nothing waits for a grant (the command line only asks)."""
+
+    def know_kind(self, kind: Kind) -> None:
+        """Discovery found what a rule names."""
+        self.kinds[f"{kind.plural}.{kind.group}" if kind.group else kind.plural] = kind
+
+    def wish(self, node: str, key: str) -> Desired | None:
+        live = self._catalog.get(key)
+        return None if live is None else self._placement.wish(node, live)
+
+    def live(self, node: str, key: str) -> LiveObject | None:
+        """The object, if the node should hold it."""
+        wish = self.wish(node, key)
+        return None if wish is None else wish.live
+
+    def wanted(self, node: str) -> dict[str, LiveObject]:
+        return self._placement.wanted(node)
+
+    def doubt(self, node: str, path: str) -> str:
+        at = resource.parse(path)
+        known = self.kinds.get(at.type)
+        kind = known.group_kind if known is not None else None
+        return deletion_blocked.blocked(self._placement, node, at, kind, self._catalog.get(at.key))
+
+    def withheld(self, node: str, key: str) -> str:
+        type, _, name = key.split("/", 2)
+        if self.grants is None or type != deletion_blocked.EDGE_ROUTES_TYPE:
+            return ""
+        unwritten = sorted(self.grants.unwritten(node, name))
+        if not unwritten:
+            return ""
+        some = ", ".join(unwritten[:TOPICS_TOLD_MAX]) + (", …" if len(unwritten) > TOPICS_TOLD_MAX else "")
+        return f"topics it names are not written down on EdgeNode {node} yet: {some}"
+
+    def waiting_for(self, node: str) -> str:
+        return self._placement.waiting_for(node)

@@ -1,0 +1,286 @@
+"""SyncRule and EdgeRoutes as the hub reads them: which kinds go to which nodes, which topics a node may name.
+
+The CRDs' schemas refuse most nonsense; what slips through (stored under an older schema) is refused here with the field
+and the reason.  A rule that cannot be read stays in force as it could be read last: that form stands in its own status
+(``lastReadable``), so that a hub that starts anew knows it, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from fairlead_hub.cluster import api_json, selector
+from fairlead_hub.cluster.content import GroupKind, LiveObject
+from fairlead_hub.settings import Delivery
+from fairlead_wire import event
+from fairlead_wire.errors import Malformed
+
+PRIORITY_DEFAULT = 5
+PRIORITY_MAX = 9
+ROUTES_PRIORITY = -1
+"""EdgeRoutes go first: until they arrive an edge refuses what its applications publish."""
+DEFAULT_TOPIC = "default/telemetry"
+FORM_BYTES_MAX = 384 * 1024
+"""Of a spec kept in its own status: both must fit into what etcd takes (1.5 MiB)."""
+
+IN_FORCE = "LastReadableInForce"
+MAY_BE_IN_FORCE = "SelectionUnknown"
+"""Reasons of the condition Accepted of a rule that cannot be read, and selected something before."""
+
+_API_VERSION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_KIND = re.compile(r"[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+API_VERSION_CHARS_MAX = 317
+_TOPIC = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+")
+
+RECORDS = frozenset(("ObjectSync", "ClusterObjectSync", "NodeSync"))
+"""Kinds of ``fairlead.dev`` of which one is written for what is delivered: delivered themselves, they grow for ever."""
+
+Select = Literal["bound", "referenced", "all"]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One ``resources[]`` entry of a SyncRule."""
+
+    api_version: str
+    kind: str
+    namespaces: frozenset[str] | None
+    labels: selector.Selector
+    select: Select
+    delivery: Delivery | None
+    priority: int
+
+    @property
+    def group_kind(self) -> GroupKind:
+        group, slash, _ = self.api_version.rpartition("/")
+        return (group if slash else "", self.kind)
+
+    def covers(self, live: LiveObject) -> bool:
+        """Namespace and labels fit (the kind is the caller's business)."""
+        return (self.namespaces is None or live.resource.namespace in self.namespaces) and self.labels.matches(
+            live.labels
+        )
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """One SyncRule; ``form`` is its spec as JSON text, empty when it is too large to be kept in the status."""
+
+    name: str
+    uid: str = ""
+    generation: int
+    nodes: selector.Selector
+    entries: tuple[Entry, ...]
+    form: str = ""
+
+
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """A SyncRule that cannot be read, and why."""
+
+    name: str
+    uid: str
+    reason: str
+    last: Rule | None
+    """Its last readable form, as its status remembers it."""
+    reach: Rule | None
+    """What it may have selected besides, as far as its text says: it was in force, or may have been, in a form that
+    nobody wrote down.  None: nothing."""
+
+
+class Routes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hub needs of one EdgeRoutes object; the edge compiles the rest."""
+
+    name: str
+    uid: str
+    generation: int
+    nodes: selector.Selector
+    topics: frozenset[str]
+    route_names: frozenset[str]
+
+
+def rule(body: dict[str, Any]) -> Rule:
+    """Raises ``ValueError``: ``field: reason``."""
+    spec = _spec(body)
+    _known(spec, ("nodeSelector", "resources", "delivery", "priority"), "spec")
+    resources = spec.get("resources")
+    if not isinstance(resources, list) or not resources:
+        raise ValueError("spec.resources: at least one entry is needed")
+    delivery = _delivery(spec.get("delivery"), "spec.delivery")
+    priority = _priority(spec.get("priority"), "spec.priority", PRIORITY_DEFAULT)
+    form = msgspec.json.encode(spec, order="sorted").decode()
+    return Rule(
+        name=str(body["metadata"]["name"]),
+        uid=str(body["metadata"].get("uid", "")),
+        generation=int(body["metadata"].get("generation", 0)),
+        nodes=selector.compile(spec.get("nodeSelector"), "spec.nodeSelector"),
+        entries=tuple(
+            _entry(item, f"spec.resources[{index}]", delivery, priority) for index, item in enumerate(resources)
+        ),
+        form=form if len(form) <= FORM_BYTES_MAX else "",
+    )
+
+
+def unreadable(body: dict[str, Any], reason: str) -> Unreadable:
+    """What is known of a rule that ``rule`` refused for this reason."""
+    metadata, status = body["metadata"], body.get("status")
+    status = status if isinstance(status, dict) else {}
+    generation, observed = metadata.get("generation", 0), status.get("observedGeneration", 0)
+    # Seen in every generation and never readable: it never selected anything.  Otherwise a form of it may have been in
+    # force that its status does not tell of (written by an older hub; or the hub was killed within a second).
+    unseen = isinstance(generation, int) and isinstance(observed, int) and generation - observed > 1
+    last = _last_readable(body, status)
+    return Unreadable(
+        name=str(metadata["name"]),
+        uid=str(metadata.get("uid", "")),
+        reason=reason,
+        last=last,
+        reach=_reach(body) if unseen or (last is None and _was_in_force(status)) else None,
+    )
+
+
+def _last_readable(body: dict[str, Any], status: dict[str, Any]) -> Rule | None:
+    kept = status.get("lastReadable")
+    if not isinstance(kept, dict) or not isinstance(kept.get("spec"), str):
+        return None
+    try:
+        metadata = {**body["metadata"], "generation": kept.get("generation", 0)}
+        spec, problem = api_json.document(kept["spec"].encode())
+        return None if problem else rule({"metadata": metadata, "spec": spec})
+    except (Malformed, ValueError, TypeError):  # somebody edited it
+        return None
+
+
+def _was_in_force(status: dict[str, Any]) -> bool:
+    if isinstance(status.get("lastReadable"), dict):
+        return True
+    conditions = status.get("conditions")
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and each.get("type") == "Accepted":
+            return each.get("status") == "True" or each.get("reason") in (IN_FORCE, MAY_BE_IN_FORCE)
+    return False
+
+
+def _reach(body: dict[str, Any]) -> Rule:
+    """The most it can have selected, judged by what of it can be read: a selector that cannot be read is everything."""
+    spec = body.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    resources = spec.get("resources")
+    entries = []
+    for item in resources if isinstance(resources, list) else ():
+        if isinstance(item, dict) and isinstance(item.get("apiVersion"), str) and isinstance(item.get("kind"), str):
+            namespaces = item.get("namespaces")
+            named = isinstance(namespaces, list) and all(isinstance(name, str) for name in namespaces)
+            entries.append(
+                Entry(
+                    api_version=item["apiVersion"],
+                    kind=item["kind"],
+                    namespaces=frozenset(namespaces) if named and isinstance(namespaces, list) else None,
+                    labels=_selector_or_everything(item.get("labelSelector")),
+                    select="all",
+                    delivery=None,
+                    priority=PRIORITY_DEFAULT,
+                )
+            )
+    return Rule(
+        name=str(body["metadata"]["name"]),
+        generation=0,
+        nodes=_selector_or_everything(spec.get("nodeSelector")),
+        entries=tuple(entries),
+    )
+
+
+def _selector_or_everything(value: Any) -> selector.Selector:
+    try:
+        return selector.compile(value, "")
+    except ValueError:
+        return selector.EVERYTHING
+
+
+def routes(body: dict[str, Any]) -> Routes:
+    """Raises ``ValueError``: ``field: reason``, when it cannot be told which nodes it is for.
+
+    Routes are for the edge to judge, one by one.  A topic that is none is not granted; the edge refuses its route.
+    """
+    spec = _spec(body)
+    _known(spec, ("nodeSelector", "schemaVersion", "routes", "storeAndForwardConfiguration"), "spec")
+    table = spec.get("routes")
+    table = table if isinstance(table, dict) else {}
+    named = {route["topic"] for route in table.values() if isinstance(route, dict) and _is_topic(route.get("topic"))}
+    return Routes(
+        name=str(body["metadata"]["name"]),
+        uid=str(body["metadata"]["uid"]),
+        generation=int(body["metadata"].get("generation", 0)),
+        nodes=selector.compile(spec.get("nodeSelector"), "spec.nodeSelector"),
+        topics=frozenset((DEFAULT_TOPIC, *named)),
+        route_names=frozenset(str(name) for name in table),
+    )
+
+
+def _spec(body: dict[str, Any]) -> dict[str, Any]:
+    spec = body.get("spec") or {}
+    if not isinstance(spec, dict):
+        raise ValueError("spec: must be an object")
+    return spec
+
+
+def _known(value: dict[str, Any], known: Iterable[str], where: str) -> None:
+    """A misspelled selector is no selector, and would select everything."""
+    unknown = value.keys() - set(known)
+    if unknown:
+        raise ValueError(f"{where}: unknown field {sorted(unknown)[0][:80]}; known are {', '.join(known)}")
+
+
+def _entry(value: Any, where: str, delivery: Delivery | None, priority: int) -> Entry:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: must be an object")
+    _known(value, ("apiVersion", "kind", "namespaces", "labelSelector", "select", "delivery", "priority"), where)
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field), str) or not value[field]:
+            raise ValueError(f"{where}.{field}: needed")
+    if len(value["apiVersion"]) > API_VERSION_CHARS_MAX or _API_VERSION.fullmatch(value["apiVersion"]) is None:
+        raise ValueError(f"{where}.apiVersion: must be like v1 or apps/v1, is {value['apiVersion'][:80]!r}")
+    if _KIND.fullmatch(value["kind"]) is None:
+        raise ValueError(f"{where}.kind: must be like ConfigMap, is {value['kind'][:80]!r}")
+    if value["kind"] in RECORDS and value["apiVersion"].startswith("fairlead.dev/"):
+        raise ValueError(f"{where}.kind: {value['kind']} is a record of deliveries; delivered, it would need its own")
+    select = value.get("select", "all")
+    if select not in ("bound", "referenced", "all"):
+        raise ValueError(f"{where}.select: must be bound, referenced or all, is {select!r}")
+    if select == "bound" and (value["apiVersion"], value["kind"]) != ("v1", "Pod"):
+        raise ValueError(f"{where}.select: only Pods are bound to nodes; use referenced or all for {value['kind']}")
+    namespaces = value.get("namespaces")
+    if namespaces is not None and not (isinstance(namespaces, list) and all(isinstance(n, str) for n in namespaces)):
+        raise ValueError(f"{where}.namespaces: must be a list of names")
+    return Entry(
+        api_version=value["apiVersion"],
+        kind=value["kind"],
+        namespaces=None if namespaces is None else frozenset(namespaces),
+        labels=selector.compile(value.get("labelSelector"), f"{where}.labelSelector"),
+        select=select,
+        delivery=_delivery(value.get("delivery"), f"{where}.delivery") or delivery,
+        priority=_priority(value.get("priority"), f"{where}.priority", priority),
+    )
+
+
+def _delivery(value: Any, where: str) -> Delivery | None:
+    if value is None:
+        return None
+    try:
+        return msgspec.convert(value, Delivery)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _priority(value: Any, where: str, default: int) -> int:
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= PRIORITY_MAX:
+        raise ValueError(f"{where}: must be a whole number from 0 (first) to {PRIORITY_MAX}, is {value!r}")
+    return value
+
+
+def _is_topic(value: Any) -> bool:
+    """``namespace/name`` as the edge takes it, and none of Fairlead's own."""
+    return isinstance(value, str) and _TOPIC.fullmatch(value) is not None and not event.is_reserved(value)

@@ -1,0 +1,1 @@
+"""One node: what it holds, what is queued, in flight, waiting to be tried again, or parked."""

@@ -1,0 +1,44 @@
+"""Who may open a session: who speaks our protocol, is who its certificate says, and is an edge Node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from fairlead_hub.leadership import lease
+from fairlead_wire import message
+
+NODE_GONE_RETRY_SECONDS = 30.0
+BUSY_RETRY_SECONDS = 5.0
+STALE_RETRY_SECONDS = 1.0
+
+
+def refusal(
+    node: str, hello: message.Hello, *, fence: int, nodes: Collection[str] | None, others: int, nodes_max: int
+) -> message.Refuse | None:
+    """Why this hello is not answered with a welcome, and when to come back; None: it is.
+
+    ``node`` is what the certificate says, ``nodes`` are the edge Nodes (None: not listed yet, so nobody is unknown),
+    ``others`` is how many other nodes are connected.
+    """
+    if hello.protocol != message.PROTOCOL:
+        reason = f"protocol {hello.protocol} is not spoken here, only {message.PROTOCOL}"
+        return message.Refuse(code="protocol", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
+    if hello.node != node:
+        reason = f"the certificate is {node}'s, the hello says {hello.node}"
+        return message.Refuse(code="identity", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
+    if not lease.is_believable(hello.fence, fence):
+        reason = f"this edge says it has obeyed hub {hello.fence}, which cannot be: the hub is {fence}"
+        return message.Refuse(code="stale_hub", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
+    if hello.fence > fence:
+        reason = f"this edge has obeyed hub {hello.fence}, this is {fence}"
+        return message.Refuse(code="stale_hub", reason=reason, retry_after=STALE_RETRY_SECONDS)
+    if nodes is not None and node not in nodes:
+        return message.Refuse(code="node_unknown", reason=unknown(node), retry_after=NODE_GONE_RETRY_SECONDS)
+    if others >= nodes_max:
+        reason = f"{nodes_max} nodes are connected already"
+        return message.Refuse(code="busy", reason=reason, retry_after=BUSY_RETRY_SECONDS)
+    return None
+
+
+def unknown(node: str) -> str:
+    return f"there is no Node {node} with label node-role.kubernetes.io/edge"

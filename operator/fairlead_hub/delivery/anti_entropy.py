@@ -1,0 +1,134 @@
+"""The opening comparison: what the edge holds against what it should hold, by bucketed digests.
+
+    hello(root) ── equal ─────────────────────────────────────▶ Compared(held = wanted)
+        └─ differs ─ compare ▸ buckets ▸ list ▸ entries ▸ … ──▶ Compared(held = wanted elsewhere, entries here)
+
+The edge's own store is the truth of what it holds; records are never asked.  Nothing is sent while a comparison runs,
+so the edge's snapshot stands still; what changes in the cluster meanwhile is decided afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from fairlead_hub.cluster.content import Held, LiveObject
+from fairlead_hub.cluster.desired_state import View
+from fairlead_wire import codec, digest, message, resource
+from fairlead_wire.errors import Malformed
+
+_entries = msgspec.json.Decoder(list[message.Entry])
+
+
+class Comparison:
+    """One run, over a snapshot of what the node should hold.  ``start`` says what to ask, ``*_arrived`` go on."""
+
+    def __init__(self, *, wanted: Mapping[str, LiveObject], held_max: int) -> None:
+        self._wanted = wanted
+        self._held_max = held_max
+        self._bits = 0
+        self._buckets: frozenset[int] | None = None
+        self._asked = 0
+        self._listed: dict[str, Held] = {}
+        self.divergent_buckets = 0
+
+    def equal_from_the_start(self, hello: message.Hello) -> bool:
+        if hello.held != len(self._wanted) or not 0 <= hello.bits <= digest.BITS_MAX:
+            return False
+        return self._sums(hello.bits).root == hello.root
+
+    def all_held(self) -> dict[str, Held]:
+        return {key: live.held for key, live in self._wanted.items()}
+
+    def ask(self, id: int, edge_holds: int) -> message.Compare:
+        self._bits = digest.bits_for(max(edge_holds, len(self._wanted)))
+        self._asked = id
+        return message.Compare(id=id, bits=self._bits)
+
+    def buckets_arrived(self, header: message.Buckets, content: bytes, id: int) -> message.ListBuckets | None:
+        """What to list next; None when nothing differs after all.  Raises ``Malformed``."""
+        if self._buckets is not None or header.parent_id != self._asked or header.bits != self._bits:
+            raise Malformed("buckets that were not asked for")
+        try:
+            differing = self._sums(self._bits).differing(content)
+        except ValueError as error:
+            raise Malformed(f"buckets: {error}") from None
+        self._buckets = frozenset(differing)
+        self.divergent_buckets = len(differing)
+        if not differing:
+            return None
+        self._asked = id
+        return message.ListBuckets(id=id, bits=self._bits, buckets=differing)
+
+    def entries_arrived(self, header: message.Entries, content: bytes) -> bool:
+        """True when this was the last frame.  Raises ``Malformed``."""
+        if not self._buckets or header.parent_id != self._asked:
+            raise Malformed("entries that were not asked for")
+        entries = codec.decode_json(_entries, codec.unpack(header.encoding, content))
+        if len(self._listed) + len(entries) > self._held_max:
+            raise Malformed(f"more than {self._held_max} entries")
+        for entry in entries:
+            parsed = resource.parse(entry.resource)
+            if digest.bucket_of(entry.uid, self._bits) in self._buckets:
+                self._listed[parsed.key] = Held(entry.resource, entry.uid, entry.digest, entry.resource_version)
+        return header.last
+
+    def result(self) -> dict[str, Held]:
+        """What the edge holds, by key: as wanted where the sums agreed, as listed where they did not."""
+        differing = self._buckets or frozenset()
+        held = {
+            key: live.held
+            for key, live in self._wanted.items()
+            if digest.bucket_of(live.uid, self._bits) not in differing
+        }
+        held.update(self._listed)
+        return held
+
+    def _sums(self, bits: int) -> digest.Buckets:
+        return digest.Buckets.of(_pairs(self._wanted.values()), bits)
+
+
+class AntiEntropy:
+    """From a node's hello until it is known what its edge holds (``held``); then the session throws it away."""
+
+    def __init__(self, hello: message.Hello, view: View, *, held_max: int, take_id: Callable[[], int]) -> None:
+        self._hello, self._view, self._held_max, self._take_id = hello, view, held_max, take_id
+        self._comparison: Comparison | None = None
+        self.held: dict[str, Held] | None = None
+        self.divergent_buckets = 0
+
+    @property
+    def waiting_for(self) -> str:
+        """Why it cannot begin; empty when it has, or may."""
+        return "" if self._comparison is not None else self._view.waiting_for(self._hello.node)
+
+    def begin(self) -> message.Compare | None:
+        """What to ask first, when it may begin and has not; None also when both roots are the same."""
+        if self._comparison is not None or self.waiting_for:
+            return None
+        self._comparison = Comparison(wanted=self._view.wanted(self._hello.node), held_max=self._held_max)
+        if self._comparison.equal_from_the_start(self._hello):
+            self.held = self._comparison.all_held()
+            return None
+        return self._comparison.ask(self._take_id(), self._hello.held)
+
+    def heard(self, header: message.Buckets | message.Entries, content: bytes) -> message.ListBuckets | None:
+        """An answer: what to ask next.  Raises ``Malformed``."""
+        if self._comparison is None:
+            raise Malformed("no comparison was asked for")
+        listing = None
+        match header:
+            case message.Buckets():
+                listing = self._comparison.buckets_arrived(header, content, self._take_id())
+                over = listing is None
+            case message.Entries():
+                over = self._comparison.entries_arrived(header, content)
+        if over:
+            self.held = self._comparison.result()
+            self.divergent_buckets = self._comparison.divergent_buckets
+        return listing
+
+
+def _pairs(wanted: Iterable[LiveObject]) -> Iterable[tuple[str, str]]:
+    return ((live.uid, live.digest) for live in wanted)

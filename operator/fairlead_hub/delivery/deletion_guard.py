@@ -1,0 +1,140 @@
+"""The brake: a node that would lose too many objects at once loses none of them until somebody says that it is meant.
+
+    removals due and sent lately ≤ removals_max ─▶ they go
+                                 >              ─▶ Engaged(id): removals stop, everything else goes on
+    released by that id ─▶ what was due may go ─▶ off          wanted again, all of it ─▶ off
+
+A rule deleted by mistake, a selector with a typo, a namespace wiped: all look like orders, and a store at the end of a
+thin link takes days to fill again.  The id is new each time, so a release lets through what it was given for, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Set
+
+import msgspec
+
+from fairlead_hub.settings import DeletionGuard as Limits
+
+ID_CHARS = 8
+
+
+class Tripped(msgspec.Struct, frozen=True, kw_only=True):
+    """Removals of a node are stopped; kept in its EdgeNode, so that a hub that starts anew stops them too."""
+
+    id: str
+    count: int
+    """How many were due when it engaged."""
+    since: str
+    """RFC 3339."""
+
+
+class DeletionGuard:
+    """One node's, over all its sessions; times are seconds of one monotonic clock, ``text`` makes them RFC 3339.
+
+    ``news`` gets the node's name when there is something to tell of it.
+    """
+
+    __slots__ = ("_allowed", "_limits", "_news", "_node", "_sent", "_text", "due", "engaged", "released")
+
+    def __init__(self, node: str, limits: Limits, *, news: set[str], text: Callable[[float], str]) -> None:
+        self.engaged: Tripped | None = None
+        self.released = False
+        """What was due may go, and has not all gone."""
+        self.due: set[str] = set()
+        """Keys the node holds and should not; without a live session, as they were at its end."""
+        self._node = node
+        self._limits = limits
+        self._news = news
+        self._text = text
+        self._allowed: set[str] = set()
+        self._sent: dict[str, float] = {}
+        """Keys whose removal was sent within the window → when (seconds, monotonic), oldest first."""
+
+    @property
+    def stops(self) -> bool:
+        return self.engaged is not None and not self.released
+
+    @property
+    def count(self) -> int:
+        """How many removals wait."""
+        return len(self.due) or (self.engaged.count if self.engaged is not None else 0)
+
+    # ---- what is due -----------------------------------------------------------------------------
+
+    def set_due(self, keys: Set[str]) -> None:
+        """All that has to be removed: told whenever the node's store and the cluster are compared."""
+        self.due = set(keys)
+        if self.released and not self._allowed:
+            self._allowed = set(keys)  # released in an earlier life, or while it was not known what is due
+        self._settle()
+
+    def add(self, key: str) -> None:
+        """One more is held and no longer wanted."""
+        if key not in self.due:
+            self.due.add(key)
+            if self.engaged is not None:
+                self._news.add(self._node)
+
+    def drop(self, key: str) -> None:
+        """It is removed, or wanted again."""
+        if key in self.due:
+            self.due.remove(key)
+            self._settle()
+
+    def _settle(self) -> None:
+        if self.engaged is None:
+            return
+        self._allowed &= self.due
+        if not self.due or (self.released and not self._allowed):
+            self.engaged, self.released = None, False
+        self._news.add(self._node)
+
+    # ---- what may go -----------------------------------------------------------------------------
+
+    def objection(self, key: str, now: float) -> str:
+        """Why it may not be removed now; empty: it may, and is counted."""
+        if key in self._allowed:
+            return ""
+        if not self.stops and not self._is_too_many(key, now):
+            self._sent.pop(key, None)
+            self._sent[key] = now
+            return ""
+        if not self.stops:
+            since = self._text(now)
+            self.engaged = Tripped(id=self._id(since), count=len(self.due), since=since)
+            self.released = False
+            self._news.add(self._node)
+        return self.why
+
+    @property
+    def why(self) -> str:
+        """In words, with the remedy."""
+        id = self.engaged.id if self.engaged is not None else ""
+        return (
+            f"braked: {self.count} removals are due, more than {self._limits.removals_max} at once; if they are "
+            f"meant: kubectl annotate enode {self._node} --overwrite fairlead.dev/release-brake={id}"
+        )
+
+    def release(self, id: str) -> bool:
+        """Somebody means it.  True: that was the id of the brake that is engaged now, and what is due may go."""
+        if self.engaged is None or self.engaged.id != id or self.released:
+            return False
+        self.released = True
+        self._allowed = set(self.due)
+        self._news.add(self._node)
+        return True
+
+    def _is_too_many(self, key: str, now: float) -> bool:
+        for sent, at in list(self._sent.items()):
+            if now - at <= self._limits.window_seconds:
+                break
+            del self._sent[sent]
+        lately = (self._sent.keys() | self.due | {key}) - self._allowed
+        return len(lately) > self._limits.removals_max
+
+    def _id(self, since: str) -> str:
+        """New each time: the second is in it, and what is due."""
+        told = "\n".join((self._node, since, *sorted(self.due)))
+        return hashlib.sha256(told.encode()).hexdigest()[:ID_CHARS]

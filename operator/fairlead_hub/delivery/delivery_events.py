@@ -1,0 +1,73 @@
+"""What became of deliveries in one session: facts for the hub's records, counts and events.
+
+NodeSession ─outcomes─▶ Hub ─▶ Records (Acked, Removed, Parked, Unparked) · Counts · Happenings
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlead_hub.cluster.content import Held
+
+
+class Acked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The edge has this on disk."""
+
+    key: str
+    held: Held
+    seconds: float
+    """From the offer to the ack."""
+
+
+class Removed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The edge no longer has this UID."""
+
+    key: str
+    uid: str
+    path: str
+
+
+class Parked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Given up for now; others go on.  ``code`` is for programs, ``reason`` for people."""
+
+    key: str
+    uid: str
+    path: str
+    digest: str
+    """Empty: it was a delete."""
+    code: str
+    reason: str
+    retries: int
+    next_retry_at: float
+
+
+class Unparked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """It is tried again; ``why`` is one of newer, schedule, unwanted."""
+
+    key: str
+    uid: str
+    path: str
+    why: str
+
+
+class Retried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A send failed and will be repeated; ``code`` is timeout or the nack's."""
+
+    key: str
+    code: str
+
+
+class Recovered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What was noted as late needs no send any more: the edge holds what is wanted, or may keep it for now."""
+
+    key: str
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What the edge holds is known now."""
+
+    divergent_buckets: int
+    differences: int
+
+
+Outcome = Acked | Removed | Parked | Unparked | Retried | Recovered | Compared

@@ -1,0 +1,96 @@
+"""What people told the hub not to do to a node, by annotations on its EdgeNode: hold (send nothing), release the brake.
+
+    fairlead.dev/hold: "<why>"             nothing is sent to that node while it stands there
+    fairlead.dev/release-brake: "<id>"     removals stopped under this id may go (``brake``)
+
+Both are read before the first send of a hub that starts: nothing is sent until EdgeNodes are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
+from fairlead_hub.settings import DeletionGuard as Limits
+
+HOLD = "fairlead.dev/hold"
+RELEASE_BRAKE = "fairlead.dev/release-brake"
+WHY_CHARS_MAX = 256
+"""Of a hold's reason; an annotation may be a thousand times longer, and is shown in tables."""
+
+
+def hold_of(annotations: Mapping[str, str]) -> str:
+    """Why the node is held; empty when it is not."""
+    why = annotations.get(HOLD)
+    return "" if why is None else " ".join(why.split())[:WHY_CHARS_MAX] or "no reason given"
+
+
+class NodeControls:
+    """Of all nodes.  ``news`` names nodes of which there is something to tell; whoever tells it empties it."""
+
+    def __init__(self, limits: Limits, *, text: Callable[[float], str]) -> None:
+        self.holds: dict[str, str] = {}
+        self.news: set[str] = set()
+        self._limits = limits
+        self._text = text
+        self._brakes: dict[str, DeletionGuard] = {}
+        self._seen: set[str] = set()
+        """Nodes whose brake of an earlier life was taken over, or was none."""
+
+    def hold(self, node: str) -> str:
+        """Why nothing is sent there; empty when it may be."""
+        return self.holds.get(node, "")
+
+    def brake(self, node: str) -> DeletionGuard | None:
+        """None: no node is braked here (``removals_max`` is 0)."""
+        if not self._limits.removals_max:
+            return None
+        brake = self._brakes.get(node)
+        if brake is None:
+            brake = self._brakes[node] = DeletionGuard(node, self._limits, news=self.news, text=self._text)
+        return brake
+
+    def braked(self) -> int:
+        """How many nodes' removals are stopped."""
+        return sum(brake.stops for brake in self._brakes.values())
+
+    def observed(self, node: str, annotations: Mapping[str, str], status: Mapping[str, Any]) -> bool:
+        """An EdgeNode as it stands.  True: what may be sent to that node has changed."""
+        self._restore(node, status)
+        released = self._is_released(node, annotations.get(RELEASE_BRAKE, ""))
+        return self._set_hold(node, hold_of(annotations)) or released
+
+    def vanished(self, node: str) -> bool:
+        """Its EdgeNode was deleted, and the annotations with it.  The brake stays as it is."""
+        return self._set_hold(node, "")
+
+    def forget(self, node: str) -> None:
+        """The Node is gone.  A hold ends with its EdgeNode, which may outlive the Node for a moment."""
+        self._brakes.pop(node, None)
+        self._seen.discard(node)
+
+    def _set_hold(self, node: str, why: str) -> bool:
+        before = self.holds.pop(node, "")
+        if why:
+            self.holds[node] = why
+        return before != why
+
+    def _is_released(self, node: str, id: str) -> bool:
+        brake = self._brakes.get(node)
+        return bool(id) and brake is not None and brake.release(id)
+
+    def _restore(self, node: str, status: Mapping[str, Any]) -> None:
+        """The first time a node is seen: the brake an earlier hub engaged.  Later we know better than the document."""
+        if node in self._seen:
+            return
+        self._seen.add(node)
+        told = status.get("brake")
+        brake = self.brake(node)
+        if brake is None or brake.engaged is not None or not isinstance(told, dict) or not told.get("id"):
+            return
+        count = told.get("count")
+        brake.engaged = Tripped(
+            id=str(told["id"]), count=count if isinstance(count, int) else 0, since=str(told.get("since", ""))
+        )
+        self.news.add(node)

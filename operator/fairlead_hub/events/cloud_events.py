@@ -1,0 +1,234 @@
+"""What the hub tells of its nodes and objects on the system topic, in the order in which it happened.
+
+    Hub, Accounts, Bookkeeper, UpstreamDesk ─note─▶ waiting ─take─▶ io.announcer ─▶ messaging
+
+Telling never delays anything: a note costs one entry in a bounded queue, and where nobody carries it away (no
+messaging) nothing is kept.  The truth is in the records; an event says that it changed.  What can repeat without end
+(refused messages) is told at once, then once a ``CALM_SECONDS`` with its count.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from fairlead_hub.cluster.content import Kind
+from fairlead_hub.delivery.delivery_events import Parked, Unparked
+from fairlead_hub.status import object_sync
+from fairlead_wire import message
+from fairlead_wire.event import Event, short
+
+WAITING_MAX = 10_000
+"""Events not yet carried away; more are dropped and counted."""
+CALM_SECONDS = 60.0
+CALM_MAX = 4096
+"""Things remembered for counting; beyond, the oldest is told early."""
+ERRORS_MAX = 8
+"""Errors of one EdgeRoutes object named in one event; its status has them all."""
+
+
+_RESTRAINTS = {"OnHold": "node.on_hold", "HoldEnded": "node.hold_ended", "Braked": "node.braked"}
+
+
+class Carrier(Protocol):
+    """Who carries events away; ``io.announcer.Announcer`` is one."""
+
+    @property
+    def published(self) -> int: ...
+
+    @property
+    def dropped(self) -> int:
+        """Of those it took."""
+        ...
+
+    def wake(self) -> None:
+        """There is something to take.  Must not wait."""
+        ...
+
+
+class _Calm:
+    """Something that repeats: until when it is only counted, and what came meanwhile."""
+
+    __slots__ = ("count", "data", "until")
+
+    def __init__(self, until: float) -> None:
+        self.until = until
+        self.count = 0
+        self.data: dict[str, Any] = {}
+
+
+class CloudEvents:
+    """See the module.  ``text`` makes RFC 3339 of a monotonic time; ``now`` is such a time."""
+
+    def __init__(self, text: Callable[[float], str], kinds: dict[str, Kind]) -> None:
+        self._text = text
+        self._kinds = kinds
+        self._waiting: deque[Event] = deque()
+        self._calm: dict[tuple[str, str, str], _Calm] = {}
+        self._routes_broken: dict[str, str] = {}
+        self._dropped = 0
+        self.carrier: Carrier | None = None
+        """None: nobody wants events, and none are kept."""
+
+    @property
+    def published(self) -> int:
+        return self.carrier.published if self.carrier is not None else 0
+
+    @property
+    def dropped(self) -> int:
+        """For want of room, refused by messaging, or given up at the end."""
+        return self._dropped + (self.carrier.dropped if self.carrier is not None else 0)
+
+    def give_up(self) -> None:
+        """Nobody will carry away what waits."""
+        self._dropped += len(self.take())
+
+    def take(self) -> list[Event]:
+        """All that waits, oldest first."""
+        events, self._waiting = list(self._waiting), deque()
+        return events
+
+    # ---- of the hub ------------------------------------------------------------------------------
+
+    def hub_started(self, fence: int, now: float) -> None:
+        """It holds the Lease: of nodes it has not named since, nothing is known."""
+        self._note("hub.started", now, {"fence": fence})
+
+    def hub_stopped(self, fence: int, now: float) -> None:
+        self._note("hub.stopped", now, {"fence": fence})
+
+    # ---- of nodes --------------------------------------------------------------------------------
+
+    def node_connected(self, session: int, hello: message.Hello, now: float) -> None:
+        data = {"session": session, "agentVersion": short(hello.agent), "storeEpoch": str(hello.store_epoch)}
+        self._note("node.connected", now, {**data, "objectsHeld": hello.held}, node=hello.node)
+
+    def node_away(self, node: str, reason: str, now: float) -> None:
+        """``reason``: connection_ended, not_returned, or the code it was refused with."""
+        self._note("node.away", now, {"reason": reason}, node=node)
+
+    def node_replaced(self, before: message.Hello, hello: message.Hello, now: float) -> None:
+        """A newer connection took over.  Of another store, it is another machine with the same identity."""
+        data = {
+            "sameStore": before.store_epoch == hello.store_epoch,
+            "storeEpochBefore": str(before.store_epoch),
+            "storeEpoch": str(hello.store_epoch),
+        }
+        self._note("node.replaced", now, data, node=hello.node)
+
+    def node_restrained(self, node: str, reason: str, text: str, now: float) -> None:
+        """A hold came or went, or a brake engaged; other reasons have words of their own here."""
+        type = _RESTRAINTS.get(reason)
+        if type is not None:
+            self._note(type, now, {"message": short(text)}, node=node)
+
+    # ---- of objects ------------------------------------------------------------------------------
+
+    def object_parked(self, node: str, outcome: Parked, now: float) -> None:
+        data = {
+            "reason": short(outcome.code),
+            "message": short(outcome.reason),
+            "retries": outcome.retries,
+            "nextRetryTime": self._text(outcome.next_retry_at),
+        }
+        self._object("object.parked", node, outcome.path, outcome.uid, data, now)
+
+    def object_unparked(self, node: str, outcome: Unparked, now: float) -> None:
+        self._object("object.unparked", node, outcome.path, outcome.uid, {"reason": outcome.why}, now)
+
+    def _object(self, type: str, node: str, path: str, uid: str, data: dict[str, Any], now: float) -> None:
+        if self.carrier is None:
+            return
+        api_version, kind, namespace, name = object_sync.identity(path, self._kinds)
+        about = {"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid}
+        self._note(type, now, {"object": about, **data}, node=node, subject=path)
+
+    # ---- of routes and messages ------------------------------------------------------------------
+
+    def routes_read(self, name: str, broken: str, now: float) -> None:
+        """The hub read an EdgeRoutes object; ``broken`` says why it cannot be used.  The same is told once."""
+        if self._routes_broken.get(name, "") == broken:
+            return
+        if broken:
+            self._routes_broken[name] = broken
+            self._note("routes.refused", now, {"routes": name, "errors": [{"message": short(broken)}]}, subject=name)
+        else:
+            del self._routes_broken[name]
+
+    def routes_reported(
+        self,
+        node: str,
+        before: Mapping[str, message.RoutesStatus],
+        after: Mapping[str, message.RoutesStatus],
+        now: float,
+    ) -> None:
+        """An edge said what it made of its EdgeRoutes: objects with errors it did not have before are told."""
+        for name, status in after.items():
+            known = before.get(name)
+            if status.errors and (known is None or known.errors != status.errors):
+                data = {
+                    "routes": name,
+                    "resourceVersion": status.resource_version,
+                    "errors": _errors(status.errors[:ERRORS_MAX]),
+                    "errorsTotal": len(status.errors),
+                }
+                self._note("routes.refused", now, data, node=node, subject=name)
+
+    def messages_refused(self, node: str, refused: Sequence[message.Refused], now: float) -> None:
+        """Messages that will never be stored; the edge sets them aside as dead letters."""
+        if self.carrier is None:
+            return
+        by_code: dict[str, list[message.Refused]] = {}
+        for each in refused:
+            by_code.setdefault(each.code, []).append(each)
+        for code, same in by_code.items():
+            self._calmly("messages.refused", node, code, len(same), {"message": short(same[-1].reason)}, now)
+
+    def queues_stalled(self, node: str, edge: message.EdgeStatus, now: float) -> None:
+        """Nothing of these is taken although the node is connected: nothing is lost, but somebody should look."""
+        for queue in edge.queues:
+            if self.carrier is not None and queue.stalled_seconds:
+                data = {"message": short(queue.stalled_by), "priority": queue.priority, "length": queue.length}
+                self._calmly("queue.stalled", node, str(queue.priority), 1, data, now)
+
+    def settle(self, now: float) -> None:
+        """Tell what was only counted for long enough; asked every second or so."""
+        over = [key for key, calm in self._calm.items() if calm.until <= now]
+        for key in over:
+            self._told(key, self._calm.pop(key), now)
+
+    def _calmly(self, type: str, node: str, reason: str, count: int, data: dict[str, Any], now: float) -> None:
+        key = (type, node, reason)
+        calm = self._calm.get(key)
+        if calm is None:
+            if len(self._calm) >= CALM_MAX:
+                oldest = next(iter(self._calm))
+                self._told(oldest, self._calm.pop(oldest), now)
+            self._calm[key] = _Calm(now + CALM_SECONDS)
+            self._note(type, now, {"reason": reason, "count": count, **data}, node=node)
+        else:
+            calm.count += count
+            calm.data = data
+
+    def _told(self, key: tuple[str, str, str], calm: _Calm, now: float) -> None:
+        type, node, reason = key
+        if calm.count:
+            self._note(type, now, {"reason": reason, "count": calm.count, **calm.data}, node=node)
+
+    def _note(self, type: str, now: float, data: dict[str, Any], *, node: str = "", subject: str = "") -> None:
+        if self.carrier is None:
+            return
+        if len(self._waiting) >= WAITING_MAX:
+            self._dropped += 1
+            return
+        event = Event(type=type, time=self._text(now), node=node, subject=subject or node, data=data)
+        self._waiting.append(event)
+        self.carrier.wake()
+
+
+def _errors(errors: Sequence[message.RouteError]) -> list[dict[str, Any]]:
+    return [
+        {"route": short(each.route), "message": short(each.message), "line": each.line, "column": each.column}
+        for each in errors
+    ]

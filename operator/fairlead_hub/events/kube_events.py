@@ -1,0 +1,100 @@
+"""Kubernetes Events on transitions, aggregated: the same thing about the same object is counted, not repeated.
+
+note ─▶ new ─▶ create            again within ``WINDOW_SECONDS`` ─▶ count rises, one patch a flush
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Literal
+
+import msgspec
+
+WINDOW_SECONDS = 600.0
+KEPT_MAX = 4096
+"""Happenings remembered for counting; the oldest is forgotten first."""
+PENDING_MAX = 1000
+"""Waiting to be written; beyond it they are dropped and counted, because events are hints and records are the truth."""
+
+Type = Literal["Normal", "Warning"]
+
+
+class Regarding(msgspec.Struct, frozen=True, kw_only=True):
+    """What it is about: a document of ours."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class KubeEvent(msgspec.Struct, kw_only=True):
+    """One aggregated event."""
+
+    regarding: Regarding
+    type: Type
+    reason: str
+    message: str
+    first: str
+    last: str
+    count: int
+    since: float
+    name: str
+    created: bool = False
+
+
+class KubeEvents:
+    """``note`` from the core, ``take`` from the rim."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[Regarding, str], KubeEvent] = OrderedDict()
+        self._pending: OrderedDict[tuple[Regarding, str], None] = OrderedDict()
+        self._number = 0
+        self.dropped = 0
+
+    def note(self, regarding: Regarding, type: Type, reason: str, message: str, now: float, text: str) -> None:
+        """``text`` is ``now`` in RFC 3339."""
+        key = (regarding, reason)
+        known = self._known.get(key)
+        if known is not None and now - known.since < WINDOW_SECONDS:
+            known.count += 1
+            known.last, known.message = text, message
+        else:
+            if len(self._pending) >= PENDING_MAX:
+                self.dropped += 1
+                return
+            self._number += 1
+            known = KubeEvent(
+                regarding=regarding, type=type, reason=reason, message=message, first=text, last=text, count=1,
+                since=now, name=f"{regarding.name[:200]}.{int(now * 1000):x}{self._number:x}",
+            )  # fmt: skip
+            self._known[key] = known
+            while len(self._known) > KEPT_MAX:
+                self._known.popitem(last=False)
+        self._pending[key] = None
+
+    def take(self) -> list[KubeEvent]:
+        """What has to be written now; each once, with its newest count."""
+        keys, self._pending = list(self._pending), OrderedDict()
+        return [self._known[key] for key in keys if key in self._known]
+
+
+def body(happening: KubeEvent, hub: str) -> dict[str, Any]:
+    """The core/v1 Event to create."""
+    regarding = happening.regarding
+    namespace = regarding.namespace or "default"
+    involved = {"apiVersion": "fairlead.dev/v1alpha1", "kind": regarding.kind, "name": regarding.name}
+    if regarding.namespace:
+        involved["namespace"] = regarding.namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": happening.name, "namespace": namespace},
+        "involvedObject": involved,
+        "reason": happening.reason,
+        "message": happening.message[:1024],
+        "type": happening.type,
+        "count": happening.count,
+        "firstTimestamp": happening.first,
+        "lastTimestamp": happening.last,
+        "source": {"component": "fairlead-hub", "host": hub},
+    }

@@ -1,0 +1,327 @@
+"""The server nodes connect to: no task for a quiet node, and none for a busy one that reads as fast as we write.
+
+    Acceptor ─▶ LinkSocket ─ hello, identity ─▶ Hub.open ─▶ frames in: Hub.receive, upstream desk
+                                                     └──▶ woken: frames out, as fast as the node reads
+
+Identity is the client certificate's name and nothing else; with ``security = "insecure"`` (loopback only) it is what
+the hello says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from functools import partial
+
+from websockets.datastructures import Headers
+from websockets.http11 import Request
+
+from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.hub import Hub
+from fairlead_hub.io.acceptor import Acceptor
+from fairlead_hub.io.link_socket import LinkSocket
+from fairlead_hub.io.upstream_publisher import UpstreamPublisher
+from fairlead_wire import codec, message
+from fairlead_wire.errors import LocalError, Malformed, RemoteError
+from fairlead_wire.io import logs, tls
+from fairlead_wire.session import OPENING_SECONDS_MAX
+
+BATCH_FRAMES = 32
+"""Frames taken from a session at once; then the loop serves others."""
+UNHEARD_FRAMES_MAX = 4096
+"""A node that asks on and does not listen would have its answers kept in memory without end."""
+PACE_SECONDS = 0.004
+"""Who has something to send is looked for at most so often; the first after a pause at once.
+
+Under load a few changes then travel together, in one write and under one ack, for 4 ms of delay.
+"""
+DRAIN_SECONDS = 5.0
+RETRY_WHEN_DRAINING_SECONDS = 1.0
+REFUSED_SECONDS = 30.0
+"""When somebody who cannot be served may ask again."""
+_OPENED = Request("/", Headers())
+"""Stands for any opening that is over."""
+_log = logs.get("hub.server")
+
+
+class _Link:
+    """One connection with an open session."""
+
+    __slots__ = ("aborted", "due", "goes_on", "session", "socket", "timer", "unheard")
+
+    def __init__(self, socket: LinkSocket, session: NodeSession) -> None:
+        self.socket = socket
+        self.session = session
+        self.timer: asyncio.TimerHandle | None = None
+        self.due = 0.0
+        """When the timer rings."""
+        self.goes_on = False
+        """The rest of its frames follows in the next turn of the loop."""
+        self.unheard = 0
+        """Frames it sent since it stopped reading ours."""
+        self.aborted = ""
+        """Why we ended it; empty while it is open or when the node did."""
+
+
+class LinkServer:
+    """See the module.  ``poke`` may be called after anything; it wakes whoever has something to send."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        desk: UpstreamPublisher,
+        *,
+        context: ssl.SSLContext | None,
+        on_stale: Callable[[int], None],
+        may_send: Callable[[], bool] = lambda: True,
+        opening_seconds: float = OPENING_SECONDS_MAX,
+    ) -> None:
+        """``may_send`` is asked before anything is said to a node: False while we may have been replaced."""
+        self._hub, self._desk, self._context = hub, desk, context
+        self._on_stale, self._may_send = on_stale, may_send
+        self._links: dict[NodeSession, _Link] = {}
+        self._poked = False
+        self._woke_at = float("-inf")
+        self._draining = False
+        self._loop = asyncio.get_running_loop()
+        self._clock = self._loop.time
+        self._closing: set[asyncio.Task[None]] = set()
+        self._acceptor = Acceptor(
+            self._greet,
+            context=context,
+            slots_max=hub.settings.link.handshakes_max,
+            seconds_max=opening_seconds,
+            failed=hub.counts.openings_failed,
+        )
+
+    def openings(self) -> tuple[int, int]:
+        """Connections being opened, and those that wait for it."""
+        return self._acceptor.under_way, self._acceptor.queued
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port."""
+        return await self._acceptor.start(host, port)
+
+    async def drain(self) -> None:
+        """Tell every node to come back soon, and stop."""
+        self._draining = True
+        self._acceptor.close()
+        refusal = message.Refuse(code="draining", reason="the hub is stopping", retry_after=RETRY_WHEN_DRAINING_SECONDS)
+        for link in list(self._links.values()):
+            link.session.refuse(refusal)
+            self._send(link)
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=DRAIN_SECONDS)
+        for link in list(self._links.values()):
+            link.socket.transport.abort()
+
+    def fall_silent(self) -> None:
+        """End every connection without a word, also what was handed over and not sent yet."""
+        for link in list(self._links.values()):
+            link.aborted = link.aborted or "silenced: another hub may have taken over"
+            link.socket.transport.abort()
+
+    # ---- one connection --------------------------------------------------------------------------
+
+    def _greet(self, socket: LinkSocket) -> None:
+        """The upgrade is done: what comes first must be a hello."""
+        # The opening's HTTP headers are never looked at again, and ten thousand quiet nodes would keep them for days.
+        socket.request, socket.response = _OPENED, None
+        socket.on_message = partial(self._hello, socket)
+        socket.on_lost = partial(self._acceptor.opened, socket)
+
+    def _hello(self, socket: LinkSocket, frame: bytes | str) -> None:
+        if not self._may_send():
+            self._acceptor.opened(socket)
+            socket.transport.abort()
+            return
+        try:
+            session = self._open(socket, frame)
+        except RemoteError as error:
+            self._hub.counts.malformed += 1
+            _log.warning("hello_malformed", peer=str(socket.remote_address), reason=str(error))
+            session = message.Refuse(code="protocol", reason=str(error), retry_after=REFUSED_SECONDS)
+        self._acceptor.opened(socket)
+        if isinstance(session, message.Refuse):
+            socket.on_message = _ignore
+            socket.write_frames((codec.encode(session),))
+            self._close(socket)
+            self.poke()
+            return
+        link = self._links[session] = _Link(socket, session)
+        socket.on_message = partial(self._receive, link)
+        socket.on_room = partial(self._send, link)
+        socket.on_part, socket.part_seconds = partial(self._hear_part, link), session.link.keepalive_seconds
+        socket.on_lost = partial(self._forget, link)
+        _log.info("session_opened", node=session.node, session=session.number, held=session.hello.held)
+        self.poke()
+
+    def _open(self, socket: LinkSocket, frame: bytes | str) -> NodeSession | message.Refuse:
+        """Raises ``RemoteError`` on a hello that is none."""
+        header, _ = codec.decode_from_edge(_binary(frame))
+        if not isinstance(header, message.Hello):
+            raise Malformed("the first frame must be a hello")
+        node, shown = self._identity(socket, header)
+        if node is None:
+            reason = "the client certificate carries no name"
+            return message.Refuse(code="identity", reason=reason, retry_after=REFUSED_SECONDS)
+        if self._draining:
+            reason = "the hub is stopping"
+            return message.Refuse(code="draining", reason=reason, retry_after=RETRY_WHEN_DRAINING_SECONDS)
+        outcome = self._hub.open(node, header, self._clock(), shown)
+        if isinstance(outcome, message.Refuse):
+            _log.warning("session_refused", node=node, code=outcome.code, reason=outcome.reason)
+            if outcome.code == "stale_hub":
+                self._on_stale(header.fence)
+        return outcome
+
+    def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str | None, Shown | None]:
+        if self._context is None:
+            return hello.node, None
+        # Parsed by the transport already; a kilobyte for each node, and names and times are all that is wanted of it.
+        certificate = socket.transport.get_extra_info("peercert")
+        name, times = tls.peer_name(certificate), tls.peer_times(certificate)
+        if certificate:
+            certificate.clear()
+        return name, None if times is None else Shown(issued=times[0], expires=times[1])
+
+    def _receive(self, link: _Link, frame: str | bytes) -> None:
+        now = self._clock()
+        counts = self._hub.counts
+        counts.frames_received += 1
+        counts.bytes_received += len(frame)
+        link.unheard = link.unheard + 1 if link.socket.paused else 0
+        try:
+            if link.unheard > UNHEARD_FRAMES_MAX:
+                raise Malformed(f"{UNHEARD_FRAMES_MAX} frames were sent and no answer was read")
+            header, content = codec.decode_from_edge(_binary(frame))
+            if isinstance(header, message.Upstream):
+                link.session.link.received(header, now)
+                self._desk.accept(link.session, header, content)
+            else:
+                self._hub.receive(link.session, header, content, now)
+        except RemoteError as error:
+            counts.malformed += 1
+            link.aborted = f"malformed: {error}"
+            link.socket.on_message = _ignore
+            link.session.refuse(message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
+            if link.socket.paused:
+                link.socket.transport.abort()  # it reads nothing: there is nobody to tell
+            else:
+                self._send(link)
+        if self._hub.woken:
+            self.poke()
+
+    def _hear_part(self, link: _Link) -> None:
+        """A message takes long to arrive: the node is there, and is told that we are; its keepalive waits behind it."""
+        now = self._clock()
+        link.session.link.last_received = now
+        if link.socket.paused or not link.socket.is_open:
+            return
+        keepalive = message.Keepalive()
+        link.session.link.sent(keepalive, now)
+        link.socket.write_frames((codec.encode(keepalive),))
+
+    def _forget(self, link: _Link) -> None:
+        reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")
+        self._links.pop(link.session, None)
+        if link.timer is not None:
+            link.timer.cancel()
+        self._desk.forget(link.session)
+        self._hub.closed(link.session, self._clock())
+        _log.info("session_closed", node=link.session.node, session=link.session.number, reason=reason)
+        self.poke()
+
+    # ---- waking ----------------------------------------------------------------------------------
+
+    def poke(self) -> None:
+        """Once in ``PACE_SECONDS``, however many changes there were."""
+        if not self._poked:
+            self._poked = True
+            self._loop.call_at(max(self._clock(), self._woke_at + PACE_SECONDS), self._wake_all)
+
+    def _wake_all(self) -> None:
+        self._poked = False
+        self._woke_at = self._clock()
+        self._hub.settle(self._woke_at)
+        woken, self._hub.woken = self._hub.woken, set()
+        for session in woken:
+            link = self._links.get(session)
+            if link is not None:
+                self._send(link)
+
+    def _send(self, link: _Link) -> None:
+        """One batch of what the session has now; a slow reader holds up nobody but itself."""
+        session, counts = link.session, self._hub.counts
+        if not self._may_send():
+            link.socket.transport.abort()
+            return
+        if link.socket.paused or not link.socket.is_open:
+            return  # ``on_room`` comes back here; whoever is gone has nothing to hear
+        try:
+            batch = [codec.encode(header, content) for header, content in session.frames(self._clock(), BATCH_FRAMES)]
+        except LocalError as error:
+            # A fault of ours with one node's frame: that node comes back and compares, the others never notice.
+            link.aborted = f"unsendable: {error}"
+            _log.error("frame_unsendable", node=session.node, reason=str(error))
+            link.socket.transport.abort()
+            return
+        if batch:
+            counts.frames_sent += len(batch)
+            counts.bytes_sent += sum(map(len, batch))
+            link.socket.write_frames(batch)
+        if session.closing is not None:
+            link.aborted = link.aborted or f"{session.closing.code}: {session.closing.reason}"
+            self._close(link.socket)
+            return
+        if session.outcomes:
+            self._hub.tick(session, self._clock())
+        if session.has_frames and not link.goes_on:
+            link.goes_on = True
+            self._loop.call_soon(self._go_on, link)
+        self._arm(link)
+
+    def _go_on(self, link: _Link) -> None:
+        link.goes_on = False
+        if link.session in self._links:
+            self._send(link)
+
+    def _close(self, socket: LinkSocket) -> None:
+        """Say goodbye, and wait for the answer no longer than ``acceptor.CLOSE_SECONDS``."""
+        task = self._loop.create_task(socket.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def _arm(self, link: _Link) -> None:
+        due = link.session.next_tick()
+        if link.timer is not None:
+            # An earlier alarm re-arms itself: a frame that comes in need not touch the timer at all.
+            if link.due <= due:
+                return
+            link.timer.cancel()
+        link.due = due
+        link.timer = self._loop.call_at(due, self._alarm, link)
+
+    def _alarm(self, link: _Link) -> None:
+        link.timer = None
+        if not self._hub.tick(link.session, self._clock()):
+            link.aborted = "silent"
+            link.socket.transport.abort()
+            return
+        self._arm(link)
+        if link.session.has_frames:
+            self._send(link)
+
+
+def _binary(frame: str | bytes) -> bytes:
+    if isinstance(frame, str):
+        raise Malformed("text where a binary frame is expected")
+    return frame
+
+
+def _ignore(frame: str | bytes) -> None:
+    """What comes after a refusal."""

@@ -1,0 +1,328 @@
+"""Where everything stands, from the API objects alone: for the command line when no hub can be asked.
+
+What is in flight at this moment only the hub knows; rules, records and EdgeNodes tell the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead_hub import explain as explaining
+from fairlead_hub.cluster import api_json, content, deletion_blocked, sync_rule
+from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.cluster.object_cache import ObjectCache
+from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.delivery import pause
+from fairlead_hub.io.kind_watch import discover
+from fairlead_hub.io.kube import Kube, Refused, Unreadable
+from fairlead_hub.io.watches import EDGE_LABEL, OURS
+from fairlead_hub.settings import Delivery
+from fairlead_hub.status import object_sync
+from fairlead_wire.errors import Malformed
+
+WAITING = ("no_record", "pending", "deleting")
+"""Codes of verdicts after which something would be sent."""
+NAMES_MAX = 500
+"""Names looked through for one that was meant."""
+POD_KIND = content.Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+
+
+async def nodes(kube: Kube) -> list[dict[str, Any]]:
+    """One row for each edge Node, as its EdgeNode and its records tell.  Raises ``Refused`` or ``Unavailable``."""
+    edges = await _items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL)
+    accounts = {item["metadata"]["name"]: item for item in await _items(kube, f"{OURS}/edgenodes")}
+    rows = []
+    for edge in edges:
+        name = edge["metadata"]["name"]
+        account = accounts.get(name, {})
+        said = account.get("status", {})
+        rows.append(
+            {
+                "node": name,
+                "connected": bool(said.get("connected")),
+                "lastContact": said.get("lastContactTime") or "",
+                "agent": said.get("agentVersion", ""),
+                "wanted": said.get("objectsWanted", 0),
+                "held": said.get("objectsHeld", 0),
+                "pending": max(0, said.get("objectsWanted", 0) - said.get("objectsHeld", 0)),
+                "parked": said.get("objectsParked", 0),
+                "hold": _hold(account),
+                "brake": said.get("brake"),
+                "rules": _said_of_rules(said),
+            }
+        )
+    return sorted(rows, key=lambda row: str(row["node"]))
+
+
+async def parked(kube: Kube) -> list[dict[str, Any]]:
+    """Every parked record."""
+    found = []
+    for collection in ("objectsyncs", "clusterobjectsyncs"):
+        for item in await _items(kube, f"{OURS}/{collection}"):
+            record = object_sync.parse(item)
+            if record is not None and record.state == "Parked":
+                found.append(msgspec.to_builtins(record))
+    return found
+
+
+async def unreadable(kube: Kube) -> list[dict[str, Any]]:
+    """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
+    placement = Placement(ObjectCache(), Delivery())
+    for item in await _items(kube, f"{OURS}/syncrules"):
+        try:
+            sync_rule.rule(item)
+        except ValueError as error:
+            placement.break_rule(sync_rule.unreadable(item, str(error)))
+    for item in await _items(kube, f"{OURS}/edgeroutes"):
+        try:
+            sync_rule.routes(item)
+        except ValueError as error:
+            placement.broken[f"edgeroutes/{item['metadata']['name']}"] = str(error)
+    return explaining.unreadable(placement)
+
+
+async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) -> dict[str, Any]:
+    """Is this object wanted at the node, and what does its record say?"""
+    placement, live, problem = await _placement(kube, node, asked, namespace, name)
+    if problem and problem[0] == "no_node":
+        return {"node": node, "code": problem[0], "answer": problem[1]}
+    record = await _record(kube, node, asked, namespace, name, live)
+    if problem and record is None:
+        return {"node": node, "code": problem[0], "answer": problem[1]}
+    found: dict[str, Any] = {"node": node}
+    if live is not None:
+        found["key"] = live.key
+        found["wanted"] = {"uid": live.uid, "resourceVersion": live.version, "digest": live.digest}
+    if record is not None:
+        found["record"] = msgspec.to_builtins(record)
+    found["code"], found["answer"] = _verdict(placement, node, live, record)
+    if found["code"] == "held" and live is not None and live.group_kind == content.EDGE_ROUTES:
+        found["code"], found["answer"] = await _routes_held(kube, node, name, found["answer"])
+    if found["code"] in WAITING:
+        found["code"], found["answer"] = await _restrained(kube, node, found["code"], found["answer"])
+    return found
+
+
+def _said_of_rules(said: dict[str, Any]) -> str:
+    """Which rules that concern the node cannot be read."""
+    conditions = said.get("conditions") or ()
+    return next((str(each.get("message", "")) for each in conditions if each.get("type") == "RulesReadable"), "")
+
+
+def _hold(account: dict[str, Any]) -> str:
+    return pause.hold_of(account.get("metadata", {}).get("annotations") or {})
+
+
+async def _restrained(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
+    """Something is to be done: unless people said not to, or the brake did."""
+    try:
+        account = await _one(kube, f"{OURS}/edgenodes/{node}")
+    except Refused:
+        return code, answer
+    if hold := _hold(account):
+        return "held_back", f"held back: {hold} (annotation {pause.HOLD} on EdgeNode {node})"
+    brake = account.get("status", {}).get("brake")
+    if code == "deleting" and brake and not brake.get("released"):
+        id = brake["id"]
+        return "braked", f"braked: {brake['count']} removals are due; released by {pause.RELEASE_BRAKE}={id}"
+    return code, answer
+
+
+def _verdict(
+    placement: Placement, node: str, live: LiveObject | None, record: object_sync.Record | None
+) -> tuple[str, str]:
+    if live is None and record is None:
+        return "no_object", "there is no such object in the cluster, and no record of the node holding one"
+    if live is not None and placement.wish(node, live) is None and record is None:
+        if live.group_kind == content.EDGE_ROUTES:
+            name = live.resource.name
+            why = placement.broken.get(f"edgeroutes/{name}")
+            if why is not None:
+                return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}"
+            return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it"
+        notes = "".join(f"; {told}" for told in _unreadable(placement))
+        return "not_selected", f"no SyncRule selects this object for this node{notes}"
+    if record is None and live is not None and live.problem is not None:
+        return "undeliverable", f"no edge can be given it: {live.problem.code}: {live.problem.reason}"
+    if record is None:
+        return "no_record", "it is wanted, but the node never acknowledged it: is it connected, does the hub run?"
+    if record.state == "Parked":
+        again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""
+        return "parked", f"parked after {record.retries} retries: {record.reason}{again}"
+    if live is None or placement.wish(node, live) is None:
+        if record.reason == "Kept":
+            return "kept", f"the node holds it and should not; it is kept: {record.message or record.reason}"
+        return "deleting", "the node holds it and should not; its removal is due"
+    if record.digest == live.digest:
+        return "held", f"held since {record.last_ack_time or 'an earlier session'}"
+    return "pending", record.reason or "the node has not acknowledged the newest content"
+
+
+async def _placement(
+    kube: Kube, node: str, asked: str, namespace: str, name: str
+) -> tuple[Placement, LiveObject | None, tuple[str, str] | None]:
+    catalog = ObjectCache()
+    placement = Placement(catalog, Delivery())
+    try:
+        found = await _one(kube, f"api/v1/nodes/{node}")
+    except Refused as error:
+        if error.status != 404:
+            raise
+        return placement, None, ("no_node", f"there is no edge Node {node}")
+    labels = found["metadata"].get("labels", {})
+    if EDGE_LABEL not in labels:
+        return placement, None, ("no_node", f"Node {node} carries no label {EDGE_LABEL}")
+    placement.set_node(node, labels)
+    for item in await _items(kube, f"{OURS}/syncrules"):
+        try:
+            placement.set_rule(sync_rule.rule(item))
+        except ValueError as error:
+            placement.break_rule(sync_rule.unreadable(item, str(error)))
+    for raw in await _raw_items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
+        with contextlib.suppress(content.Unusable):
+            catalog.put(content.build(raw, POD_KIND))
+    live, problem = await _object(kube, placement, catalog, asked, namespace, name)
+    if problem is not None and placement.broken:
+        problem = (problem[0], "; ".join([problem[1], *_unreadable(placement)]))
+    return placement, live, problem
+
+
+def _unreadable(placement: Placement) -> list[str]:
+    """The first of the rules nobody can read: what they would select, nobody can tell."""
+    names = placement.broken_names("syncrules")[: explaining.NOTES_MAX]
+    return [f"SyncRule {name} cannot be read: {placement.broken[f'syncrules/{name}']}" for name in names]
+
+
+async def _object(
+    kube: Kube, placement: Placement, catalog: ObjectCache, asked: str, namespace: str, name: str
+) -> tuple[LiveObject | None, tuple[str, str] | None]:
+    """The object as it is, or why there is none: a code and a sentence."""
+    kinds = {**placement.kinds(), content.EDGE_ROUTES: (OURS[5:],)}
+    unlisted: list[tuple[str, str]] = []
+    for group_kind, versions in kinds.items():
+        kind = await _served(kube, placement, group_kind, versions)
+        if kind is None:
+            if deletion_blocked.is_called(f"{group_kind[1].lower()}s", asked.lower()):
+                text = f"{group_kind[1]} cannot be listed: the API server serves none in {', '.join(versions)}"
+                unlisted.append(("not_listed", text))
+            continue
+        if not kind.is_called(asked):
+            continue
+        base = kind.root.removesuffix(kind.plural)
+        place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
+        try:
+            raw = await kube.get(f"{place}/{name}")
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None, ("no_object", await _nowhere(kube, kind, namespace, name))
+        try:
+            live = content.build(raw, kind)
+        except content.Unusable as error:
+            raise Unreadable(f"{place}/{name}: {error}") from None
+        if kind.group_kind == content.EDGE_ROUTES and live.problem is None:
+            try:
+                placement.routes[name] = sync_rule.routes(content.unpacked(live))
+            except ValueError as error:
+                placement.broken[f"edgeroutes/{name}"] = str(error)
+        catalog.put(live)
+        return catalog.get(live.key), None
+    return None, unlisted[0] if unlisted else ("not_watched", f"no SyncRule names the kind {asked}")
+
+
+async def _served(
+    kube: Kube, placement: Placement, group_kind: content.GroupKind, versions: Sequence[str]
+) -> content.Kind | None:
+    """The kind at the first version that is served."""
+    found: content.Kind | None = None
+    answers = {}
+    for version in versions:
+        try:
+            kind = await discover(kube, version, group_kind[1])
+        except Refused as error:
+            answers[version] = str(error)
+        else:
+            answers[version] = ""
+            found = found or kind
+    placement.set_served(group_kind, answers)
+    return found
+
+
+async def _nowhere(kube: Kube, kind: content.Kind, namespace: str, name: str) -> str:
+    """Looked for in the other namespaces, and among the names of this one."""
+    others = [] if not kind.namespaced else await _items(kube, kind.root, fieldSelector=f"metadata.name={name}")
+    base = kind.root.removesuffix(kind.plural)
+    place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
+    if not others:
+        page = await _one(kube, place, limit=str(NAMES_MAX))
+        others = [item for item in page.get("items") or () if isinstance(item, dict)]
+    found = [(item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in others]
+    return explaining.nowhere(kind.kind, namespace if kind.namespaced else "", name, found)
+
+
+async def _routes_held(kube: Kube, node: str, name: str, held: str) -> tuple[str, str]:
+    """What the node made of it, as its status tells."""
+    status = (await _one(kube, f"{OURS}/edgeroutes/{name}")).get("status") or {}
+    for row in status.get("nodes") or ():
+        if row.get("node") == node and not row.get("lagging"):
+            errors = [(each.get("route", ""), each.get("message", "")) for each in row.get("errors") or ()]
+            return explaining.routes_held(row.get("acceptedRoutes") or (), errors)
+    return "held", f"{held}; the node has not told yet which of its routes it runs"
+
+
+async def _record(
+    kube: Kube, node: str, asked: str, namespace: str, name: str, live: LiveObject | None
+) -> object_sync.Record | None:
+    collection = f"{OURS}/namespaces/{namespace}/objectsyncs" if namespace else f"{OURS}/clusterobjectsyncs"
+    if live is not None and not live.resource.namespace:
+        collection = f"{OURS}/clusterobjectsyncs"
+    for item in await _items(kube, collection, fieldSelector=f"spec.nodeName={node}"):
+        record = object_sync.parse(item)
+        if record is None or record.object_name != name:
+            continue
+        if await _is_called(kube, record, asked) if live is None else record.uid == live.uid:
+            return record
+    return None
+
+
+async def _is_called(kube: Kube, record: object_sync.Record, asked: str) -> bool:
+    try:
+        return (await discover(kube, record.api_version, record.kind)).is_called(asked)
+    except Refused:  # its definition is gone
+        return asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
+
+
+async def _one(kube: Kube, path: str, **params: str) -> dict[str, Any]:
+    try:
+        return api_json.document(await kube.get(path, **params))[0]
+    except Malformed as error:
+        raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
+
+
+async def _raw_items(kube: Kube, path: str, **params: str) -> list[msgspec.Raw]:
+    found: list[msgspec.Raw] = []
+    query = {**params, "limit": "500"}
+    while True:
+        try:
+            page = api_json.page(await kube.get(path, **query))
+        except Malformed as error:
+            raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
+        found.extend(page.items)
+        if not page.next:
+            return found
+        query["continue"] = page.next
+
+
+async def _items(kube: Kube, path: str, **params: str) -> list[dict[str, Any]]:
+    """Without those that cannot be read."""
+    found = []
+    for raw in await _raw_items(kube, path, **params):
+        try:
+            found.append(api_json.document(raw)[0])
+        except Malformed:
+            continue
+    return found

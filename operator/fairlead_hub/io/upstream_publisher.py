@@ -1,0 +1,249 @@
+"""Upstream batches into messaging, and the answer back to the edge: an ack only after messaging said 200.
+
+Batches of one stream are published one after the other, streams beside each other.  Messaging down, busy, or not
+configured: a temporary nack with the time to come back, also for what followed in that stream (``upstream.Order``);
+nothing is kept here and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import msgspec
+
+from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.hub import Hub
+from fairlead_hub.upstream import publish_batch
+from fairlead_messaging.failures import Busy, NoAnswer, Unreachable
+from fairlead_messaging.io.client import Producer, Published
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
+from fairlead_wire.io import logs
+
+NOT_NOW_SECONDS = 5.0
+STARTING_SECONDS = 1.0
+AWAY_SECONDS = 1.0
+"""How long messaging is taken for away after it was found so; then a batch finds out."""
+AWAY_STATUSES = frozenset({502, 503, 504, 507})
+"""Answers "not now" that are not about one topic or producer."""
+STREAMS_MAX = 256
+"""Streams of one session; an edge has one for each priority."""
+_log = logs.get("hub.upstream")
+
+
+class Messaging(Protocol):
+    """What is used of ``MessagingClient``."""
+
+    async def create_topic(self, namespace: str, name: str) -> bool: ...
+
+    async def publish(
+        self, namespace: str, name: str, payloads: list[bytes], *, producer: Producer | None = None
+    ) -> Published: ...
+
+
+def _nobody() -> None:
+    """Until the server is there to be woken."""
+
+
+class _TopicRefused(Temporary):
+    """Messaging says that this topic can never be."""
+
+
+class _StreamQueue:
+    """One stream of one session: what waits to be published, and whether it may be."""
+
+    __slots__ = ("batches", "is_worked_on", "order")
+
+    def __init__(self) -> None:
+        self.batches: deque[tuple[message.Upstream, bytes, float]] = deque()
+        """Header, content, and when it came (the loop's clock)."""
+        self.order = publish_batch.Order()
+        self.is_worked_on = False
+
+
+class UpstreamPublisher:
+    """One chain of batches for each session and stream."""
+
+    def __init__(self, hub: Hub, messaging: Messaging | None, *, window: int) -> None:
+        self._hub, self._messaging, self._window = hub, messaging, window
+        self._chains: dict[NodeSession, dict[str, _StreamQueue]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ready: set[str] = set()
+        """Topics known to exist."""
+        self._away_until = float("-inf")
+        """Messaging was found away: until then nobody's batch is tried, so that no less urgent one is the first."""
+        self._away_reason = ""
+        self.wake: Callable[[], None] = _nobody
+
+    def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
+        """Raises ``Malformed`` when the edge sends more at once than its window allows."""
+        chains = self._chains.setdefault(session, {})
+        chain = chains.get(header.stream)
+        if chain is None:
+            if len(chains) >= STREAMS_MAX:
+                raise Malformed(f"more than {STREAMS_MAX} streams in one session")
+            chain = chains[header.stream] = _StreamQueue()
+        if len(chain.batches) > self._window:
+            raise Malformed(f"more than {self._window} upstream batches at once")
+        chain.batches.append((header, content, asyncio.get_running_loop().time()))
+        if not chain.is_worked_on:
+            chain.is_worked_on = True
+            task = asyncio.get_running_loop().create_task(self._work(session, chain))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def forget(self, session: NodeSession) -> None:
+        """The session ended: what was not answered, the edge sends again."""
+        for chain in self._chains.pop(session, {}).values():
+            chain.batches.clear()
+
+    async def _work(self, session: NodeSession, chain: _StreamQueue) -> None:
+        try:
+            while chain.batches:
+                header, content, came_at = chain.batches[0]
+                answer: message.Ack | message.Nack | None = None
+                try:
+                    answer = await self._judged(session, chain.order, header, content)
+                except Malformed as error:
+                    self._hub.counts.malformed += 1
+                    refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
+                    session.refuse(refusal)
+                except Exception as error:  # noqa: BLE001 - a defect must cost this batch a retry, not the stream its life
+                    remedy = "report it; the node sends the batch again"
+                    told = logs.told_of(error)
+                    _log.error("upstream_error", node=session.node, stream=header.stream, remedy=remedy, **told)
+                    reason = f"the hub failed: {told['error']}"
+                    answer = self._not_now(header, "hub_error", reason, NOT_NOW_SECONDS)
+                    chain.order.answered(answer)
+                if chain.batches:
+                    chain.batches.popleft()
+                if answer is not None:
+                    held = asyncio.get_running_loop().time() - came_at
+                    session.say(msgspec.structs.replace(answer, held_seconds=round(held, 3)))
+                self._hub.woken.add(session)
+                self.wake()
+        finally:
+            chain.is_worked_on = False
+
+    async def _judged(
+        self, session: NodeSession, order: publish_batch.Order, header: message.Upstream, content: bytes
+    ) -> message.Ack | message.Nack:
+        behind = order.judge(header)
+        if behind is not None:
+            self._hub.counts.upstream_deferred[behind.code] += 1
+            return behind
+        answer = await self._answer(session, header, content)
+        order.answered(answer)
+        return answer
+
+    async def _answer(
+        self, session: NodeSession, header: message.Upstream, content: bytes
+    ) -> message.Ack | message.Nack:
+        if self._messaging is None:
+            reason = "this hub has no messaging service"
+            return self._not_now(header, "no_messaging", reason, NOT_NOW_SECONDS, scope="hub")
+        waiting = self._hub.grants_known()
+        if waiting:
+            return self._not_now(header, "starting", waiting, STARTING_SECONDS, scope="hub")
+        away_seconds = self._away_until - asyncio.get_running_loop().time()
+        if away_seconds > 0:
+            return self._not_now(header, "messaging_away", self._away_reason, away_seconds, scope="hub")
+        plan = publish_batch.plan(session.node, header, content, self._hub.grants.of(session.node))
+        refused = list(plan.refused)
+        try:
+            for parcel in plan.parcels:
+                refused.extend(await self._publish(parcel))
+        except Temporary as error:
+            seconds = error.retry_after_seconds or STARTING_SECONDS
+            if not await self._is_away(error):
+                return self._not_now(header, "messaging_unavailable", str(error), seconds)
+            self._away_until = asyncio.get_running_loop().time() + min(seconds, AWAY_SECONDS)
+            self._away_reason = str(error)
+            return self._not_now(header, "messaging_away", str(error), seconds, scope="hub")
+        except RemoteError as error:  # of what answers in messaging's place, not of the node
+            return self._not_now(header, "messaging_unavailable", str(error), NOT_NOW_SECONDS)
+        counts = self._hub.counts
+        counts.upstream_messages += plan.count - len(refused)
+        for item in refused:
+            counts.upstream_refused[item.code] += 1
+        if refused:
+            self._hub.announcements.messages_refused(session.node, refused, asyncio.get_running_loop().time())
+        return message.Ack(parent_id=header.id, refused=publish_batch.told(refused))
+
+    async def _is_away(self, error: Temporary) -> bool:
+        """Would messaging take nothing at all?  Or is it this topic, or something in this batch?
+
+        Where no answer came the service is asked something small: a batch it chokes on must not stop all others.
+        """
+        assert self._messaging is not None
+        if isinstance(error, Busy):
+            return error.status in AWAY_STATUSES
+        if not isinstance(error, NoAnswer):
+            return isinstance(error, Unreachable)
+        namespace, _, name = DEFAULT_TOPIC.partition("/")
+        try:
+            await self._messaging.create_topic(namespace, name)
+        except Temporary:
+            return True
+        except (Permanent, RemoteError):
+            pass  # it answers
+        return False
+
+    def _not_now(
+        self,
+        header: message.Upstream,
+        code: str,
+        reason: str,
+        seconds: float,
+        *,
+        scope: Literal["stream", "hub"] = "stream",
+    ) -> message.Nack:
+        self._hub.counts.upstream_deferred[code] += 1
+        return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
+
+    async def _publish(self, parcel: publish_batch.PublishBatch) -> list[message.Refused]:
+        """Raises ``Temporary``.  A message that messaging will never take is found by halving, the others go."""
+        assert self._messaging is not None
+        namespace, _, name = parcel.topic.partition("/")
+        producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
+        try:
+            published = await self._messaging.publish(namespace, name, parcel.payloads, producer=producer)
+        except Permanent as error:
+            if error.code == "topic_not_found":
+                self._ready.discard(parcel.topic)
+                await self._create(parcel.topic)
+                raise Temporary(f"topic {parcel.topic} was missing, it is there now", retry_after_seconds=0.1) from None
+            if len(parcel.payloads) == 1:
+                return [message.Refused(index=parcel.indexes[0], code=error.code, reason=str(error))]
+            return [item for half in parcel.halves() for item in await self._publish(half)]
+        self._hub.counts.upstream_duplicates += len(published.known)
+        return []
+
+    async def ensure_topics(self) -> None:
+        """Create what EdgeRoutes name; called again when they change.  Failures are tried again at the next call."""
+        if self._messaging is None:
+            return
+        for topic in self._hub.grants.topics() - self._ready:
+            try:
+                await self._create(topic)
+            except _TopicRefused:
+                continue  # it harms itself alone; the others are created
+            except Temporary as error:
+                _log.warning("topic_delayed", topic=topic, reason=str(error))
+                return
+
+    async def _create(self, topic: str) -> None:
+        """Raises ``Temporary``; a topic nobody can ever create is a reason to tell, not to drop messages."""
+        assert self._messaging is not None
+        namespace, _, name = topic.partition("/")
+        try:
+            await self._messaging.create_topic(namespace, name)
+        except Permanent as error:
+            _log.warning("topic_refused", topic=topic, reason=str(error))
+            text = f"topic {topic} cannot be created: {error}"
+            raise _TopicRefused(text, retry_after_seconds=NOT_NOW_SECONDS) from None
+        self._ready.add(topic)

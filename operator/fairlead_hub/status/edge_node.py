@@ -1,0 +1,247 @@
+"""EdgeNode: one edge's account in the API, named as its Node.  Written on transitions, else every few minutes at most.
+
+``grantedTopics`` is kept here, because a topic once named by the node's EdgeRoutes stays granted over a hub restart:
+messages routed before a change must not be refused after it (contract section 8).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
+from fairlead_hub.delivery.deletion_guard import DeletionGuard
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.object_sync import API_VERSION, condition
+from fairlead_wire import message
+
+PRIORITIES_MAX = 64
+"""Priorities listed for one node; the contract knows 0 to 9."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one node now."""
+
+    connected: bool
+    hub: str
+    store_epoch: int
+    agent: str
+    last_contact: str
+    wanted: int
+    held: int
+    parked: int
+    granted_topics: frozenset[str]
+    edge: message.EdgeStatus | None
+    pending: int = 0
+    """Objects on their way."""
+    hold: str = ""
+    brake: DeletionGuard | None = None
+    kept: tuple[tuple[str, str], ...] = ()
+    """One key that the node should not hold and may not lose yet, and why; there may be more."""
+    unreadable: str = ""
+    """SyncRules that concern the node and cannot be read, in a sentence."""
+    identity: dict[str, Any] | None = None
+    """Which life of the Node its certificates belong to (``identities``); None without certificates."""
+
+
+class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
+    """One EdgeNode for the book."""
+
+    uid: str
+    account: Account
+    at: str
+    fence: int
+
+    def head(self) -> dict[str, Any]:
+        return head(self.node, self.uid)
+
+    def status(self, observed: status_cache.Observed | None) -> dict[str, Any]:
+        before = observed.status.get("conditions", []) if observed is not None else []
+        generation = observed.generation if observed is not None else 1
+        return status(self.account, before, generation, self.at, self.fence)
+
+    def is_told_by(self, observed: status_cache.Observed) -> bool:
+        return decides_the_same(self.status(observed), observed.status)
+
+
+NUMBER_MAX = 2**53
+"""No count and no epoch is as large."""
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "connected": bool, "storeEpoch": str, "agentVersion": str, "hub": str, "hold": str,
+    "lastContactTime": (str, type(None)), "objectsWanted": int, "objectsHeld": int, "objectsParked": int,
+    "grantedTopics": list, "conditions": list, "queues": list, "brake": (dict, type(None)),
+    "identity": (dict, type(None)),
+}  # fmt: skip
+"""What is read of a status again."""
+_ITEMS: dict[str, type] = {"grantedTopics": str, "conditions": dict, "queues": dict}
+
+
+def readable(observed: status_cache.Observed) -> status_cache.Observed:
+    """Without what cannot have been written by a hub: the rest counts, and the document is written anew."""
+    status = observed.status
+    odd = [key for key, value in status.items() if key in _TYPES and not _is_possible(key, value)]
+    if not odd:
+        return observed
+    return status_cache.Observed(
+        version=observed.version,
+        generation=observed.generation,
+        status={key: value for key, value in status.items() if key not in odd},
+        head=observed.head,
+        uid=observed.uid,
+    )
+
+
+def _is_possible(key: str, value: Any) -> bool:
+    if not isinstance(value, _TYPES[key]):
+        return False
+    match value:
+        case list():
+            return all(isinstance(each, _ITEMS[key]) for each in value)
+        case int() if _TYPES[key] is int:
+            return not isinstance(value, bool) and 0 <= value < NUMBER_MAX
+        case str() if key == "storeEpoch":
+            return value == "" or (value.isascii() and value.isdigit() and int(value) < NUMBER_MAX)
+    return True
+
+
+def head(node: str, node_uid: str) -> dict[str, Any]:
+    """Owned by the Node, so that the garbage collector takes it along even when no hub runs; without UID it stays."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid}
+    metadata: dict[str, Any] = {"name": node}
+    if node_uid:
+        metadata["ownerReferences"] = [owner]
+    return {"apiVersion": API_VERSION, "kind": "EdgeNode", "metadata": metadata}
+
+
+def status(account: Account, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
+    """The status subresource."""
+    edge = account.edge
+    reason = "Connected" if account.connected else "Away"
+    on_hold = "Annotation" if account.hold else "NotOnHold"
+    stopped = account.brake.why if account.brake is not None and account.brake.stops else ""
+    braked = "TooManyRemovals" if stopped else "NotBraked"
+    behind, why = _behind(account)
+    readable = "RuleUnreadable" if account.unreadable else "AllReadable"
+    return {
+        "connected": account.connected,
+        "lastContactTime": account.last_contact or None,
+        "hub": account.hub,
+        # Text: 53-bit integers survive JSON, but not every reader of a table of them.
+        "storeEpoch": str(account.store_epoch) if account.store_epoch else "",
+        "agentVersion": account.agent,
+        "objectsWanted": account.wanted,
+        "objectsHeld": account.held,
+        "objectsParked": account.parked,
+        "queues": _queues(edge),
+        "queuedMessages": sum(queue.length for queue in edge.queues) if edge else 0,
+        "deadLetters": edge.dead_letters if edge else 0,
+        "storeBytes": edge.store_bytes if edge else 0,
+        "grantedTopics": sorted(account.granted_topics),
+        "hold": account.hold,
+        "brake": brake_status(account.brake),
+        "identity": account.identity,
+        "fence": fence,
+        "conditions": [
+            condition("Connected", account.connected, reason, "", before, generation, now),
+            condition("Synced", not behind, behind or "AllHeld", why, before, generation, now),
+            condition("RulesReadable", not account.unreadable, readable, account.unreadable, before, generation, now),
+            condition("OnHold", bool(account.hold), on_hold, account.hold, before, generation, now),
+            condition("Braked", bool(stopped), braked, stopped, before, generation, now),
+        ],
+    }
+
+
+def _behind(account: Account) -> tuple[str, str]:
+    """Why not everything is as it should be, in one word and for people; empty when it is."""
+    if not account.connected:
+        return "Away", ""
+    if account.parked:
+        return "Parked", ""
+    if account.brake is not None and account.brake.stops:
+        return "Braked", ""
+    if account.hold and account.pending:
+        return "OnHold", ""
+    if account.held < account.wanted:
+        return "Connected", ""
+    for key, why in account.kept:
+        return "Kept", f"{key} and perhaps more should go and is kept: {why}"
+    return "", ""
+
+
+def brake_status(brake: DeletionGuard | None) -> dict[str, Any] | None:
+    """What the document says of a brake; a hub that starts anew takes it from there.  None: it is not engaged."""
+    if brake is None or brake.engaged is None:
+        return None
+    engaged = brake.engaged
+    return {"id": engaged.id, "count": brake.count, "since": engaged.since, "released": brake.released}
+
+
+def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
+    """Nothing but times and queue lengths differ: no transition, so it can wait."""
+    keys = ("objectsWanted", "objectsHeld", "brake")
+    same = counts_only(status, observed) and all(status.get(key) == observed.get(key) for key in keys)
+    return same and _is_synced(status) == _is_synced(observed)
+
+
+def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
+    """Only what changes while a node comes up or leaves may differ, nothing that somebody has to know or do."""
+    defaults: dict[str, Any] = {"objectsParked": 0, "hold": ""}
+    granted = observed.get("grantedTopics")
+    known = {DEFAULT_TOPIC, *(granted if isinstance(granted, list) else ())}
+    return (
+        all(status.get(key) == observed.get(key, default) for key, default in defaults.items())
+        and known.issuperset(status["grantedTopics"])
+        and _brake_of(status) == _brake_of(observed)
+        and _held_of(status) == _held_of(observed)
+        and _of_rules(status) == _of_rules(observed)
+    )
+
+
+def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
+    """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
+    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold", "identity")
+    same = all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
+    return same and _of_rules(status) == _of_rules(observed)
+
+
+def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
+    brake = status.get("brake")
+    return (brake.get("id"), brake.get("released")) if isinstance(brake, dict) else (None, None)
+
+
+def _held_of(status: dict[str, Any]) -> Any:
+    identity = status.get("identity")
+    return identity.get("held", "") if isinstance(identity, dict) else ""
+
+
+def _is_synced(status: dict[str, Any]) -> Any:
+    return _condition(status, "Synced").get("status")
+
+
+def _of_rules(status: dict[str, Any]) -> Any:
+    """What is said of rules that cannot be read; documents of older hubs say nothing, which is the same as none."""
+    return _condition(status, "RulesReadable").get("message", "")
+
+
+def _condition(status: dict[str, Any], type: str) -> dict[str, Any]:
+    conditions = status.get("conditions")
+    if not isinstance(conditions, list):
+        return {}
+    return next((each for each in conditions if each.get("type") == type), {})
+
+
+def _queues(edge: message.EdgeStatus | None) -> list[dict[str, Any]]:
+    if edge is None:
+        return []
+    by_priority: dict[int, dict[str, Any]] = {}
+    for queue in edge.queues:
+        row = by_priority.setdefault(
+            queue.priority, {"priority": queue.priority, "length": 0, "bytes": 0, "oldestAgeSeconds": 0}
+        )
+        row["length"] += queue.length
+        row["bytes"] += queue.bytes
+        row["oldestAgeSeconds"] = max(row["oldestAgeSeconds"], int(queue.oldest_age_seconds))
+        if queue.stalled_seconds:
+            row |= {"stalledSeconds": int(queue.stalled_seconds), "stalledBy": queue.stalled_by}
+    return [by_priority[priority] for priority in sorted(by_priority)][:PRIORITIES_MAX]

@@ -1,0 +1,203 @@
+"""ObjectSync and ClusterObjectSync: what one node holds of one object, as a record in the API.
+
+The edge's own store is the truth; a record may lag, never lead.  Names are ``<node>.<object uid>`` (seed: reliable
+message delivery, "ReliableSync CRD"); where a name or a label would be too long it is cut and ends in eight hex
+digits of its SHA-256.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from fairlead_hub.cluster.content import Kind
+from fairlead_wire import resource as wire_resource
+
+GROUP = "fairlead.dev"
+API_VERSION = "fairlead.dev/v1alpha1"
+NODE_LABEL = "fairlead.dev/node"
+KIND_LABEL = "fairlead.dev/kind"
+NAME_CHARS_MAX = 253
+LABEL_CHARS_MAX = 63
+
+State = Literal["Synced", "Pending", "Parked", "Deleting"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a record says; times are RFC 3339 text, empty = none."""
+
+    node: str
+    api_version: str
+    kind: str
+    namespace: str
+    object_name: str
+    uid: str
+    version: str
+    """The version the edge last acknowledged as durable; empty: none yet."""
+    digest: str
+    wanted_version: str
+    state: State
+    reason: str = ""
+    message: str = ""
+    retries: int = 0
+    next_retry_time: str = ""
+    last_ack_time: str = ""
+
+    @property
+    def name(self) -> str:
+        return name_of(self.node, self.uid)
+
+    def says_the_same(self, other: Record) -> bool:
+        """Nothing a reader decides by differs; a later ack of the same alone is no reason to write."""
+        same = msgspec.structs.replace(other, last_ack_time=self.last_ack_time, message=self.message)
+        return self == same
+
+
+def name_of(node: str, uid: str) -> str:
+    return shortened(f"{node}.{uid}", NAME_CHARS_MAX)
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text itself, or as much of it as fits before ``-`` and eight hex digits of its SHA-256."""
+    if len(text) <= limit:
+        return text
+    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{text[: limit - 9].rstrip('-._')}-{mark}"
+
+
+def head(record: Record) -> dict[str, Any]:
+    """What is created: identity, labels, spec.  The status follows through its subresource."""
+    metadata: dict[str, Any] = {
+        "name": record.name,
+        "labels": {
+            NODE_LABEL: shortened(record.node, LABEL_CHARS_MAX),
+            KIND_LABEL: shortened(record.kind, LABEL_CHARS_MAX),
+        },
+    }
+    if record.namespace:
+        metadata["namespace"] = record.namespace
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ObjectSync" if record.namespace else "ClusterObjectSync",
+        "metadata": metadata,
+        "spec": {
+            "nodeName": record.node,
+            "objectAPIVersion": record.api_version,
+            "objectKind": record.kind,
+            "objectName": record.object_name,
+            "objectUID": record.uid,
+        },
+    }
+
+
+def status(record: Record, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
+    """The status subresource; ``before`` are the conditions written last, ``now`` RFC 3339."""
+    synced = record.state == "Synced"
+    parked = record.state == "Parked"
+    reason = record.reason or record.state
+    stalled = (reason, record.message) if parked else ("NotParked", "")
+    return {
+        "objectResourceVersion": record.version,
+        "objectDigest": record.digest,
+        "wantedResourceVersion": record.wanted_version,
+        "state": record.state,
+        "reason": record.reason,
+        "retries": record.retries,
+        "nextRetryTime": record.next_retry_time or None,
+        "lastAckTime": record.last_ack_time or None,
+        "fence": fence,
+        "conditions": [
+            condition("Synced", synced, "Acknowledged" if synced else reason, record.message, before, generation, now),
+            condition("Stalled", parked, *stalled, before, generation, now),
+        ],
+    }
+
+
+def condition(
+    type: str, holds: bool, reason: str, message: str, before: list[dict[str, Any]], generation: int, now: str
+) -> dict[str, Any]:
+    """One condition; its transition time moves only when its status does."""
+    value = "True" if holds else "False"
+    since = next(
+        (
+            c["lastTransitionTime"]
+            for c in (before if isinstance(before, list) else ())
+            if isinstance(c, dict)
+            and c.get("type") == type
+            and c.get("status") == value
+            and isinstance(c.get("lastTransitionTime"), str)
+        ),
+        None,
+    )
+    return {
+        "type": type,
+        "status": value,
+        "reason": _camel(reason),
+        "message": message,
+        "observedGeneration": generation,
+        "lastTransitionTime": since or now,
+    }
+
+
+def _camel(reason: str) -> str:
+    """Condition reasons are CamelCase by convention: ``digest_mismatch`` → ``DigestMismatch``."""
+    return (
+        "".join(part[:1].upper() + part[1:] for part in reason.replace("-", "_").replace(" ", "_").split("_"))
+        or "Unknown"
+    )
+
+
+def parse(body: dict[str, Any]) -> Record | None:
+    """A record as it stands in the API; None when it is none of ours (made by hand, no UID).  Never raises."""
+    spec, found = body.get("spec"), body.get("status") or {}
+    metadata = body.get("metadata") or {}
+    if (
+        not isinstance(spec, dict)
+        or not isinstance(found, dict)
+        or not spec.get("nodeName")
+        or not spec.get("objectUID")
+    ):
+        return None
+    state = found.get("state")
+    return Record(
+        node=_text(spec.get("nodeName")),
+        api_version=_text(spec.get("objectAPIVersion")),
+        kind=_text(spec.get("objectKind")),
+        namespace=_text(metadata.get("namespace")),
+        object_name=_text(spec.get("objectName")),
+        uid=_text(spec.get("objectUID")),
+        version=_text(found.get("objectResourceVersion")),
+        digest=_text(found.get("objectDigest")),
+        wanted_version=_text(found.get("wantedResourceVersion")),
+        state=state if state in ("Synced", "Pending", "Parked", "Deleting") else "Pending",
+        reason=_text(found.get("reason")),
+        message=_message(found.get("conditions")),
+        retries=found["retries"] if isinstance(found.get("retries"), int) else 0,
+        next_retry_time=_text(found.get("nextRetryTime")),
+        last_ack_time=_text(found.get("lastAckTime")),
+    )
+
+
+def _message(conditions: Any) -> str:
+    """What a record says for people."""
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and each.get("type") == "Synced":
+            return _text(each.get("message"))
+    return ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_split = functools.lru_cache(maxsize=16_384)(wire_resource.split)
+
+
+def identity(path: str, kinds: dict[str, Kind]) -> tuple[str, str, str, str]:
+    """(apiVersion, kind, namespace, name) of a resource path; the plural stands for a kind no rule names any more."""
+    found = _split(path)
+    known = kinds.get(found.type)
+    return found.api_version, known.kind if known else found.plural, found.namespace, found.name

@@ -1,0 +1,96 @@
+"""What SyncRules are told in their status: who matched, what cannot be listed, why one cannot be read.
+
+Only the status subresource is written; specs belong to their users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fairlead_hub.cluster import deletion_blocked, sync_rule
+from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.status.object_sync import condition
+
+MESSAGE_CHARS_MAX = 1024
+"""Of the sentence for the column; the conditions hold all of it."""
+
+
+def of_rule(
+    placement: Placement,
+    name: str,
+    before: Mapping[str, Any],
+    generation: int,
+    now: str,
+) -> dict[str, Any] | None:
+    """``before`` is the status as it stands.  None when there is nothing to say yet."""
+    broken = placement.broken.get(f"syncrules/{name}", "")
+    rule = placement.rules.get(name)
+    if rule is None and not broken:
+        return None
+    if broken:
+        broken = f"{broken}; {deletion_blocked.consequence(placement, name)}"
+    entries = [entry for entry in rule.entries if placement.in_force(entry)] if rule is not None else []
+    kinds = sorted({entry.group_kind for entry in entries})
+    objects = sum(
+        1
+        for kind in kinds
+        for live in placement.catalog.of_kind(kind).values()
+        if any(entry.group_kind == kind and entry.covers(live) for entry in entries)
+    )
+    unlisted = _unlisted(placement, rule.entries if rule is not None else ())
+    listed = not unlisted and all(kind in placement.synced for kind in kinds)
+    why = "; ".join(unlisted)
+    conditions = conditions_of(before)
+    return {
+        "observedGeneration": generation,
+        "matchedNodes": len(placement.rule_nodes(name)),
+        "matchedObjects": objects,
+        "unlistedKinds": unlisted,
+        # What cannot be read now was read once: a hub that starts anew must know what it selected.
+        "lastReadable": _form(rule) if rule is not None else _unknown_form(placement, name, before),
+        "message": "; ".join(filter(None, (broken, why)))[:MESSAGE_CHARS_MAX],
+        "conditions": [
+            condition("Accepted", not broken, _accepted(placement, name), broken, conditions, generation, now),
+            condition("Listed", listed, "Unlistable" if unlisted else "Listed" if listed else "Listing", why,
+                      conditions, generation, now),
+        ],
+    }  # fmt: skip
+
+
+def _accepted(placement: Placement, name: str) -> str:
+    """The reason also says whether anything was in force: definitions older than ``lastReadable`` keep it."""
+    if f"syncrules/{name}" not in placement.broken:
+        return "Accepted"
+    if name in placement.rules:
+        return sync_rule.IN_FORCE
+    return sync_rule.MAY_BE_IN_FORCE if name in placement.reaches else "Invalid"
+
+
+def _form(rule: sync_rule.Rule) -> dict[str, Any]:
+    """Without text where it is too large: then it is known at least that it was readable once."""
+    return {"generation": rule.generation, "spec": rule.form}
+
+
+def _unknown_form(placement: Placement, name: str, before: Mapping[str, Any]) -> Any:
+    """What stands there, for a hub that can read it; else that something was in force, if it may have been."""
+    kept = before.get("lastReadable")
+    return {"generation": 0, "spec": ""} if kept is None and name in placement.reaches else kept
+
+
+def _unlisted(placement: Placement, entries: Iterable[sync_rule.Entry]) -> list[str]:
+    """What of the rule cannot be listed, and why; of a kind that is there at another version also that."""
+    found: dict[str, None] = {}
+    for entry in entries:
+        why = placement.unserved.get((entry.api_version, entry.kind))
+        if why is not None:
+            found[f"{entry.api_version} {entry.kind}: {why}"] = None
+        elif entry.group_kind in placement.frozen:
+            found[f"{entry.kind}: {placement.frozen[entry.group_kind]}"] = None
+    return list(found)
+
+
+def conditions_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """As a status has them; one written by hand may have anything."""
+    found = status.get("conditions")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -1,0 +1,360 @@
+"""Documents the hub keeps in the API, written behind: newest wins, at most one write each at a time.
+
+    want / drop ─▶ dirty ─take─▶ writing ─wrote─▶ observed ◀─observe─ the watch
+                     ▲              └─failed──┐
+                     └────────────────────────┘
+
+The cache decides what has to be written; a ``StatusClient`` writes it.  ``MemoryStatusClient`` is the twin of the API
+server for tests and the simulation: it refuses what the API server would refuse.  Nothing here is on the send path.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from fairlead_hub.cluster import compact_json
+from fairlead_hub.leadership import lease
+from fairlead_hub.status.refused_writes import RefusedWrites
+from fairlead_wire import version as wire_version
+
+Status = dict[str, Any]
+Name = tuple[str, str, str]
+"""(collection, namespace, name); namespace "" for cluster-scoped collections."""
+
+
+class Observed:
+    """A document as it stands in the API: its version, its status, and of its head what the reader keeps.
+
+    Tens of thousands of them stay in memory, and most say the same: bodies are packed (``compact``), a fifth of what
+    dicts would take, and unpacked when somebody asks.
+    """
+
+    __slots__ = ("_head", "_status", "fence", "generation", "uid", "version")
+
+    def __init__(self, *, version: str, generation: int, status: Status, head: dict[str, Any], uid: str = "") -> None:
+        self.version = version
+        self.uid = uid
+        """Of the document itself: a delete is of this one only."""
+        self.generation = generation
+        fence = status.get("fence", 0)
+        self.fence = fence if isinstance(fence, int) else 0
+        """Of the hub that wrote it; 0 when nobody said."""
+        self._status = compact_json.pack(status)
+        self._head = compact_json.pack(head)
+
+    def outranks(self, fence: int) -> bool:
+        """A newer hub than the one with this number wrote it.  A number that cannot be is written over."""
+        return self.fence > fence and lease.is_believable(self.fence, fence)
+
+    def is_absurd(self, fence: int) -> bool:
+        """It names a hub that the one with this number cannot believe in."""
+        return not lease.is_believable(self.fence, fence)
+
+    @property
+    def status(self) -> Status:
+        found: Status = compact_json.unpack(self._status)
+        return found
+
+    @property
+    def outline(self) -> Status:
+        """The status without lists and nested parts."""
+        return compact_json.outline(self._status)
+
+    @property
+    def head(self) -> dict[str, Any]:
+        found: dict[str, Any] = compact_json.unpack(self._head)
+        return found
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """A document as it should be.  Bodies are made when it is written: most wishes are replaced before."""
+
+    name: Name
+    node: str
+
+    def head(self) -> dict[str, Any] | None:
+        """What is created; None: only ever a status on something others create."""
+        return None
+
+    def status(self, observed: Observed | None) -> Status:
+        """The status to write, given what is there (transition times depend on it)."""
+        raise AssertionError("a document without a status")
+
+    def is_told_by(self, observed: Observed) -> bool:
+        """Does what is there say it already?  Then it was written, and only the answer was lost."""
+        return False
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that should not be there."""
+
+    name: Name
+    node: str
+
+
+Wanted = Document | Removal
+
+
+class Answer(enum.Enum):
+    """What became of one write."""
+
+    WRITTEN = "written"
+    GONE = "gone"
+    """It does not exist (any more): for a removal that is what was wanted."""
+    CONFLICT = "conflict"
+    """Somebody else wrote since; look again and decide anew."""
+    FORBIDDEN = "forbidden"
+    """Not like this, or not now: its namespace is going away, or we are not allowed to.  Counted, tried again later."""
+    RETRY = "retry"
+    """The API server is away or busy."""
+    FENCED = "fenced"
+    """A newer hub has written: this one must stop."""
+
+
+class StatusClient(Protocol):
+    """Where documents are written.  Calls for one name never overlap."""
+
+    async def put(
+        self, document: Document, observed: Observed | None, fence: int
+    ) -> tuple[Answer, Observed | None]: ...
+
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer: ...
+
+    def refusal(self, name: Name) -> str:
+        """Why the last write of this document was ``FORBIDDEN``; asked once, right behind it."""
+
+
+class StatusCache:
+    """See the module.
+
+    The watch and our own writes tell of the same documents, each in its own time.  Versions say which is newer: what is
+    older than what is known is an echo, however late.  Only a restored API server begins again with lower ones; whoever
+    notices says so (``restored``).
+    """
+
+    def __init__(self) -> None:
+        self.observed: dict[Name, Observed] = {}
+        self._of_node: dict[str, set[Name]] = defaultdict(set)
+        self._dirty: OrderedDict[Name, Wanted] = OrderedDict()
+        self._writing: dict[Name, Wanted] = {}
+        self._meanwhile: dict[Name, tuple[str, Callable[[], Observed] | None]] = {}
+        """What the watch said of a document that was being written: (version, how to read it; None: it was deleted)."""
+        self._unordered: set[Name] = set()
+        """Known from before a restore: any version is news."""
+        self.refusals = RefusedWrites()
+        self.behind_since: dict[Name, float] = {}
+        """When a record began to differ from what is written; kept by whoever knows the time, ended here."""
+        self.now = 0.0
+        """Kept by whoever knows the time; only when what was refused is tried again depends on it."""
+        self.synced: set[str] = set()
+        """Collections whose first list is in."""
+
+    def __len__(self) -> int:
+        return len(self._dirty) + len(self._writing)
+
+    def want(self, wanted: Wanted) -> None:
+        """Replaces what was wanted before under this name; it keeps its place in the line."""
+        self._dirty[wanted.name] = wanted
+
+    def settled(self, name: Name) -> None:
+        """What is there is right after all: forget a write that has not started."""
+        self._dirty.pop(name, None)
+        if name not in self._writing:
+            self.behind_since.pop(name, None)
+            self.refusals.forget(name)
+
+    def pending(self, name: Name) -> Wanted | None:
+        return self._dirty.get(name) or self._writing.get(name)
+
+    def of_node(self, node: str) -> list[Name]:
+        return list(self._of_node.get(node, ()))
+
+    def nodes(self) -> list[str]:
+        return list(self._of_node)
+
+    def take(self, limit: int) -> Iterator[Wanted]:
+        """What to write now, oldest wish first; each name once until ``wrote`` or ``failed``."""
+        self.refusals.turn()
+        may_try, now = self.refusals.may_try, self.now
+        ready = [name for name in self._dirty if name not in self._writing and may_try(name, now)][:limit]
+        for name in ready:
+            wanted = self._dirty.pop(name)
+            self._writing[name] = wanted
+            yield wanted
+
+    def wrote(self, wanted: Wanted, observed: Observed | None) -> None:
+        """It is there now as ``observed`` (None: it is gone)."""
+        name = wanted.name
+        del self._writing[name]
+        self.refusals.written(name)
+        if observed is None:
+            self._unobserve(name, wanted.node)
+        else:
+            self._observe(name, wanted.node, observed)
+        heard = self._meanwhile.pop(name, None)
+        if heard is not None and not isinstance(wanted, Removal):
+            self._changed_behind_us(wanted, observed, *heard)
+        if name not in self._dirty:
+            self.behind_since.pop(name, None)
+
+    def _changed_behind_us(
+        self, wanted: Document, written: Observed | None, version: str, read: Callable[[], Observed] | None
+    ) -> None:
+        """Somebody changed or deleted it after our write, and the watch was faster than the answer to that."""
+        if written is None or not wire_version.is_newer(version, written.version):
+            return
+        if read is None:
+            self._unobserve(wanted.name, wanted.node)
+        else:
+            there = read()
+            self._observe(wanted.name, wanted.node, there)
+            if there.status == written.status:
+                return
+        self._dirty.setdefault(wanted.name, wanted)
+
+    def failed(self, wanted: Wanted, *, refused: str = "") -> bool:
+        """Not written; it is wanted still, unless something newer is.
+
+        ``refused``: why it will not be taken for now.  True when that is worth a line in the log.
+        """
+        name = wanted.name
+        del self._writing[name]
+        heard = self._meanwhile.pop(name, None)
+        self._dirty.setdefault(name, wanted)
+        if heard is not None:
+            self._heard_of_failed(wanted, *heard)
+        return bool(refused) and self.refusals.refused(name, refused, self.now)
+
+    def _heard_of_failed(self, wanted: Wanted, version: str, read: Callable[[], Observed] | None) -> None:
+        """What the watch said meanwhile counts now; perhaps our write arrived, and only its answer was lost."""
+        name = wanted.name
+        if read is None:
+            self._unobserve(name, wanted.node)
+            done = isinstance(wanted, Removal)
+        else:
+            there = read()
+            if not self._is_news(name, version):
+                return
+            self._observe(name, wanted.node, there)
+            done = isinstance(wanted, Document) and wanted.is_told_by(there)
+        if done and self._dirty[name] is wanted:
+            self.settled(name)
+
+    # ---- what the watch says -----------------------------------------------------------------------
+
+    def observe(self, name: Name, node: str, observed: Observed) -> bool:
+        """False when it is no news: an echo of a write of ours, or older than what is known."""
+        if self.is_echo(name, observed.version, lambda: observed):
+            return False
+        self._observe(name, node, observed)
+        return True
+
+    def is_echo(self, name: Name, version: str, read: Callable[[], Observed]) -> bool:
+        """Is this version no news?  Then the rest of it is not read.
+
+        While a write runs nothing is certain: ``read`` is kept until it is known what became of that.
+        """
+        if name in self._writing:
+            self._meanwhile[name] = (version, read)
+            return True
+        return not self._is_news(name, version)
+
+    def vanished(self, name: Name, node: str, version: str = "") -> bool:
+        """It was deleted, at this version.  True when that was not our doing: it may have to be written again."""
+        if name in self._writing:
+            self._meanwhile[name] = (version, None)
+            return False
+        if version and not self._is_news(name, version):
+            return False
+        known = name in self.observed
+        self._unobserve(name, node)
+        return known
+
+    def missing(self, collection: str, identities: set[str], version: str) -> list[Name]:
+        """Documents that a list of this version does not name (as ``namespace/name``): they were gone by then."""
+        return [
+            name
+            for name, observed in self.observed.items()
+            if name[0] == collection
+            and f"{name[1]}/{name[2]}" not in identities
+            and (name in self._unordered or not wire_version.is_newer(observed.version, version))
+        ]
+
+    def restored(self, collection: str) -> None:
+        """The API server is an older copy of itself: versions begin again."""
+        self._unordered.update(name for name in self.observed if name[0] == collection)
+        self.synced.discard(collection)
+
+    def _is_news(self, name: Name, version: str) -> bool:
+        known = self.observed.get(name)
+        if known is None:
+            return True
+        if name in self._unordered or not (
+            wire_version.is_comparable(version) and wire_version.is_comparable(known.version)
+        ):
+            if version == known.version:
+                self._unordered.discard(name)  # it is there still: from here on its versions rise again
+            return version != known.version
+        return wire_version.is_newer(version, known.version)
+
+    def _observe(self, name: Name, node: str, observed: Observed) -> None:
+        self.observed[name] = observed
+        self._unordered.discard(name)
+        self._of_node[node].add(name)
+
+    def _unobserve(self, name: Name, node: str) -> None:
+        self.observed.pop(name, None)
+        self._unordered.discard(name)
+        names = self._of_node.get(node)
+        if names is not None:
+            names.discard(name)
+            if not names:
+                del self._of_node[node]
+
+
+class MemoryStatusClient:
+    """The API server's twin: versions rise, a stale version conflicts, a newer fence refuses."""
+
+    def __init__(self) -> None:
+        self.documents: dict[Name, Observed] = {}
+        self.gone_namespaces: set[str] = set()
+        self.writes = 0
+        self._version = 0
+
+    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
+        there = self.documents.get(document.name)
+        if document.name[1] in self.gone_namespaces and there is None:
+            return Answer.FORBIDDEN, None
+        if there is None and document.head() is None:
+            return Answer.GONE, None
+        if there is not None:
+            if there.outranks(fence):
+                return Answer.FENCED, there
+            if observed is None or observed.version != there.version:
+                return Answer.CONFLICT, there
+        self._version += 1
+        self.writes += 1 if there is not None else 2
+        head = there.head if there is not None else document.head() or {}
+        written = Observed(version=str(self._version), generation=1, status=document.status(there), head=head)
+        self.documents[document.name] = written
+        return Answer.WRITTEN, written
+
+    def refusal(self, name: Name) -> str:
+        return f"namespace {name[1]} is going away"
+
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
+        there = self.documents.get(removal.name)
+        if there is None:
+            return Answer.GONE
+        if there.outranks(fence):
+            return Answer.FENCED
+        if observed is not None and observed.version != there.version:
+            return Answer.CONFLICT
+        self.writes += 1
+        del self.documents[removal.name]
+        return Answer.WRITTEN

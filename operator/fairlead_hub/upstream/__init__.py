@@ -1,0 +1,1 @@
+"""What edges publish, on its way into topics: batches, and who may name which topic."""

@@ -1,0 +1,37 @@
+"""Who may open a session, and what everybody else is told."""
+
+import pytest
+
+from fairlead_hub.delivery import admission
+from fairlead_wire import digest, message
+
+HELLO = message.Hello(
+    node="edge-1", agent="1", store_epoch=1, fence=3, bits=0, held=0, root=digest.Buckets.of([], 0).root
+)
+
+
+def asked(hello=HELLO, node="edge-1", fence=3, nodes=("edge-1",), others=0):
+    return admission.refusal(node, hello, fence=fence, nodes=nodes, others=others, nodes_max=2)
+
+
+def test_an_edge_node_with_its_own_name_is_welcome():
+    """Also when nobody is listed yet, so that a hub that starts does not send everybody away."""
+    assert asked() is None
+    assert asked(nodes=None) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "words"),
+    [
+        ({"hello": message.Hello(**{**{f: getattr(HELLO, f) for f in HELLO.__struct_fields__}, "protocol": 99})},
+         "protocol", "protocol 99"),
+        ({"node": "edge-2"}, "identity", "the certificate is edge-2's, the hello says edge-1"),
+        ({"fence": 2}, "stale_hub", "has obeyed hub 3, this is 2"),
+        ({"nodes": ()}, "node_unknown", "no Node edge-1 with label"),
+        ({"others": 2}, "busy", "2 nodes are connected already"),
+    ],
+)  # fmt: skip
+def test_everybody_else_is_told_why_and_when_to_come_back(changed, code, words):
+    """A code for programs, a sentence for people, a time for both."""
+    found = asked(**changed)
+    assert found.code == code and words in found.reason and found.retry_after > 0

@@ -1,0 +1,42 @@
+"""What became of deliveries: facts, in the order in which they became true."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+
+from fairlead_hub.delivery import delivery_events
+
+
+def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
+    """Parked, tried again because it is newer, acknowledged; the hub takes each fact once."""
+    core = Core("edge-1")
+    core.rule(CONFIG_MAPS)
+    core.put("a", data={"v": "1"})
+    edge = core.connect()
+    session, told = edge.session, []
+    drain = core.hub.bookkeeper.drain
+
+    def listening(which, now):
+        told.extend(which.outcomes)
+        drain(which, now)
+
+    core.hub.bookkeeper.drain = listening
+    edge.nack(edge.sent()[0])
+    core.put("a", version="2", data={"v": "2"})
+    edge.ack(*edge.sent())
+    story = [
+        one
+        for one in told
+        if isinstance(one, delivery_events.Parked | delivery_events.Unparked | delivery_events.Acked)
+    ]
+    assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "Acked"], story
+    assert story[1].why == "newer" and not session.outcomes
+
+
+@pytest.mark.parametrize("kind", get_args(delivery_events.Outcome), ids=lambda kind: kind.__name__)
+def test_a_fact_cannot_be_changed(kind: type) -> None:
+    """They pass through records, counts and events; nobody may bend one for the next."""
+    assert kind.__struct_config__.frozen

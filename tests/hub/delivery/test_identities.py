@@ -1,0 +1,213 @@
+"""A Node deleted and made again: whose certificate is taken, and whose waits for somebody."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+
+from fairlead_hub import explain
+from fairlead_hub.delivery.identities import APPROVE, Identities, Shown
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.status import edge_node
+from fairlead_wire import message
+
+OLD = Shown(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z")
+NEW = Shown(issued="2026-06-01T00:00:00Z", expires="2027-06-01T00:00:00Z")
+
+
+def met(shown=OLD, uid="first", **options):
+    identities = Identities(**options)
+    assert identities.judge("n", uid, shown) == ""
+    identities.opened("n", shown)
+    return identities
+
+
+def test_the_first_certificate_is_bound_to_its_node():
+    """Also one that is older than the Node: charts make them first."""
+    assert met().status("n") == {"nodeUID": "first", "issued": OLD.issued, "expires": OLD.expires, "held": ""}
+
+
+def test_a_node_made_again_does_not_revive_the_old_certificate():
+    """It says how to go on."""
+    identities = met()
+    reason = identities.judge("n", "second", OLD)
+    assert f"{APPROVE}=second" in reason and "deleted and made again" in reason
+    assert identities.held == {"n": "second"}
+    assert identities.status("n")["nodeUID"] == "first"
+
+
+def test_nor_an_older_one():
+    """A clone of the disk from before a renewal."""
+    identities = met(NEW)
+    assert identities.judge("n", "second", OLD)
+
+
+def test_a_newer_certificate_was_issued_on_purpose():
+    """It is bound to the new life; the old one is held from then on, too, if the Node changes again."""
+    identities = met()
+    assert identities.judge("n", "second", NEW) == ""
+    assert identities.status("n")["issued"] == NEW.issued
+    assert identities.judge("n", "third", OLD) and identities.judge("n", "third", NEW)
+
+
+@pytest.mark.parametrize(("approved", "taken"), [("second", True), ("first", False), ("", False), ("yes", False)])
+def test_approval_names_the_node_it_is_for(approved, taken):
+    """An old one approves nothing."""
+    identities = met()
+    identities.observed("n", {}, {APPROVE: approved})
+    assert (identities.judge("n", "second", identities.of_session("n")) == "") is taken
+    assert bool(identities.held) is not taken
+
+
+def test_an_approval_that_was_taken_away_counts_no_more():
+    identities = met()
+    identities.observed("n", {}, {APPROVE: "second"})
+    identities.observed("n", {}, {})
+    assert identities.judge("n", "second", identities.of_session("n"))
+
+
+def test_what_is_bound_survives_a_restart():
+    """It stands in EdgeNode."""
+    again = Identities()
+    again.observed("n", {"identity": met().status("n")}, {})
+    assert again.judge("n", "second", OLD) and again.judge("n", "first", OLD) == ""
+
+
+@pytest.mark.parametrize("identity", [None, 1, {}, {"nodeUID": 1}, {"nodeUID": "a", "issued": "", "expires": "x"}])
+def test_what_somebody_made_of_the_status_binds_nothing(identity):
+    identities = Identities()
+    identities.observed("n", {"identity": identity}, {})
+    assert not identities.is_bound("n")
+
+
+def test_without_certificates_nothing_is_bound():
+    """``insecure`` takes nodes at their word."""
+    identities = met()
+    identities.opened("n", None)
+    assert identities.judge("n", "second", identities.of_session("n")) == ""
+    assert not met(None).is_bound("n")
+
+
+def test_where_recreated_nodes_are_accepted_nobody_waits():
+    identities = met(accept_recreated=True)
+    assert identities.judge("n", "second", OLD) == "" and identities.status("n")["nodeUID"] == "second"
+
+
+def test_what_has_expired_need_not_be_remembered():
+    identities = met()
+    assert identities.expired("2026-12-31T00:00:00Z") == []
+    assert identities.expired("2027-01-02T00:00:00Z") == ["n"]
+    identities.forget("n")
+    assert not identities.is_bound("n")
+
+
+# ---- in the hub ----------------------------------------------------------------------------------
+
+
+def session(core, shown=OLD, node="edge-1"):
+    return core.hub.open(node, core.hello(node), core.now, shown)
+
+
+async def told(core):
+    """EdgeNode says what is so, half a minute later."""
+    for _ in range(3):
+        core.hub.report(core.now)
+        core.now += 15
+    await core.flush()
+
+
+def document(core, node="edge-1"):
+    return core.ledger.documents.get(("edgenodes", "", node))
+
+
+async def recreated(core):
+    """The Node is deleted, noticed, and made again."""
+    await told(core)
+    core.hub.drop_node("edge-1", core.now)
+    await core.flush()
+    core.node("edge-1", uid="second")
+    core.settle()
+
+
+async def test_a_deleted_node_leaves_its_edge_node_behind():
+    """Away, with what is bound; without certificates it goes."""
+    core = Core("edge-1", "edge-2")
+    session(core)
+    session(core, None, "edge-2")
+    await told(core)
+    for node in ("edge-1", "edge-2"):
+        core.hub.drop_node(node, core.now)
+    await core.flush()
+    assert document(core, "edge-2") is None
+    status = document(core).status
+    assert status["connected"] is False and status["identity"]["nodeUID"] == "uid-edge-1"
+    assert "ownerReferences" not in edge_node.head("edge-1", "")["metadata"]
+
+
+async def test_made_again_the_old_certificate_is_refused_by_reason():
+    """EdgeNode, an Event and the refusal say so; approved it is served."""
+    core = Core("edge-1")
+    session(core)
+    await recreated(core)
+    refusal = session(core)
+    assert isinstance(refusal, message.Refuse) and refusal.code == "identity" and APPROVE in refusal.reason
+    await told(core)
+    assert document(core).status["identity"]["held"] == "second"
+    assert "IdentityHeld" in [each.reason for each in core.hub.happenings.take()]
+    core.rule(CONFIG_MAPS)
+    core.put("a")
+    why = explain.explain(core.hub, "edge-1", "configmap", "shop", "a", core.now)
+    assert (why["code"], APPROVE in why["answer"]) == ("identity_held", True)
+    core.annotate("edge-1", approve_identity="second")
+    assert isinstance(session(core), NodeSession)
+    await told(core)
+    assert document(core).status["identity"] == {
+        "nodeUID": "second", "issued": OLD.issued, "expires": OLD.expires, "held": "",
+    }  # fmt: skip
+
+
+async def test_who_is_held_throws_nobody_out():
+    """The node with its new certificate is connected; the old one knocks."""
+    core = Core("edge-1")
+    session(core)
+    await recreated(core)
+    served = session(core, NEW)
+    assert isinstance(served, NodeSession)
+    core.hub.drop_node("edge-1", core.now)
+    core.node("edge-1", uid="third")
+    newest = Shown(issued="2026-09-01T00:00:00Z", expires="2027-09-01T00:00:00Z")
+    served = session(core, newest)
+    assert isinstance(session(core, OLD), NodeSession), "the same life: which certificate is newest is not judged"
+    assert isinstance(served, NodeSession)
+
+
+async def test_a_session_from_before_the_lists_is_judged_behind_them():
+    """A hub that has just started welcomes at once; nothing is said to hold before both lists are in."""
+    core = Core("edge-1")
+    session(core)
+    await told(core)
+    again = Core(listed=False)
+    opened = session(again)
+    assert isinstance(opened, NodeSession)
+    again.node("edge-1", uid="second")
+    again.hub.edge_node_observed("edge-1", document(core), {}, again.now)
+    again.list_all()
+    assert opened.closing is not None and opened.closing.code == "identity"
+    assert not again.hub.sessions
+
+
+async def test_what_is_over_is_forgotten():
+    """The certificate has ended, or somebody deleted the EdgeNode of a Node that is gone."""
+    for forget in ("time", "hand"):
+        core = Core("edge-1")
+        session(core, Shown(issued=OLD.issued, expires="2027-01-16T00:00:00Z"))
+        await told(core)
+        core.hub.drop_node("edge-1", core.now)
+        await core.flush()
+        if forget == "time":
+            core.now += 86_400.0
+            core.hub.records.now = core.now
+            core.hub.reconcile(core.now)
+        else:
+            del core.ledger.documents["edgenodes", "", "edge-1"]
+            core.hub.edge_node_vanished("edge-1", core.now, "")
+        await core.flush()
+        assert document(core) is None and not core.hub.identities.is_bound("edge-1")

@@ -1,0 +1,433 @@
+"""One node's session: what is sent when, what an answer means, and what becomes of failures."""
+
+import random
+
+import pytest
+from tests.support.live import CONFIG_MAP, live
+
+from fairlead_hub.cluster.placement import Desired
+from fairlead_hub.delivery.delivery_events import Acked, Parked, Removed, Retried, Unparked
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
+from fairlead_wire import codec, digest, message
+from fairlead_wire.errors import Malformed
+
+QUICK = Delivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
+KEY = "configmaps/shop/a"
+
+
+class Cluster:
+    """What the cluster wants of the node, as the session sees it."""
+
+    def __init__(self):
+        self.objects = {}
+        self.unsure = ""
+        self.unlisted = ""
+        self.ungranted = ""
+        self.policy = QUICK
+
+    def put(self, name="a", **fields):
+        one = live(CONFIG_MAP, name, **fields)
+        self.objects[one.key] = one
+        return one
+
+    def wish(self, node, key):
+        one = self.objects.get(key)
+        return Desired(live=one, priority=5, delivery=self.policy) if one else None
+
+    def wanted(self, node):
+        return dict(self.objects)
+
+    def doubt(self, node, path):
+        return self.unsure
+
+    def withheld(self, node, key):
+        return self.ungranted
+
+    def waiting_for(self, node):
+        return self.unlisted
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+def hello(held=()):
+    pairs = [(one.uid, one.digest) for one in held]
+    sums = digest.Buckets.of(pairs, 0)
+    return message.Hello(node="edge-1", agent="1", store_epoch=1, fence=0, bits=0, held=len(pairs), root=sums.root)
+
+
+def session(cluster, held=(), **limits):
+    made = NodeSession(
+        node="edge-1", number=1, hello=hello(held), view=cluster, limits=WindowLimits(**limits), policy=QUICK,
+        reconcile=Reconcile(parked_retry_seconds=60), held_max=100, keepalive_seconds=10, now=0.0,
+    )  # fmt: skip
+    welcome = message.Welcome(
+        hub="h", fence=1, session=1, keepalive_seconds=10, frame_bytes_max=codec.FRAME_BYTES_MAX, upstream_window=1
+    )
+    made.welcome(welcome, 0.0)
+    return made
+
+
+def opened(cluster, held=(), **limits):
+    """A session whose edge holds ``held``, past its opening frames."""
+    made = session(cluster, held, **limits)
+    sent = made.frames(0.0, 100)
+    if any(isinstance(header, message.Compare) for header, _ in sent):
+        [compare] = [header for header, _ in sent if isinstance(header, message.Compare)]
+        sums = digest.Buckets.of([(one.uid, one.digest) for one in held], compare.bits).encode()
+        made.receive(message.Buckets(parent_id=compare.id, bits=compare.bits), sums, 0.0)
+        for header, _ in made.frames(0.0, 100):
+            if isinstance(header, message.ListBuckets):
+                entries = b"[%b]" % b",".join(
+                    b'["%b","%b","%b","%b"]' % (o.path.encode(), o.uid.encode(), o.digest.encode(), o.version.encode())
+                    for o in held
+                )
+                made.receive(message.Entries(parent_id=header.id, last=True), entries, 0.0)
+    made.outcomes.clear()
+    return made
+
+
+def sent(session, now=0.0):
+    return [header for header, _ in session.frames(now, 100) if not isinstance(header, message.Keepalive)]
+
+
+def outcomes(session):
+    taken, session.outcomes[:] = list(session.outcomes), []
+    return taken
+
+
+def ack(session, header, now=0.0, **more):
+    session.receive(message.Ack(parent_id=header.id, **more), b"", now)
+
+
+def nack(session, header, now=0.0, **more):
+    fields = {"code": "store_full", "reason": "no room", **more}
+    session.receive(message.Nack(parent_id=header.id, **fields), b"", now)
+
+
+def test_equal_stores_send_nothing(cluster):
+    """A node that holds everything costs one welcome."""
+    held = [cluster.put()]
+    assert [type(header) for header in sent(session(cluster, held))] == [message.Welcome]
+
+
+def test_the_difference_is_sent_after_the_comparison(cluster):
+    """What is missing is delivered, what nobody wants is deleted by its UID."""
+    wanted = cluster.put("a")
+    gone = live(CONFIG_MAP, "old")
+    made = opened(cluster, [gone])
+    assert [(type(h), h.resource, h.uid) for h in sent(made)] == [
+        (message.Update, wanted.path, wanted.uid),
+        (message.Delete, gone.path, gone.uid),
+    ]
+
+
+def test_an_ack_is_what_the_hub_believes(cluster):
+    """Nothing is held before it, and it says which version."""
+    one = cluster.put(version="7")
+    made = opened(cluster)
+    [update] = sent(made)
+    assert (update.resource_version, update.digest) == ("7", one.digest)
+    assert KEY not in made.held
+    ack(made, update, 0.2)
+    assert made.held[KEY].version == "7"
+    [acked] = outcomes(made)
+    assert isinstance(acked, Acked) and acked.seconds == pytest.approx(0.2)
+
+
+def test_many_changes_are_one_delivery(cluster):
+    """Twenty updates while one is in flight: once more, with the newest."""
+    cluster.put(data={"n": "0"})
+    made = opened(cluster)
+    [first] = sent(made)
+    for n in range(1, 21):
+        newest = cluster.put(version=str(n + 1), data={"n": str(n)})
+        made.offer(KEY, 0.1)
+    assert sent(made) == [], "one in flight for a key"
+    ack(made, first, 0.2)
+    [second] = sent(made)
+    assert second.digest == newest.digest
+    ack(made, second, 0.3)
+    assert sent(made) == []
+
+
+def test_a_change_back_to_what_is_held_sends_nothing(cluster):
+    """Newest wins, also when it is the old."""
+    held = cluster.put(data={"k": "1"})
+    made = opened(cluster, [held])
+    cluster.put(data={"k": "2"}, version="2")
+    made.offer(KEY, 0.0)
+    cluster.put(data={"k": "1"}, version="3")
+    made.offer(KEY, 0.0)
+    assert sent(made) == []
+
+
+def test_recreated_under_the_same_name(cluster):
+    """The new UID replaces the old atomically: one update, no delete, and the old one's record may go."""
+    made = opened(cluster, [cluster.put(uid="old")])
+    cluster.put(uid="new", version="9")
+    made.offer(KEY, 0.0)
+    [update] = sent(made)
+    assert isinstance(update, message.Update) and update.uid == "new"
+    ack(made, update)
+    removed, acked = outcomes(made)
+    assert isinstance(removed, Removed) and removed.uid == "old"
+    assert isinstance(acked, Acked) and acked.held.uid == "new"
+
+
+def test_deleted_before_it_was_sent(cluster):
+    """A queued update followed by a delete of what was never held is nothing."""
+    made = opened(cluster)
+    cluster.put()
+    made.offer(KEY, 0.0)
+    cluster.objects.clear()
+    made.offer(KEY, 0.0)
+    assert sent(made) == []
+
+
+def test_a_delete_names_the_uid_and_is_acknowledged(cluster):
+    """And the record may go."""
+    one = cluster.put()
+    made = opened(cluster, [one])
+    cluster.objects.clear()
+    made.offer(KEY, 0.0)
+    [delete] = sent(made)
+    assert (delete.resource, delete.uid) == (one.path, one.uid)
+    ack(made, delete)
+    assert KEY not in made.held
+    assert [type(o) for o in outcomes(made)] == [Removed]
+
+
+def test_nothing_is_deleted_in_doubt(cluster):
+    """Before every watch is certain it stays, and says why."""
+    made = opened(cluster, [cluster.put()])
+    cluster.objects.clear()
+    cluster.unsure = "Secret cannot be listed: 403"
+    made.offer(KEY, 0.0)
+    assert sent(made) == []
+    assert made.frozen[KEY] == "Secret cannot be listed: 403"
+    cluster.unsure = ""
+    made.audit(1.0)
+    assert [type(h) for h in sent(made, 1.0)] == [message.Delete]
+
+
+def test_the_comparison_waits_until_the_cluster_is_listed(cluster):
+    """A hub that just started asks nothing and deletes nothing."""
+    cluster.unlisted = "ConfigMap is not listed yet"
+    made = session(cluster, [live(CONFIG_MAP, "x")])
+    assert [type(h) for h in sent(made)] == [message.Welcome]
+    cluster.unlisted = ""
+    made.try_compare()
+    assert [type(h) for h in sent(made)] == [message.Compare]
+
+
+def test_one_send_and_the_policys_retries_then_parked(cluster):
+    """A delay starts after the timeout; parked says why and when it is tried again."""
+    cluster.put()
+    made = opened(cluster)
+    times = []
+    now = 0.0
+    while KEY not in made.parked:
+        made.tick(now)
+        times += [now] * len(sent(made, now))
+        now += 0.5
+        made.receive(message.Keepalive(), b"", now)
+    assert times == [0.0, 6.0, 13.0], "5 s timeout, then 1 s; 5 s timeout, then 2 s"
+    parked = made.parked[KEY]
+    assert (parked.code, parked.retries) == ("timeout", 2)
+    assert [type(o) for o in outcomes(made)] == [Retried, Retried, Parked]
+
+
+def test_a_poison_object_does_not_delay_the_others(cluster):
+    """While one is retried and parked, all others are acknowledged at once."""
+    cluster.put("a")
+    for n in range(5):
+        cluster.put(f"b{n}")
+    made = opened(cluster)
+    updates = sent(made)
+    assert len(updates) == 6
+    for header in updates:
+        if header.resource.endswith("/a"):
+            nack(made, header, code="digest_mismatch", permanent=True)
+        else:
+            ack(made, header)
+    assert set(made.parked) == {KEY}
+    assert len(made.held) == 5
+
+
+def test_a_permanent_nack_parks_at_once(cluster):
+    """The same again would fail again."""
+    cluster.put()
+    made = opened(cluster)
+    [update] = sent(made)
+    nack(made, update, code="too_large", reason="over the limit", permanent=True)
+    assert (made.parked[KEY].code, made.parked[KEY].retries) == ("too_large", 0)
+
+
+def test_a_long_explanation_is_cut(cluster):
+    """A record that is too long is refused by the API server, and nobody would read that the object is parked."""
+    cluster.put()
+    made = opened(cluster)
+    nack(made, sent(made)[0], code="too_large", reason="r" * 60_000, permanent=True)
+    assert len(made.parked[KEY].reason) == message.REASON_CHARS_MAX
+
+
+def test_a_newer_version_unparks(cluster):
+    """And gets all its retries."""
+    cluster.put(data={"k": "1"})
+    made = opened(cluster)
+    nack(made, sent(made)[0], permanent=True)
+    outcomes(made)
+    cluster.put(data={"k": "2"}, version="2")
+    made.offer(KEY, 1.0)
+    assert [type(h) for h in sent(made, 1.0)] == [message.Update]
+    assert [(type(o), o.why) for o in outcomes(made)] == [(Unparked, "newer")]
+
+
+def test_the_schedule_unparks_for_one_try(cluster):
+    """Then it waits twice as long."""
+    cluster.put()
+    made = opened(cluster)
+    nack(made, sent(made)[0], permanent=True)
+    made.receive(message.Keepalive(), b"", 59.0)
+    made.tick(60.0)
+    [again] = sent(made, 60.0)
+    nack(made, again, 60.0)
+    assert made.parked[KEY].next_retry_at == pytest.approx(60.0 + 120.0)
+
+
+def test_a_late_ack_of_a_lapsed_send_counts(cluster):
+    """The peer stored it and only the answer was slow: the retry is called off."""
+    cluster.put()
+    made = opened(cluster)
+    [update] = sent(made)
+    made.tick(5.0)
+    ack(made, update, 5.5)
+    assert KEY in made.held
+    made.tick(20.0)
+    assert sent(made, 20.0) == []
+
+
+def test_an_ack_of_an_older_send_after_a_newer_one_was_queued(cluster):
+    """It says what is held now; the newer one still goes."""
+    cluster.put(data={"n": "1"})
+    made = opened(cluster)
+    [first] = sent(made)
+    newest = cluster.put(data={"n": "2"}, version="2")
+    made.offer(KEY, 0.1)
+    ack(made, first, 0.2)
+    [second] = sent(made)
+    assert made.held[KEY].digest == first.digest
+    assert second.digest == newest.digest
+
+
+def test_an_ack_for_nothing_is_harmless(cluster):
+    """Forged or repeated."""
+    cluster.put()
+    made = opened(cluster)
+    [update] = sent(made)
+    made.receive(message.Ack(parent_id=999, cumulative=False), b"", 0.0)
+    assert KEY not in made.held
+    ack(made, update)
+    ack(made, update)
+    assert len(outcomes(made)) == 1
+
+
+def test_cumulative_acks_settle_all_before_them(cluster):
+    """One small frame for a whole group commit."""
+    for n in range(10):
+        cluster.put(f"c{n}")
+    made = opened(cluster)
+    updates = sent(made)
+    ack(made, updates[-1], cumulative=True)
+    assert len(made.held) == 10
+
+
+def test_the_window_bounds_what_is_in_flight(cluster):
+    """The rest waits for acks."""
+    for n in range(10):
+        cluster.put(f"c{n}")
+    made = opened(cluster, messages=3)
+    first = sent(made)
+    assert len(first) == 3
+    ack(made, first[0])
+    assert len(sent(made)) == 1
+
+
+def test_a_large_object_travels_in_parts_and_progress_restarts_its_timer(cluster):
+    """A thin line is no failure."""
+    noise = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=6000))
+    cluster.put(data={"k": noise})
+    made = opened(cluster, chunk_bytes=1024)
+    frames = made.frames(0.0, 100)
+    [update] = [header for header, _ in frames if isinstance(header, message.Update)]
+    parts = [content for header, content in frames if isinstance(header, message.Chunk)]
+    assert update.chunks == len(parts) > 1
+    one = cluster.objects[KEY]
+    assert (update.encoding, b"".join(parts)) == (one.encoding, one.content)
+    made.receive(message.Progress(parent_id=update.id, chunks=1), b"", 4.0)
+    made.tick(8.0)
+    assert outcomes(made) == []
+    made.tick(9.5)
+    assert [type(o) for o in outcomes(made)] == [Retried]
+
+
+def test_a_silent_peer_is_given_up(cluster):
+    """Three keepalive intervals without a word."""
+    made = opened(cluster)
+    assert made.tick(29.0) and not made.tick(30.0)
+
+
+UNASKED = [message.Buckets(parent_id=1, bits=0), message.Entries(parent_id=1, last=True)]
+
+
+@pytest.mark.parametrize("header", [*UNASKED, message.Upstream(id=1, stream="s")])
+def test_frames_nobody_asked_for_are_malformed(cluster, header):
+    """A session answers only what belongs to it."""
+    made = opened(cluster)
+    with pytest.raises(Malformed):
+        made.receive(header, b"", 0.0)
+
+
+def test_a_refusal_is_the_last_word(cluster):
+    """Nothing follows it."""
+    cluster.put()
+    made = opened(cluster)
+    made.refuse(message.Refuse(code="replaced", reason="newer session"))
+    assert [type(header) for header, _ in made.frames(0.0, 100)] == [message.Refuse]
+    assert made.frames(0.0, 100) == []
+
+
+def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(cluster):
+    """After a tick something can be sent, or nothing is due: else the rim would wait, or turn in circles."""
+    cluster.put()
+    sent(made := opened(cluster))
+    tries = 0
+    while not made.parked:
+        now = made.next_tick()
+        assert made.tick(now) and (made.next_tick() > now or made.has_frames)
+        tries += len(sent(made, now))
+    assert tries == 2 and now == pytest.approx(5 + 1 + 5 + 2 + 5)
+
+
+def test_what_no_edge_would_take_is_parked_and_not_sent(cluster):
+    """With its reason, and what the edge holds of an older version stays; mended, it goes at once."""
+    older = live(CONFIG_MAP, "a", data={"n": "1"})
+    cluster.put("a", version="2", metadata={"labels": {"x": 1}})
+    cluster.put("b")
+    made = opened(cluster, [older])
+    [update] = sent(made)
+    assert update.resource.endswith("/b")
+    [parked] = outcomes(made)
+    assert isinstance(parked, Parked) and (parked.code, parked.retries) == ("malformed_content", 0)
+    assert KEY in made.held and "labels" in parked.reason
+    ack(made, update)
+    made.offer(KEY, 1.0)
+    assert sent(made, 1.0) == []
+    cluster.put("a", version="3", metadata={"labels": {"x": "1"}})
+    made.offer(KEY, 2.0)
+    [mended] = sent(made, 2.0)
+    assert mended.resource_version == "3"

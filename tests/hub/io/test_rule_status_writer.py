@@ -1,0 +1,198 @@
+"""Status of SyncRules and EdgeRoutes in a real API server: written when it changes, never when it stands there."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.cluster import Cluster
+from tests.support.hub import edge_node, sync_rule
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import ROUTES
+
+from fairlead_hub.cluster import sync_rule as rules
+from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.rule_status_writer import RuleStatusWriter
+from fairlead_hub.io.status_writer import KubeStatusClient, Writer
+from fairlead_hub.io.watches import OURS
+from fairlead_hub.status import status_cache
+from fairlead_wire import message
+
+
+@pytest.fixture
+def core() -> Core:
+    made = Core("edge-1")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+VERSIONS = itertools.count(1)
+
+
+def stands(core: Core, name: str, collection: str = "syncrules", **status: Any) -> None:
+    """The watch told of this object."""
+    observed = status_cache.Observed(version=str(next(VERSIONS)), generation=1, status=status, head={})
+    core.hub.book.observe((collection, "", name), "", observed)
+
+
+def wanted(core: Core, name: str, collection: str = "syncrules") -> status_cache.Status | None:
+    pending = core.hub.book.pending((collection, "", name))
+    observed = core.hub.book.observed.get((collection, "", name))
+    return pending.status(observed) if isinstance(pending, status_cache.Document) else None
+
+
+def test_a_rule_is_told_what_it_matches(core: Core) -> None:
+    """Nodes and objects."""
+    core.put("a")
+    stands(core, "r")
+    RuleStatusWriter(core.hub).refresh()
+    status = wanted(core, "r")
+    assert status is not None
+    assert (status["matchedNodes"], status["matchedObjects"]) == (1, 1)
+
+
+def test_what_stands_there_already_is_not_written(core: Core) -> None:
+    """Asked every second, written when something is new."""
+    desk = RuleStatusWriter(core.hub)
+    stands(core, "r")
+    desk.refresh()
+    status = wanted(core, "r")
+    assert status is not None
+    stands(core, "r", **status)
+    desk.refresh()
+    assert wanted(core, "r") is None
+    core.put("a")
+    desk.refresh()
+    assert wanted(core, "r") is not None
+
+
+def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core: Core) -> None:
+    """Helm upgrades no definitions: the API server prunes fields they do not know, and answers that all is well."""
+    desk = RuleStatusWriter(core.hub)
+    name: status_cache.Name = ("syncrules", "", "r")
+
+    def written(version: str) -> None:
+        """All but the new fields was kept; the version stays when nothing changed."""
+        [document] = list(core.hub.book.take(9))
+        assert isinstance(document, status_cache.Document)
+        kept = {key: value for key, value in document.status(None).items() if key not in ("message", "lastReadable")}
+        core.hub.book.wrote(document, status_cache.Observed(version=version, generation=1, status=kept, head={}))
+
+    stands(core, "r")
+    desk.refresh()
+    written("2")
+    desk.refresh()
+    written("2")
+    for _ in range(5):
+        desk.refresh()
+        assert core.hub.book.pending(name) is None
+    core.put("a")
+    desk.refresh()
+    assert core.hub.book.pending(name) is not None, "news is written"
+
+
+def test_a_broken_object_is_told_why(core: Core) -> None:
+    """Also when nothing of it could be read."""
+    core.hub.break_rule(rules.unreadable({"metadata": {"name": "bad"}}, "spec.resources: at least one entry is needed"))
+    stands(core, "bad")
+    RuleStatusWriter(core.hub).refresh()
+    status = wanted(core, "bad")
+    assert status is not None
+    assert "spec.resources" in str(status["conditions"])
+
+
+def test_an_object_the_watch_has_not_told_of_is_not_written(core: Core) -> None:
+    """Its status is written on what is there, never on a guess."""
+    desk = RuleStatusWriter(core.hub)
+    desk.refresh()
+    desk.ask("syncrules", "nobody")
+    assert len(core.hub.book) == 0
+
+
+def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
+    """Errors with their position reach the one who wrote the route."""
+    core.put("main", ROUTES, namespace="", spec={"routes": {"r": {"route": "FROM"}}})
+    stands(core, "main", "edgeroutes")
+    error = message.RouteError(route="r", message="expected a source", line=1, column=5, end_column=6)
+    report = message.RoutesStatus(uid="uid-main", resource_version="1", accepted=[], errors=[error])
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
+    RuleStatusWriter(core.hub).refresh()
+    status = wanted(core, "main", "edgeroutes")
+    assert status is not None
+    assert status["nodes"][0]["errors"][0]["column"] == 5
+    assert status["acceptedNodes"] == 0
+
+
+def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
+    """Away, just back, on its way, silent about the newest content, withheld, parked; then it is current."""
+
+    def lag() -> str:
+        RuleStatusWriter(core.hub).ask("edgeroutes", "main")
+        status = wanted(core, "main", "edgeroutes")
+        assert status is not None and status["laggingNodes"] == (1 if status["message"] else 0)
+        return str(status["message"]).removeprefix("not current: edge-1: ")
+
+    def told(one: LiveObject, digest: str) -> None:
+        report = message.RoutesStatus(uid=one.uid, resource_version="1", accepted=["r"], errors=[], digest=digest)
+        edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
+
+    up = {"r": "FROM /* INTO $upstream"}
+    one = core.put("main", ROUTES, namespace="", spec={"routes": up})
+    stands(core, "main", "edgeroutes")
+    assert lag() == "the node is away"
+    edge = core.connect()
+    assert lag() == "the node has just come back"
+    sent = edge.sent()
+    assert lag() == "version 1 is not delivered: on its way"
+    edge.ack(*sent)
+    assert lag() == "the node has not told what it makes of version 1"
+    told(one, "of an older version")
+    assert lag() == "the node has not told what it makes of version 1"
+    told(one, one.digest)
+    assert lag() == ""
+    topic = {"r": {"route": up["r"], "topic": "shop/alarms"}}
+    core.put("main", ROUTES, namespace="", version="2", spec={"routes": topic})
+    edge.sent()
+    assert lag().startswith("version 2 is not delivered: topics it names are not written down")
+    core.put("main", ROUTES, namespace="", version="3", spec={"routes": {**up, "s": up["r"]}})
+    for update in edge.sent():
+        edge.nack(update, code="too_large", reason="over the limit")
+    assert lag() == "version 3 is not delivered: parked, too_large: over the limit"
+
+
+async def test_the_verdict_is_in_the_api(defined: Cluster, client: Kube) -> None:
+    """Through the status subresource alone: the spec belongs to its user."""
+    await asyncio.to_thread(defined.apply, [edge_node("edge-1"), sync_rule("r", CONFIG_MAPS)])
+    core = Core("edge-1")
+    hub = core.hub
+    try:
+        before = msgspec.json.decode(await client.get(f"{OURS}/syncrules/r"))
+        hub.set_rule(rules.rule(before))
+        metadata = before["metadata"]
+        observed = status_cache.Observed(
+            version=metadata["resourceVersion"], generation=metadata["generation"], status={}, head={}
+        )
+        hub.book.observe(("syncrules", "", "r"), "", observed)
+        RuleStatusWriter(hub).ask("syncrules", "r")
+        writer = Writer(
+            hub.book, KubeStatusClient(client), hub.counts, flush_seconds=1, in_flight=1, fence=lambda: 1,
+            may_write=lambda: True, on_fenced=core.fenced.append,
+        )  # fmt: skip
+        await writer.flush()
+        after = msgspec.json.decode(await client.get(f"{OURS}/syncrules/r"))
+        assert after["status"]["matchedNodes"] == 1
+        assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], metadata["generation"])
+        await client.request("DELETE", f"{OURS}/syncrules/r")
+        core.node("edge-2")
+        RuleStatusWriter(hub).ask("syncrules", "r")
+        await writer.flush()
+        assert hub.counts.record_writes == {"written": 1, "gone": 1}, "a rule deleted meanwhile is not brought back"
+        assert len(hub.book) == 0
+    finally:
+        await asyncio.to_thread(defined.kubectl, "delete", "syncrules,nodes", "--all")

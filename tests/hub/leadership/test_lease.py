@@ -1,0 +1,160 @@
+"""Who is the hub, and with which fencing number; nobody's wall clock decides it."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_hub.leadership import lease
+
+NOW = 1_800_000_000.0
+LONG = lease.LEASE_SECONDS + lease.CLOCK_DRIFT_SECONDS
+
+
+def taken(current=None, identity="a", wall=NOW, seconds_left=LONG, **more):
+    return lease.take(current, identity=identity, namespace="default", wall=wall, seconds_left=seconds_left, **more)
+
+
+def test_the_first_hub_gets_the_first_number():
+    """A free Lease is taken at once."""
+    first = taken()
+    assert isinstance(first, lease.Taken)
+    assert first.fence == lease.fence_of(first.body) == 1
+    assert first.body["spec"]["holderIdentity"] == "a"
+
+
+def test_a_restart_does_not_wait_for_itself():
+    """The same identity takes over at once after kill -9, under a higher number."""
+    again = taken(taken().body, wall=NOW + 1)
+    assert isinstance(again, lease.Taken)
+    assert again.fence == 2
+
+
+def test_another_hub_waits_as_long_as_it_is_told():
+    """And says who holds it."""
+    assert taken(taken().body, identity="b", seconds_left=4) == lease.Held(holder="a", seconds=4)
+    after = taken(taken().body, identity="b", seconds_left=0)
+    assert isinstance(after, lease.Taken)
+    assert after.body["spec"]["leaseTransitions"] == 1
+
+
+@pytest.mark.parametrize("wall", [0.0, NOW - 3600, NOW + 11, NOW + 3600, 4_000_000_000.0])
+def test_no_wall_clock_takes_a_live_lease(wall):
+    """A clock 11 s ahead took it; only changes that were seen count."""
+    rival = lease.Rival()
+    body = taken(wall=NOW).body
+    for second in range(0, 60, 3):
+        body = lease.renewed(body, identity="a", wall=NOW + second, fence=1)
+        left = rival.seconds_left(body, 1000.0 + second)
+        assert isinstance(taken(body, identity="b", wall=wall + second, seconds_left=left), lease.Held)
+    assert rival.seconds_left(body, 1000.0 + 57 + LONG) <= 0
+
+
+@pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon", None, 7])
+@pytest.mark.parametrize("duration", [None, -1, 0, 1, 10, 2**31 - 1, "x", 1e300])
+def test_times_in_a_lease_are_only_compared_with_themselves(renewed, duration):
+    """Whatever stands there, an abandoned Lease is waited for no longer than a minute, and a live one never less."""
+    body = taken().body
+    body["spec"]["renewTime"], body["spec"]["leaseDurationSeconds"] = renewed, duration
+    rival = lease.Rival()
+    first = rival.seconds_left(body, 5.0)
+    assert LONG <= first <= lease.ABANDONED_SECONDS_MAX + lease.CLOCK_DRIFT_SECONDS
+    assert rival.seconds_left(body, 5.0 + first) == 0
+
+
+def test_somebody_elses_label_is_no_sign_of_life():
+    """What counts is what the holder writes."""
+    rival = lease.Rival()
+    body = taken().body
+    rival.seconds_left(body, 0.0)
+    body = {**body, "metadata": {**body["metadata"], "labels": {"seen": "1"}, "resourceVersion": "9"}}
+    assert rival.seconds_left(body, LONG) <= 0
+
+
+def test_a_released_lease_is_free():
+    """A hub that drains does not make its successor wait."""
+    assert isinstance(taken(lease.released(taken().body), identity="b"), lease.Taken)
+
+
+def test_renewal_needs_the_holder_and_the_number():
+    """Whoever lost the Lease does not write it any more."""
+    body = taken().body
+    assert lease.renewed(body, identity="a", wall=NOW + 3, fence=1) is not None
+    assert lease.renewed(body, identity="b", wall=NOW + 3, fence=1) is None
+    assert lease.renewed(body, identity="a", wall=NOW + 3, fence=7) is None
+
+
+def test_a_restored_lease_cannot_bring_the_number_down():
+    """An API server from an older backup has an older number; the edges have seen a higher one."""
+    assert taken(taken().body, at_least=40).fence == 40
+
+
+def test_an_absurd_number_is_not_believed():
+    """A restored API server is some hubs behind, not quadrillions; numbers that are used up never come back."""
+    assert lease.is_believable(40, 1) and lease.is_believable(1, 40)
+    assert not lease.is_believable(2**53, 1)
+
+
+def numbered(text, transitions=0):
+    body = taken().body
+    body["metadata"]["annotations"][lease.FENCE_ANNOTATION] = text
+    body["spec"]["leaseTransitions"] = transitions
+    return body
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "-1", "9" * 40, "9999999999999999", str(2**53), str(lease.FENCE_MAX + 1), "1e9", "²", "١", 7, None],
+)
+def test_a_number_that_cannot_be_is_repaired(text):
+    """No edge takes one above 2**53; the transitions say what it was at least."""
+    body = numbered(text, transitions=6)
+    assert lease.fence_of(body) == 6
+    assert taken(body).fence == 7
+    assert taken(body, identity="b", seconds_left=0).fence == 7
+
+
+@pytest.mark.parametrize("text", ["9999999999999999", "4000000000000000", "", "1"])
+def test_while_it_is_held_the_number_is_repaired_at_once(text):
+    """Somebody edited it: it is ours still, and written anew under a number above ours."""
+    body = numbered(text)
+    assert lease.renewed(body, identity="a", wall=NOW, fence=5) is None
+    assert lease.is_ours(body, identity="a", fence=5)
+    assert taken(body, at_least=6, known=5).fence == 6
+
+
+def test_a_newer_run_with_our_own_name_is_believed():
+    """Its number is a little above ours."""
+    assert not lease.is_ours(numbered("6"), identity="a", fence=5)
+
+
+@pytest.mark.parametrize("transitions", [2**31 - 1, -1, "x", 1e300, True, None])
+def test_transitions_the_api_server_would_refuse_are_begun_anew(transitions):
+    """A 32-bit number that is full would let nobody take the Lease any more."""
+    body = taken(numbered("5", transitions), identity="b", seconds_left=0).body
+    assert 0 <= body["spec"]["leaseTransitions"] < 2**31
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+SPEC = st.fixed_dictionaries(
+    {}, optional={key: ANY for key in ("holderIdentity", "leaseDurationSeconds", "renewTime", "leaseTransitions")}
+)
+METADATA = st.fixed_dictionaries(
+    {}, optional={"annotations": ANY | st.dictionaries(st.just(lease.FENCE_ANNOTATION), ANY), "resourceVersion": ANY}
+)
+
+
+@given(st.fixed_dictionaries({}, optional={"metadata": METADATA | ANY, "spec": SPEC | ANY}))
+def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
+    """And it can be written, kept and given back."""
+    left = lease.Rival().seconds_left(body, 0.0)
+    assert 0 < left <= lease.ABANDONED_SECONDS_MAX + lease.CLOCK_DRIFT_SECONDS
+    outcome = taken(body, seconds_left=0)
+    assert isinstance(outcome, lease.Taken) and 0 < outcome.fence < 2**53
+    assert lease.is_ours(outcome.body, identity="a", fence=outcome.fence)
+    again = lease.renewed(outcome.body, identity="a", wall=NOW, fence=outcome.fence)
+    assert msgspec.json.encode(again) and lease.holder_of(lease.released(again)) == ""

@@ -1,0 +1,190 @@
+"""EdgeNode documents: written when there is something to tell, and not otherwise."""
+
+import msgspec
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+
+from fairlead_hub.status import node_status
+from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS
+from fairlead_hub.status.node_status import EDGE_NODES
+from fairlead_hub.status.status_cache import Observed
+from fairlead_wire import message
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def edge_node(core, name="edge-1"):
+    found = core.ledger.documents.get((EDGE_NODES, "", name))
+    return None if found is None else found.status
+
+
+async def reported(core, now):
+    core.now = now
+    core.hub.report(now)
+    await core.flush()
+
+
+async def test_edge_nodes_are_written_on_transitions(core):
+    """Connected and away; a node that never came has none."""
+    await reported(core, 0.0)
+    assert edge_node(core) is None
+    core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    status = edge_node(core)
+    assert (status["connected"], status["objectsWanted"], status["objectsHeld"]) == (True, 1, 1)
+    assert (status["storeEpoch"], status["agentVersion"], status["hub"]) == ("7", "1.0", "hub-1")
+    edge.leave()
+    await reported(core, 4.0)
+    await reported(core, 4.0 + AWAY_SECONDS)
+    assert edge_node(core)["connected"] is False
+    assert edge_node(core)["objectsHeld"] == 1, "what it held when it left"
+    assert [each.reason for each in core.hub.happenings.take()] == ["Connected", "Away"]
+
+
+async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
+    """Contact times alone are no reason."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    writes = core.ledger.writes
+    assert writes == 2, "its creation and its status"
+    for now in range(4, int(node_status.REPORT_SECONDS)):
+        edge.session.receive(message.Keepalive(), b"", float(now))
+        await reported(core, float(now))
+    assert core.ledger.writes == writes
+    await reported(core, 1.0 + COMING_SECONDS + node_status.REPORT_SECONDS)
+    assert core.ledger.writes == writes + 1
+
+
+async def test_a_node_that_comes_up_is_written_once(core):
+    """However its objects trickle in within seconds; 2,000 that come at once would be 4,000 writes more."""
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    for number in range(8):
+        await reported(core, 1.0 + number)
+        core.put(f"c{number}")
+        if number == 0:
+            assert edge_node(core) is None
+        edge.ack(*edge.sent())
+    await reported(core, 9.0 + COUNTS_SECONDS)
+    assert edge_node(core)["objectsHeld"] == 8
+    records = sum(name[0] != EDGE_NODES for name in core.ledger.documents)
+    assert core.ledger.writes - 2 * records <= 3, "its creation, its status, and once what came afterwards"
+
+
+async def test_a_link_that_was_away_for_a_moment_is_not_written(core):
+    """A storm of short breaks writes nothing."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    writes = core.ledger.writes
+    edge.leave()
+    await reported(core, 5.0)
+    core.connect()
+    for now in range(6, 20):
+        await reported(core, float(now))
+    assert core.ledger.writes == writes
+
+
+async def test_what_somebody_has_to_know_is_written_at_once(core):
+    """A parked object, while others are on their way."""
+    core.put("a")
+    core.put("b")
+    edge = core.connect()
+    for sent in edge.sent()[:1]:
+        edge.nack(sent, permanent=True)
+    await reported(core, 1.0)
+    assert edge_node(core)["objectsParked"] == 1
+
+
+async def test_at_the_end_nothing_waits(core):
+    """A hub that stops leaves the truth behind."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    edge.leave()
+    core.hub.report(1.5, last=True)
+    await core.flush()
+    assert edge_node(core) is None or edge_node(core)["connected"] is False
+
+
+async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
+    """Queues by priority, dead letters, bytes."""
+    edge = core.connect()
+    edge.sent()
+    queue = message.QueueStatus(endpoint="iothub", priority=0, length=3, bytes=99, oldest_age_seconds=4.5)
+    edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, queues=[queue], dead_letters=2)))
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    status = edge_node(core)
+    assert (status["queuedMessages"], status["deadLetters"], status["queues"][0]["oldestAgeSeconds"]) == (3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "edit", [{"connected": False}, {"objectsHeld": 7}, {"objectsParked": 3}, {"grantedTopics": []}]
+)
+async def test_what_others_wrote_of_a_node_that_is_here_is_set_right(core, edit):
+    """An older copy of the API server, or somebody with kubectl: not for the minutes until it is written anyway."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    there, writes = edge_node(core), core.ledger.writes
+    name = (EDGE_NODES, "", "edge-1")
+    status = {**there, **edit}
+    core.ledger.documents[name] = edited = Observed(version="900", generation=1, status=status, head={"spec": {}})
+    core.ledger._version = 900
+    core.hub.edge_node_observed("edge-1", edited, {}, 5.0)
+    await reported(core, 6.0)
+    await reported(core, 6.0 + COUNTS_SECONDS)
+    assert {key: edge_node(core)[key] for key in edit} == {key: there[key] for key in edit}
+    assert core.ledger.writes == writes + 1
+
+
+async def test_a_restarted_hub_gives_nodes_time_to_return(core):
+    """A storm of reconnects writes no EdgeNode; who has not returned after half a minute is called away."""
+    core.connect("edge-1")
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    [there] = [one for name, one in core.ledger.documents.items() if name[0] == EDGE_NODES]
+    after = Core("edge-1")
+    after.hub.accounts.observed("edge-1", there)
+    after.hub.report(after.now)
+    assert after.hub.book.pending((EDGE_NODES, "", "edge-1")) is None
+    after.now += 29
+    after.hub.report(after.now)
+    assert after.hub.book.pending((EDGE_NODES, "", "edge-1")) is None
+    after.now += 2
+    after.hub.report(after.now)
+    wanted = after.hub.book.pending((EDGE_NODES, "", "edge-1"))
+    assert wanted is not None and wanted.status(there)["connected"] is False
+
+
+async def test_the_return_of_all_is_followed(core):
+    """Who was connected before this start and is not back yet; told once when all are."""
+    for name in ("edge-1", "edge-2"):
+        core.connect(name)
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    after = Core("edge-1", "edge-2")
+    for name in ("edge-1", "edge-2"):
+        after.hub.edge_node_observed(name, core.ledger.documents[(EDGE_NODES, "", name)], {}, after.now)
+    assert after.hub.accounts.returning.waiting == 2
+    after.hub.report(after.now)
+    assert after.hub.accounts.returned(after.now) is None
+    after.connect("edge-1")
+    after.connect("edge-2")
+    assert after.hub.accounts.returning.waiting == 0
+    told = after.hub.accounts.returned(after.now + 4.0)
+    assert (told.returned, told.missing, told.seconds) == (2, 0, 4.0)
+    assert after.hub.accounts.returned(after.now + 5.0) is None

@@ -1,0 +1,265 @@
+"""What became of deliveries, as ObjectSync documents: behind the truth perhaps, ahead of it never."""
+
+import msgspec
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.live import CONFIG_MAP, ROUTES, live
+
+from fairlead_hub.settings import Record
+from fairlead_hub.status import object_sync, status_cache
+from fairlead_hub.status.object_sync_status import COLLECTIONS, name_of
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+async def delivered(core, *names):
+    """An edge that holds these, with their records written."""
+    objects = [core.put(name) for name in names]
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    return edge, *objects
+
+
+def rewritten(core, one, **status):
+    """Somebody else writes the record's status; the hub's watch tells."""
+    name = (COLLECTIONS[0], one.resource.namespace, f"edge-1.{one.uid}")
+    there = core.ledger.documents[name]
+    changed = status_cache.Observed(
+        version=f"{int(there.version) + 1000}", generation=1, status={**there.status, **status}, head=there.head
+    )
+    core.ledger.documents[name] = changed
+    core.hub.bookkeeper.observed(name, "edge-1", changed, core.now)
+    core.hub.sweep(core.now)
+
+
+async def test_an_ack_is_recorded(core):
+    """Which version and content the edge has on disk, since when, under which fencing number."""
+    core.now = 2.0
+    _, one = await delivered(core, "a")
+    status = core.status(one)
+    assert (status["objectResourceVersion"], status["wantedResourceVersion"], status["objectDigest"]) == (
+        "1", "1", one.digest,
+    )  # fmt: skip
+    assert (status["state"], status["fence"], status["lastAckTime"]) == ("Synced", FENCE, "2027-01-15T08:00:02Z")
+
+
+async def test_nothing_is_recorded_before_the_ack(core):
+    """What is in flight is no fact yet."""
+    one = core.put("a")
+    edge = core.connect()
+    assert len(edge.sent()) == 1
+    await core.flush()
+    assert core.status(one) is None
+
+
+async def test_an_ack_of_an_older_version_is_pending(core):
+    """The record names both: what is held and what is wanted."""
+    one = core.put("a", data={"n": "1"})
+    edge = core.connect()
+    [update] = edge.sent()
+    core.put("a", data={"n": "2"}, version="2")
+    edge.ack(update)
+    await core.flush()
+    status = core.status(one)
+    assert (status["state"], status["objectResourceVersion"], status["wantedResourceVersion"]) == ("Pending", "1", "2")
+
+
+async def test_a_delete_takes_the_record_along(core):
+    """Once the edge has acknowledged it."""
+    edge, one = await delivered(core, "a")
+    core.remove(one)
+    [delete] = edge.sent()
+    await core.flush()
+    assert core.status(one) is not None
+    edge.ack(delete)
+    await core.flush()
+    assert core.status(one) is None
+
+
+async def test_a_recreated_object_leaves_one_record(core):
+    """The new UID's; the old one's goes with the ack."""
+    edge, old = await delivered(core, "a")
+    new = core.put("a", uid="new", version="9")
+    edge.ack(*edge.sent())
+    await core.flush()
+    assert core.status(old) is None
+    assert core.status(new)["state"] == "Synced"
+
+
+async def test_parked_says_why_and_when_it_is_tried_again(core):
+    """For programs a code, for people a sentence."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.nack(edge.sent()[0], code="too_large", reason="over the limit")
+    await core.flush()
+    status = core.status(one)
+    assert (status["state"], status["reason"], status["retries"]) == ("Parked", "too_large", 0)
+    assert status["nextRetryTime"] == "2027-01-15T08:05:00Z"
+    assert {c["type"]: c["status"] for c in status["conditions"]} == {"Synced": "False", "Stalled": "True"}
+    assert status["objectResourceVersion"] == "", "never acknowledged"
+
+
+async def test_unparked_is_pending_again(core):
+    """A newer version is tried at once, and the record says that it is."""
+    one = core.put("a", data={"n": "1"})
+    edge = core.connect()
+    edge.nack(edge.sent()[0])
+    core.put("a", data={"n": "2"}, version="2")
+    await core.flush()
+    assert (core.status(one)["state"], core.status(one)["reason"]) == ("Pending", "Retrying_newer")
+
+
+async def test_who_lags_is_written_down():
+    """A connected node that is behind for longer than pending_seconds, once."""
+    core = Core("edge-1", record=Record(pending_seconds=30))
+    core.rule(CONFIG_MAPS)
+    one = core.put("a")
+    edge = core.connect()
+    edge.sent()
+    core.hub.sweep(29.0)
+    await core.flush()
+    assert core.status(one) is None
+    core.hub.sweep(31.0)
+    await core.flush()
+    assert (core.status(one)["state"], core.status(one)["reason"]) == ("Pending", "Lagging")
+    writes = core.ledger.writes
+    core.hub.sweep(32.0)
+    await core.flush()
+    assert core.ledger.writes == writes
+
+
+async def test_what_stands_there_already_is_not_written_again(core):
+    """A reconnect with everything in place costs no API write."""
+    edge, one = await delivered(core, "a")
+    writes = core.ledger.writes
+    edge.leave()
+    core.now = 60.0
+    core.connect("edge-1", one)
+    await core.flush()
+    assert core.ledger.writes == writes
+
+
+async def test_a_wiped_store_lowers_its_records(core):
+    """The record must not lead: what the edge lost is wanted, not held."""
+    edge, one = await delivered(core, "a")
+    edge.leave()
+    core.connect("edge-1").sent()
+    await core.flush()
+    status = core.status(one)
+    assert (status["state"], status["objectResourceVersion"], status["objectDigest"]) == ("Pending", "", "")
+
+
+async def test_a_record_of_what_is_neither_held_nor_wanted_goes(core):
+    """A crash between the edge's delete and the record's leaves it; the next comparison finds it."""
+    edge, one = await delivered(core, "a")
+    edge.leave()
+    core.remove(one)
+    core.connect("edge-1").sent()
+    await core.flush()
+    assert core.names() == []
+
+
+async def test_a_crash_before_the_write_is_made_good(core):
+    """The edge holds it, no record says so: the comparison after the restart writes it."""
+    one = core.put("a")
+    core.connect("edge-1", one).sent()
+    await core.flush()
+    assert core.status(one)["state"] == "Synced"
+
+
+async def test_records_of_a_node_that_is_away_stay_untouched(core):
+    """EdgeNode says that it is away."""
+    edge, _ = await delivered(core, "a")
+    edge.leave()
+    writes = core.ledger.writes
+    core.put("a", data={"n": "2"}, version="2")
+    core.hub.sweep(1000.0)
+    core.hub.reconcile(1000.0)
+    await core.flush()
+    assert core.ledger.writes == writes
+
+
+@pytest.mark.parametrize("lie", [{"objectResourceVersion": "99"}, {"state": "Parked"}, {"objectDigest": ""}])
+async def test_a_record_changed_by_hand_is_set_right(core, lie):
+    """Nobody can make a record say what is not."""
+    _, one = await delivered(core, "a")
+    truth = core.status(one)
+    rewritten(core, one, **lie)
+    await core.flush()
+    assert {key: core.status(one)[key] for key in lie} == {key: truth[key] for key in lie}
+
+
+async def test_a_record_deleted_by_hand_is_written_again(core):
+    """The edge still holds the object."""
+    _, one = await delivered(core, "a")
+    [name] = core.names()
+    del core.ledger.documents[name]
+    core.hub.bookkeeper.vanished(name, "edge-1", core.now)
+    core.hub.sweep(core.now)
+    await core.flush()
+    assert core.status(one)["state"] == "Synced"
+
+
+async def test_a_forgotten_node_loses_all_its_records(core):
+    """And only its own."""
+    core.node("edge-2")
+    _, one = await delivered(core, "a")
+    other = core.connect("edge-2")
+    other.ack(*other.sent())
+    await core.flush()
+    assert core.hub.records.forget_node("edge-1") == 1
+    await core.flush()
+    assert core.status(one) is None
+    assert core.status(one, "edge-2") is not None
+
+
+async def test_cluster_scoped_objects_have_cluster_scoped_records(core):
+    """EdgeRoutes live in no namespace, and neither do their records."""
+    routes = core.put("main", ROUTES, namespace="", spec={"routes": {}})
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    assert [name[0] for name in core.names(COLLECTIONS[1])] == ["clusterobjectsyncs"]
+    assert core.status(routes)["state"] == "Synced"
+
+
+def test_an_event_is_about_the_record(core):
+    """With the collection that fits the object's scope."""
+    one, routes = live(CONFIG_MAP, "a"), live(ROUTES, "main", namespace="")
+    about = core.hub.records.regarding("edge-1", one.path, one.uid)
+    assert (about.kind, about.namespace, about.name) == ("ObjectSync", "shop", "edge-1.uid-a")
+    assert core.hub.records.regarding("edge-1", routes.path, routes.uid).kind == "ClusterObjectSync"
+
+
+def test_a_name_too_long_is_cut_and_marked(core):
+    """Kubernetes allows 253 characters; eight hex digits keep it unique."""
+    record = object_sync.Record(
+        node="n" * 250, api_version="v1", kind="ConfigMap", namespace="shop", object_name="a", uid="u" * 36,
+        version="", digest="", wanted_version="1", state="Pending",
+    )  # fmt: skip
+    collection, namespace, name = name_of(record)
+    assert (collection, namespace, len(name)) == (COLLECTIONS[0], "shop", 253)
+    assert name != name_of(msgspec.structs.replace(record, uid="v" * 36))[2]
+
+
+def test_times_are_rfc_3339(core):
+    """From the monotonic clock and its offset to the wall."""
+    assert core.hub.records.text(0.0) == "2027-01-15T08:00:00Z"
+    assert core.hub.records.text(61.9) == "2027-01-15T08:01:01Z"
+
+
+async def test_how_far_records_are_behind_is_known(core):
+    """From the ack until the write; a record that is written lags no more."""
+    core.now = 5.0
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    assert list(core.hub.book.behind_since.values()) == [5.0]
+    await core.flush()
+    assert not core.hub.book.behind_since and core.status(one)["state"] == "Synced"

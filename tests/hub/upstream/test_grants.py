@@ -1,0 +1,62 @@
+"""Topics a node may name: what its EdgeRoutes say, and what they ever said."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import ROUTES
+
+from fairlead_hub.status.node_status import EDGE_NODES
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def routes(core, topic, name="main", **more):
+    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": topic}}, **more}
+    return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
+
+
+def test_topics_come_from_edge_routes_that_select_the_node(core):
+    """The default topic is everybody's."""
+    routes(core, "shop/alarms", nodeSelector={"matchLabels": {"role": "shop"}})
+    core.node("edge-1", role="shop")
+    core.settle()
+    core.connect("edge-1")
+    core.connect("edge-2")
+    assert core.hub.grants.of("edge-1") == {"default/telemetry", "shop/alarms"}
+    assert core.hub.grants.of("edge-2") == {"default/telemetry"}
+    assert core.hub.grants.topics() == {"default/telemetry", "shop/alarms"}
+
+
+async def test_a_topic_once_granted_stays_granted_over_a_restart(core):
+    """Messages routed before a change must not be refused after it."""
+    routes(core, "shop/alarms")
+    edge = core.connect()
+    routes(core, "shop/others")
+    assert core.hub.grants.of("edge-1") >= {"shop/alarms", "shop/others"}
+    core.hub.report(1.0)
+    await core.flush()
+    edge.leave()
+    after = Core("edge-1")
+    after.hub.accounts.observed("edge-1", core.ledger.documents[(EDGE_NODES, "", "edge-1")])
+    assert after.hub.grants.of("edge-1") >= {"shop/alarms", "shop/others"}
+
+
+def test_fairleads_own_topics_are_never_granted(core):
+    """Whatever EdgeRoutes or an EdgeNode document say: no node can make events up."""
+    routes(core, "system/events")
+    core.connect()
+    core.hub.grants.remember("edge-1", ["system/events", "shop/alarms"])
+    assert core.hub.grants.of("edge-1") == {"default/telemetry", "shop/alarms"}
+    assert core.hub.grants.topics() == {"default/telemetry"}
+
+
+def test_topics_are_not_judged_before_everything_is_listed():
+    """A message must not be refused because the hub just started."""
+    young = Core("edge-1", listed=False)
+    assert young.hub.grants_known() == "nodes are not listed yet"
+    young.list_all()
+    assert young.hub.grants_known() == ""
