@@ -164,7 +164,7 @@ class _App:
         self._metrics.openings = server.openings
         verdicts = RuleStatusWriter(hub)
         writer = Writer(
-            hub.book,
+            hub.status_cache,
             KubeStatusClient(client, seconds_left=lambda: keeper.seconds_left),
             hub.counts,
             flush_seconds=settings.record.flush_seconds,
@@ -175,7 +175,7 @@ class _App:
         )
         watches = Watches(client, hub, clock=loop.time, poke=server.poke, freshness=self._freshness)
         announcer = self._announcer(hub, messaging)
-        hub.announcements.hub_started(hub.fence, loop.time())
+        hub.cloud_events.hub_started(hub.fence, loop.time())
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(keeper.keep(), name="lease"),
@@ -184,7 +184,7 @@ class _App:
                 group.create_task(kopf_handlers.run(self._access, verdicts), name="operator"),
                 group.create_task(self._tend(hub, keeper, server, verdicts), name="tend"),
                 group.create_task(
-                    event_recorder.run(client, hub.happenings, hub.name, seconds_left=lambda: keeper.seconds_left),
+                    event_recorder.run(client, hub.kube_events, hub.name, seconds_left=lambda: keeper.seconds_left),
                     name="events",
                 ),
                 group.create_task(self._keep_topics(desk), name="topics"),
@@ -202,7 +202,7 @@ class _App:
             await self._stop.wait()
             self._health.not_ready = "stopping"
             await server.drain()
-            hub.announcements.hub_stopped(hub.fence, loop.time())
+            hub.cloud_events.hub_stopped(hub.fence, loop.time())
             for task in tasks:
                 task.cancel()
         if self._exit == 0 and keeper.valid:
@@ -211,7 +211,7 @@ class _App:
                 async with asyncio.timeout(FLUSH_AT_END_SECONDS):
                     await writer.flush()
             except TimeoutError:
-                _log.warning("records_unwritten", count=len(hub.book))
+                _log.warning("records_unwritten", count=len(hub.status_cache))
         if messaging is not None:
             await messaging.close()
         _log.info("stopped", exit=self._exit)
@@ -229,7 +229,7 @@ class _App:
         if messaging is None or not topic:
             return None
         source, epoch = f"/fairlead/hub/{hub.name}", secrets.randbits(EPOCH_BITS)
-        return CloudEventPublisher(hub.announcements, messaging, topic=topic, source=source, epoch=epoch)
+        return CloudEventPublisher(hub.cloud_events, messaging, topic=topic, source=source, epoch=epoch)
 
     async def _tend(
         self,
@@ -244,7 +244,7 @@ class _App:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             now = loop.time()
-            hub.records.wall_offset = time.time() - now
+            hub.object_syncs.wall_offset = time.time() - now
             hub.fence = keeper.fence
             if hub.counts.handshakes == before != trimmed:
                 memory.give_back()
@@ -252,10 +252,10 @@ class _App:
             before = hub.counts.handshakes
             hub.sweep(now)
             hub.report(now)
-            if (summary := hub.accounts.returned(now)) is not None:
+            if (summary := hub.node_status.returned(now)) is not None:
                 told = {"returned": summary.returned, "missing": summary.missing, "seconds": round(summary.seconds, 1)}
                 _log.info("nodes_returned", **told)
-            hub.announcements.settle(now)
+            hub.cloud_events.settle(now)
             verdicts.refresh()
             if now - reconciled >= self._settings.reconcile.interval_seconds:
                 reconciled = now

@@ -37,8 +37,8 @@ def nodes(hub: Hub, now: float) -> list[dict[str, Any]]:
 
 def doubts(hub: Hub, freshness: WatchHealth, now: float) -> dict[str, Any]:
     """What the hub does not see, and what it may not write, at the moment; since when, and why."""
-    text = hub.records.text
-    oldest = hub.book.refusals.oldest()
+    text = hub.object_syncs.text
+    oldest = hub.status_cache.refusals.oldest()
     refused = {"since": text(oldest.since), "reason": oldest.reason} if oldest is not None else {}
     return {
         "stale": [
@@ -50,7 +50,7 @@ def doubts(hub: Hub, freshness: WatchHealth, now: float) -> dict[str, Any]:
             }
             for one in freshness.all()
         ],
-        "recordsRefused": {"count": len(hub.book.refusals), **refused},
+        "recordsRefused": {"count": len(hub.status_cache.refusals), **refused},
     }
 
 
@@ -100,14 +100,14 @@ def unreadable(placement: Placement) -> list[dict[str, Any]]:
 
 def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
     session = hub.sessions.get(name)
-    account = hub.accounts.of(name)
+    account = hub.node_status.of(name)
     oldest = next(iter(session.pending_since.values()), None) if session is not None else None
     return {
         "node": name,
         "connected": account.connected,
         "lastContact": account.last_contact,
         "agent": account.agent,
-        "wanted": len(hub.view.wanted(name)),
+        "wanted": len(hub.desired_state.wanted(name)),
         "held": account.held,
         "pending": len(session.pending_since) if session is not None else 0,
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
@@ -115,7 +115,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "parked": account.parked,
         "hold": account.hold,
         "brake": edge_node.brake_status(account.brake),
-        "waitingFor": hub.view.waiting_for(name),
+        "waitingFor": hub.desired_state.waiting_for(name),
         "kept": len(session.frozen) if session is not None else 0,
         "rules": deletion_blocked.told(hub.placement, name),
     }
@@ -124,7 +124,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
 def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, now: float) -> dict[str, Any]:
     """The steps of one object on its way to one node, in order; ``answer`` is the sentence for people."""
     key = _key(hub, name, type, namespace, object_name)
-    live = hub.catalog.get(key) if key is not None else None
+    live = hub.object_cache.get(key) if key is not None else None
     session = hub.sessions.get(name)
     held = session.held.get(key) if session is not None and key is not None else None
     code, answer = _verdict(hub, name, type, key, live, now)
@@ -144,21 +144,21 @@ def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, no
 def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject | None, now: float) -> tuple[str, str]:
     if node not in hub.placement.nodes:
         return "no_node", f"there is no edge Node {node}"
-    waiting = hub.view.waiting_for(node)
+    waiting = hub.desired_state.waiting_for(node)
     if key is None:
         return _unwatched(hub, type, waiting)
     session = hub.sessions.get(node)
     held = session is not None and key in session.held
     if live is None and not held:
         return _nowhere(hub, key, waiting)
-    wanted = live is not None and hub.view.wish(node, key) is not None
+    wanted = live is not None and hub.desired_state.wish(node, key) is not None
     if not wanted and not held and not waiting and (session is None or session.live):
         return _unselected(hub, node, key, away=session is None)
     if session is None:
-        last = hub.accounts.of(node).last_contact or "never"
+        last = hub.node_status.of(node).last_contact or "never"
         if node in hub.identities.held:
             return "identity_held", f"its certificate is from before its Node was made again: {APPROVE} approves it"
-        hold = hub.restraints.hold(node)
+        hold = hub.node_controls.hold(node)
         back = f"; when it is back, nothing is sent while it is on hold: {hold}" if hold else ""
         would = "it should hold this" if wanted else waiting
         if wanted and live is not None and live.problem is not None:
@@ -183,12 +183,12 @@ def _unwatched(hub: Hub, type: str, waiting: str) -> tuple[str, str]:
 def _nowhere(hub: Hub, key: str, waiting: str) -> tuple[str, str]:
     """Not in the cluster: misspelled, or in another namespace?"""
     type, namespace, name = key.split("/", 2)
-    kind = hub.view.kinds.get(type)
+    kind = hub.desired_state.kinds.get(type)
     if waiting:
         return "no_object", waiting
     if kind is not None and (why := hub.placement.frozen.get(kind.group_kind)) is not None:
         return "not_listed", f"{kind.kind} cannot be listed: {why}"
-    others = hub.catalog.of_kind(kind.group_kind).values() if kind is not None else ()
+    others = hub.object_cache.of_kind(kind.group_kind).values() if kind is not None else ()
     found = [(each.resource.namespace, each.resource.name) for each in others]
     return "no_object", nowhere(kind.kind if kind is not None else type, namespace, name, found)
 
@@ -215,7 +215,7 @@ def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> tuple[str, str]
         if why is not None:
             return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}"
         return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it{back}"
-    kind = hub.view.kinds.get(type)
+    kind = hub.desired_state.kinds.get(type)
     notes = [
         f"SyncRule {rule.name} names {entry.api_version} {entry.kind}, which is not served"
         for rule, entry in (hub.placement.named(kind.group_kind) if kind is not None else ())
@@ -228,7 +228,7 @@ def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> tuple[str, str]
 
 def _routes_held(hub: Hub, node: str, live: LiveObject) -> tuple[str, str]:
     """On the node's disk is not in force: what the node made of it counts."""
-    edge = hub.accounts.edges.get(node)
+    edge = hub.node_status.edges.get(node)
     said = edge.routes.get(live.resource.name) if edge is not None else None
     if said is None or said.uid != live.uid or said.digest not in ("", live.digest):
         return "held", "held; the node has not told yet which of its routes it runs"
@@ -275,7 +275,7 @@ def step(session: NodeSession, key: str, now: float) -> str:
 
 
 def _key(hub: Hub, node: str, type: str, namespace: str, name: str) -> str | None:
-    for known, kind in hub.records.kinds.items():
+    for known, kind in hub.object_syncs.kinds.items():
         if kind.is_called(type):
             return f"{known}/{namespace if kind.namespaced else ''}/{name}"
     # No rule names the kind any more, but the node may hold it still.

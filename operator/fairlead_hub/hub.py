@@ -1,10 +1,10 @@
 """The hub's core: the cluster's state on one side, the nodes' sessions on the other.  Pure; the rim calls it.
 
-    objects, rules, nodes ─observe─▶ Catalog, Placement ─who is concerned─▶ NodeSession.offer
+    objects, rules, nodes ─observe─▶ ObjectCache, Placement ─who is concerned─▶ NodeSession.offer
     frames from edges ─────────────▶ NodeSession ─outcomes─▶ Records ─▶ Book (written behind)
 
 After every call ``woken`` names the sessions that have something to send.  There is no queue for a node that is away:
-what it should hold is derived from catalog and rules when it comes back.
+what it should hold is derived from object cache and rules when it comes back.
 """
 
 from __future__ import annotations
@@ -47,42 +47,42 @@ class Hub:
     def __init__(self, settings: Settings, *, name: str, fence: int, wall_offset: float) -> None:
         self.settings = settings
         self.name = name
-        self.catalog = ObjectCache()
-        self.placement = Placement(self.catalog, settings.delivery)
-        self.view = DesiredState(self.catalog, self.placement)
-        self.book = status_cache.StatusCache()
-        self.records = ObjectSyncStatus(self.book, fence=fence)
-        self.records.wall_offset = wall_offset
-        self.records.kinds = self.view.kinds
+        self.object_cache = ObjectCache()
+        self.placement = Placement(self.object_cache, settings.delivery)
+        self.desired_state = DesiredState(self.object_cache, self.placement)
+        self.status_cache = status_cache.StatusCache()
+        self.object_syncs = ObjectSyncStatus(self.status_cache, fence=fence)
+        self.object_syncs.wall_offset = wall_offset
+        self.object_syncs.kinds = self.desired_state.kinds
         self.counts = Counts()
-        self.happenings = kube_events.KubeEvents()
-        self.announcements = CloudEvents(self.records.text, self.view.kinds)
+        self.kube_events = kube_events.KubeEvents()
+        self.cloud_events = CloudEvents(self.object_syncs.text, self.desired_state.kinds)
         self.sessions: dict[str, NodeSession] = {}
-        self.grants = Grants(self.placement, self.book)
-        self.view.grants = self.grants
+        self.grants = Grants(self.placement, self.status_cache)
+        self.desired_state.grants = self.grants
         self.identities = identities.Identities(accept_recreated=settings.link.recreated_nodes == "accept")
-        self.restraints = NodeControls(settings.brake, text=self.records.text)
-        self.accounts = NodeStatus(
+        self.node_controls = NodeControls(settings.brake, text=self.object_syncs.text)
+        self.node_status = NodeStatus(
             name,
             self.sessions,
             placement=self.placement,
-            records=self.records,
+            object_syncs=self.object_syncs,
             grants=self.grants,
-            restraints=self.restraints,
+            node_controls=self.node_controls,
             identities=self.identities,
-            events=self.happenings,
-            announcements=self.announcements,
+            events=self.kube_events,
+            cloud_events=self.cloud_events,
         )
-        self.rules = RuleReader(self.placement, self.accounts, self.announcements)
-        self.bookkeeper = SyncController(
+        self.rules = RuleReader(self.placement, self.node_status, self.cloud_events)
+        self.sync_controller = SyncController(
             self.sessions,
-            view=self.view,
+            desired_state=self.desired_state,
             placement=self.placement,
-            records=self.records,
-            accounts=self.accounts,
+            object_syncs=self.object_syncs,
+            node_status=self.node_status,
             counts=self.counts,
-            events=self.happenings,
-            announcements=self.announcements,
+            events=self.kube_events,
+            cloud_events=self.cloud_events,
         )
         self.woken: set[NodeSession] = set()
         self._audits: set[str] = set()
@@ -91,11 +91,11 @@ class Hub:
 
     @property
     def fence(self) -> int:
-        return self.records.fence
+        return self.object_syncs.fence
 
     @fence.setter
     def fence(self, value: int) -> None:
-        self.records.fence = value
+        self.object_syncs.fence = value
 
     # ---- the cluster -----------------------------------------------------------------------------
 
@@ -106,25 +106,25 @@ class Hub:
             if self.rules.routes_seen(live, now):
                 for node in self.sessions:
                     self._grant(node)
-        change = self.catalog.put(live)
+        change = self.object_cache.put(live)
         if change is None:
             self.counts.same_content += 1
             return
         self._changed(change, now, before_nodes)
 
     def remove_object(self, key: str, uid: str, now: float) -> None:
-        live = self.catalog.get(key)
+        live = self.object_cache.get(key)
         before_nodes: set[str] = set()
         if live is not None and live.group_kind == EDGE_ROUTES and live.uid == uid:
             before_nodes = self.placement.nodes_for(live)
             self.rules.routes_gone(live.resource.name, now)
-        change = self.catalog.remove(key, uid)
+        change = self.object_cache.remove(key, uid)
         if change is not None:
             self._changed(change, now, before_nodes)
 
     def relist(self, kind: GroupKind, uids: Mapping[str, str], now: float) -> None:
         """A list is complete: what we had and it does not name is gone."""
-        for live in list(self.catalog.of_kind(kind).values()):
+        for live in list(self.object_cache.of_kind(kind).values()):
             if uids.get(live.key) != live.uid:
                 self.remove_object(live.key, live.uid, now)
 
@@ -152,7 +152,7 @@ class Hub:
         """No rule names it any more."""
         self.placement.synced.discard(kind)
         self.placement.frozen.pop(kind, None)
-        self.catalog.forget_kind(kind)
+        self.object_cache.forget_kind(kind)
         self._audit_all = True
 
     def input_synced(self, name: str) -> None:
@@ -163,25 +163,25 @@ class Hub:
 
     def set_node(self, name: str, uid: str, labels: Mapping[str, str], now: float) -> None:
         """An edge Node exists, as it is now.  A new UID is a new node: the old one's records go."""
-        known = self.accounts.node_uids.get(name)
+        known = self.node_status.node_uids.get(name)
         if known is not None and known != uid:
             self.drop_node(name, now)
-        self.accounts.node_uids[name] = uid
+        self.node_status.node_uids[name] = uid
         if self.placement.set_node(name, labels):
             self._audits.add(name)
 
     def drop_node(self, name: str, now: float) -> None:
         """The Node was deleted, or is no edge any more."""
-        self.accounts.node_uids.pop(name, None)
+        self.node_status.node_uids.pop(name, None)
         self.placement.drop_node(name)
         session = self.sessions.get(name)
         if session is not None:
             reason = f"Node {name} was deleted or is no edge node"
             self._refuse(session, "node_deleted", reason, admission.NODE_GONE_RETRY_SECONDS, now)
         self.grants.forget(name)
-        self.restraints.forget(name)
-        self.counts.records_collected += self.records.forget_node(name)
-        self.accounts.forget(name)
+        self.node_controls.forget(name)
+        self.counts.records_collected += self.object_syncs.forget_node(name)
+        self.node_status.forget(name)
 
     def kind_served(self, kind: GroupKind, answers: Mapping[str, str]) -> None:
         """What the API server says of the apiVersions rules name for a kind: "" it serves this one, or why not."""
@@ -213,7 +213,7 @@ class Hub:
         session = self.sessions.get(node)
         if session is not None:
             session.offer(key, now)
-            self.bookkeeper.drain(session, now)
+            self.sync_controller.drain(session, now)
             if session.has_frames:
                 self.woken.add(session)
 
@@ -236,7 +236,7 @@ class Hub:
             self._grant(node)
             session.try_compare()
             session.audit(now)
-            self.bookkeeper.drain(session, now)
+            self.sync_controller.drain(session, now)
             self.woken.add(session)
         self._audits.clear()
 
@@ -246,34 +246,34 @@ class Hub:
         self, node: str, observed: status_cache.Observed, told: Mapping[str, str], now: float
     ) -> None:
         """An EdgeNode document as it stands, with its annotations."""
-        self.records.now = now
-        self.accounts.observed(node, observed)
+        self.object_syncs.now = now
+        self.node_status.observed(node, observed)
         self.identities.observed(node, observed.status, told)
         self._send_granted(now, node)
-        before = self.restraints.hold(node)
-        if self.restraints.observed(node, told, observed.status):
+        before = self.node_controls.hold(node)
+        if self.node_controls.observed(node, told, observed.status):
             self._restrained(node, before, now)
 
     def edge_node_vanished(self, node: str, now: float, version: str = "") -> None:
         """Somebody deleted it: its annotations are gone; it is written again."""
-        self.bookkeeper.vanished((EDGE_NODES, "", node), node, now, version)
-        before = self.restraints.hold(node)
-        if self.restraints.vanished(node):
+        self.sync_controller.vanished((EDGE_NODES, "", node), node, now, version)
+        before = self.node_controls.hold(node)
+        if self.node_controls.vanished(node):
             self._restrained(node, before, now)
 
     def _restrained(self, node: str, before: str, now: float) -> None:
         """A hold came, changed or went, or a brake was released."""
         session = self.sessions.get(node)
-        hold = self.restraints.hold(node)
+        hold = self.node_controls.hold(node)
         if session is not None:
             session.hold = hold
             session.audit(now)
-            self.bookkeeper.restrained(session)
+            self.sync_controller.restrained(session)
             self.woken.add(session)
-        if hold != before and EDGE_NODES in self.book.synced:
+        if hold != before and EDGE_NODES in self.status_cache.synced:
             reason, text = ("OnHold", hold) if hold else ("HoldEnded", f"it was held: {before}")
-            self.accounts.happened(node, "Normal", reason, text, now)
-        self.accounts.changed(node)
+            self.node_status.happened(node, "Normal", reason, text, now)
+        self.node_status.changed(node)
 
     # ---- sessions --------------------------------------------------------------------------------
 
@@ -298,21 +298,21 @@ class Hub:
         old = self.sessions.get(node)
         if old is not None:
             self._refuse(old, "replaced", REPLACED, REPLACED_RETRY_SECONDS, now)
-            self.accounts.replaced(node, now - old.link.last_received, now)
-            self.announcements.node_replaced(old.hello, hello, now)
+            self.node_status.replaced(node, now - old.link.last_received, now)
+            self.cloud_events.node_replaced(old.hello, hello, now)
         session = NodeSession(
             node=node,
             number=self._next_session,
             hello=hello,
-            view=self.view,
+            view=self.desired_state,
             limits=self.settings.window,
             policy=self.settings.delivery,
             reconcile=self.settings.reconcile,
             held_max=self.settings.link.held_max,
             keepalive_seconds=self.settings.link.keepalive_seconds,
             now=now,
-            hold=self.restraints.hold(node),
-            brake=self.restraints.brake(node),
+            hold=self.node_controls.hold(node),
+            brake=self.node_controls.brake(node),
         )
         self._next_session += 1
         self.sessions[node] = session
@@ -328,19 +328,19 @@ class Hub:
         )
         session.welcome(welcome, now)
         self._grant(node)
-        self.bookkeeper.drain(session, now)
+        self.sync_controller.drain(session, now)
         self.woken.add(session)
-        self.accounts.opened(node)
-        self.announcements.node_connected(session.number, hello, now)
+        self.node_status.opened(node)
+        self.cloud_events.node_connected(session.number, hello, now)
         return session
 
     def _doubt_identity(self, node: str, shown: identities.Shown | None, now: float) -> str:
         """Why this certificate is not taken for this Node; empty when it is, or cannot be judged yet."""
         if not {"nodes", EDGE_NODES} <= self.placement.inputs_synced:
             return ""
-        doubt = self.identities.judge(node, self.accounts.node_uids.get(node, ""), shown)
+        doubt = self.identities.judge(node, self.node_status.node_uids.get(node, ""), shown)
         if doubt:
-            self.accounts.identity_held(node, doubt, now)
+            self.node_status.identity_held(node, doubt, now)
         return doubt
 
     def _refuse(self, session: NodeSession, code: Any, reason: str, retry_after: float, now: float) -> None:
@@ -348,9 +348,9 @@ class Hub:
         self.counts.refused[code] = self.counts.refused.get(code, 0) + 1
         if self.sessions.get(session.node) is session:
             del self.sessions[session.node]
-            self.accounts.ended(session.node)
+            self.node_status.ended(session.node)
             if code != "replaced":
-                self.announcements.node_away(session.node, code, now)
+                self.cloud_events.node_away(session.node, code, now)
         self.woken.add(session)
 
     def closed(self, session: NodeSession, now: float) -> None:
@@ -358,24 +358,24 @@ class Hub:
         self.woken.discard(session)
         if self.sessions.get(session.node) is session:
             del self.sessions[session.node]
-            self.accounts.ended(session.node)
-            self.announcements.node_away(session.node, _ending(session), now)
+            self.node_status.ended(session.node)
+            self.cloud_events.node_away(session.node, _ending(session), now)
 
     def receive(self, session: NodeSession, header: message.FromEdge, body: bytes, now: float) -> None:
         """A frame that is not upstream.  Raises ``Malformed``: close the session with the reason."""
         if isinstance(header, message.Status):
             session.link.received(header, now)
-            self.accounts.said(session.node, codec.decode_json(_status, body), now)
+            self.node_status.said(session.node, codec.decode_json(_status, body), now)
             return
         session.receive(header, body, now)
-        self.bookkeeper.drain(session, now)
+        self.sync_controller.drain(session, now)
         if session.has_frames:
             self.woken.add(session)
 
     def tick(self, session: NodeSession, now: float) -> bool:
         """False: the peer is silent, close the connection."""
         alive = session.tick(now)
-        self.bookkeeper.drain(session, now)
+        self.sync_controller.drain(session, now)
         if session.has_frames:
             self.woken.add(session)
         return alive
@@ -384,13 +384,13 @@ class Hub:
 
     def _grant(self, node: str) -> None:
         if self.grants.widen(node):
-            self.accounts.changed(node)
+            self.node_status.changed(node)
 
     def _send_granted(self, now: float, *nodes: str) -> None:
         """EdgeRoutes that waited for their topics to be written down go to their nodes (none named: to all)."""
         sessions = (self.sessions[node] for node in nodes if node in self.sessions) if nodes else self.sessions.values()
         for session in [each for each in sessions if each.withheld]:
-            for key in [key for key in session.withheld if not self.view.withheld(session.node, key)]:
+            for key in [key for key in session.withheld if not self.desired_state.withheld(session.node, key)]:
                 self._offer(session.node, key, now)
 
     def grants_known(self) -> str:
@@ -398,18 +398,18 @@ class Hub:
         for name in ("nodes", "edgeroutes"):
             if name not in self.placement.inputs_synced:
                 return f"{name} are not listed yet"
-        return "" if EDGE_NODES in self.book.synced else "edgenodes are not listed yet"
+        return "" if EDGE_NODES in self.status_cache.synced else "edgenodes are not listed yet"
 
     # ---- heartbeats ------------------------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
         """Write down who lags; asked every second or so."""
-        self.bookkeeper.sweep(now, self.settings.record.pending_seconds)
+        self.sync_controller.sweep(now, self.settings.record.pending_seconds)
 
     def report(self, now: float, *, last: bool = False) -> None:
         """Tell of the nodes; asked every second or so, and a last time."""
-        self.records.now = now
-        self.accounts.report(now, last=last)
+        self.object_syncs.now = now
+        self.node_status.report(now, last=last)
         self._send_granted(now)
 
     def reconcile(self, now: float) -> None:
@@ -419,9 +419,9 @@ class Hub:
         for node, session in self.sessions.items():
             if session.live and session.audit(now):
                 self.woken.add(session)
-            self.accounts.changed(node)
-        self.accounts.forget_expired()
-        self.bookkeeper.compare_all(now)
+            self.node_status.changed(node)
+        self.node_status.forget_expired()
+        self.sync_controller.compare_all(now)
 
 
 def _ending(session: NodeSession) -> str:

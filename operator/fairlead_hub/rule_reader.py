@@ -20,17 +20,17 @@ MENDED = "it can be read again"
 class RuleReader:
     """See the module."""
 
-    def __init__(self, placement: Placement, accounts: NodeStatus, announcements: CloudEvents) -> None:
+    def __init__(self, placement: Placement, node_status: NodeStatus, cloud_events: CloudEvents) -> None:
         self._placement = placement
-        self._accounts = accounts
-        self._announcements = announcements
+        self._node_status = node_status
+        self._cloud_events = cloud_events
 
     def read(self, rule: sync_rule.Rule) -> frozenset[str]:
         """Returns the nodes it concerns, before or after."""
         was_broken = f"syncrules/{rule.name}" in self._placement.broken
         concerned = self._placement.set_rule(rule)
         if was_broken:
-            self._accounts.rule_happened("SyncRule", rule.name, "Normal", "Readable", MENDED, concerned)
+            self._node_status.rule_happened("SyncRule", rule.name, "Normal", "Readable", MENDED, concerned)
         return concerned
 
     def unreadable(self, found: sync_rule.Unreadable) -> frozenset[str]:
@@ -41,7 +41,7 @@ class RuleReader:
             return frozenset()  # the same again: its status was written, or it was listed anew
         if before[0] != found.reason:
             text = f"{found.reason}; {deletion_blocked.consequence(self._placement, found.name)}"
-            self._accounts.rule_happened("SyncRule", found.name, "Warning", "Unreadable", text, concerned)
+            self._node_status.rule_happened("SyncRule", found.name, "Warning", "Unreadable", text, concerned)
         return concerned
 
     def _stands(self, name: str) -> tuple[str, sync_rule.Rule | None, sync_rule.Rule | None]:
@@ -54,7 +54,7 @@ class RuleReader:
         was_broken = f"syncrules/{name}" in self._placement.broken
         concerned = self._placement.drop_rule(name)
         for node in concerned if was_broken else ():
-            self._accounts.changed(node)
+            self._node_status.changed(node)
         return concerned
 
     def routes_seen(self, live: LiveObject, now: float) -> bool:
@@ -68,18 +68,18 @@ class RuleReader:
         except ValueError as error:
             self._placement.routes.pop(name, None)
             self._placement.broken[known] = str(error)
-            self._announcements.routes_read(name, str(error), now)
+            self._cloud_events.routes_read(name, str(error), now)
             if before != str(error):
                 text = f"{error}; {deletion_blocked.ROUTES_CONSEQUENCE}"
-                self._accounts.rule_happened("EdgeRoutes", name, "Warning", "Unreadable", text, ())
+                self._node_status.rule_happened("EdgeRoutes", name, "Warning", "Unreadable", text, ())
             return False
         self._placement.broken.pop(known, None)
-        self._announcements.routes_read(name, "", now)
+        self._cloud_events.routes_read(name, "", now)
         if before:
-            self._accounts.rule_happened("EdgeRoutes", name, "Normal", "Readable", MENDED, ())
+            self._node_status.rule_happened("EdgeRoutes", name, "Normal", "Readable", MENDED, ())
         return True
 
     def routes_gone(self, name: str, now: float) -> None:
         self._placement.routes.pop(name, None)
         self._placement.broken.pop(f"edgeroutes/{name}", None)
-        self._announcements.routes_read(name, "", now)
+        self._cloud_events.routes_read(name, "", now)

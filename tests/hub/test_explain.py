@@ -15,7 +15,7 @@ from fairlead_wire import message
 @pytest.fixture
 def core():
     made = Core("edge-1")
-    made.hub.view.know_kind(EDGE_ROUTES_KIND)
+    made.hub.desired_state.know_kind(EDGE_ROUTES_KIND)
     made.rule(CONFIG_MAPS)
     return made
 
@@ -186,7 +186,7 @@ def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
     after = Core("edge-1", brake=DeletionGuard(removals_max=1))
     edge = after.connect("edge-1", one, live(CONFIG_MAP, "b"))
     assert edge.sent() == []
-    after.hub.view.kinds.clear()
+    after.hub.desired_state.kinds.clear()
     assert asked(after, kind=kind)["code"] == "braked"
     assert asked(after, kind="secret")["code"] == "not_watched"
 

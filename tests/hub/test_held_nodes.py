@@ -27,7 +27,7 @@ async def reported(core):
     core.hub.sweep(core.now)
     core.hub.report(core.now, last=True)
     await core.flush()
-    return core.ledger.documents[(EDGE_NODES, "", "edge-1")].status
+    return core.api.documents[(EDGE_NODES, "", "edge-1")].status
 
 
 def condition(status, type):
@@ -70,9 +70,9 @@ def test_a_hub_that_starts_sends_nothing_before_it_knows_who_is_held():
     core.put("a")
     edge = core.connect()
     for kind in ("configmaps",):
-        core.hub.kind_synced(core.hub.view.kinds[kind].group_kind)
+        core.hub.kind_synced(core.hub.desired_state.kinds[kind].group_kind)
     core.settle()
-    assert edge.sent() == [] and core.hub.view.waiting_for("edge-1") == "edgenodes are not listed yet"
+    assert edge.sent() == [] and core.hub.desired_state.waiting_for("edge-1") == "edgenodes are not listed yet"
     core.annotate("edge-1", hold=WHY)
     core.hub.input_synced(EDGE_NODES)
     core.settle()
@@ -129,18 +129,18 @@ async def test_records_and_edge_node_say_held_and_are_written_once(core):
     record = core.status(one)
     assert (record["state"], record["reason"], record["objectResourceVersion"]) == ("Pending", "OnHold", "1")
     assert record["lastAckTime"] and condition(record, "Stalled") == ("False", "NotParked", "")
-    writes = core.ledger.writes
+    writes = core.api.writes
     for core.now in (40.0, 50.0, 60.0):
         core.put("a", version=str(core.now), data={"v": str(core.now)})
         core.hub.reconcile(core.now)
         await reported(core)
-    assert core.ledger.writes == writes
+    assert core.api.writes == writes
     core.annotate("edge-1")
     edge.ack(*edge.sent())
     status = await reported(core)
     assert (status["hold"], condition(status, "OnHold")[0], condition(status, "Synced")[0]) == ("", "False", "True")
     assert core.status(one)["state"] == "Synced"
-    reasons = [each.reason for each in core.hub.happenings.take()]
+    reasons = [each.reason for each in core.hub.kube_events.take()]
     assert "OnHold" in reasons and "HoldEnded" in reasons
 
 
@@ -223,7 +223,7 @@ async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core)
     status = await reported(core)
     assert (status["brake"]["count"], condition(status, "Braked")[:2]) == (5, ("True", "TooManyRemovals"))
     assert condition(status, "Synced")[:2] == ("False", "Braked")
-    assert [each.reason for each in core.hub.happenings.take() if each.type == "Warning"] == ["Braked"]
+    assert [each.reason for each in core.hub.kube_events.take() if each.type == "Warning"] == ["Braked"]
     record = core.status(ones[0])
     assert (record["state"], record["reason"], record["wantedResourceVersion"]) == ("Deleting", "Braked", "")
     core.put("routes", ROUTES, namespace="", spec={"routes": {}})
@@ -281,7 +281,7 @@ async def test_a_braked_node_stays_braked_over_a_restart_of_the_hub(core):
     id = (await reported(core))["brake"]["id"]
     after = Core("edge-1", brake=DeletionGuard(removals_max=2), listed=False)
     after.rule(CONFIG_MAPS)
-    after.ledger = core.ledger
+    after.api = core.api
     after.annotate("edge-1")
     after.list_all()
     returned = after.connect("edge-1", *ones[2:])
@@ -296,7 +296,7 @@ def test_a_hold_is_stronger_than_a_release(core):
     core.hub.drop_rule("r")
     core.settle()
     edge.sent()
-    id = core.hub.restraints.brake("edge-1").engaged.id
+    id = core.hub.node_controls.brake("edge-1").engaged.id
     core.annotate("edge-1", hold=WHY, release_brake=id)
     assert edge.sent() == []
     core.annotate("edge-1", release_brake=id)

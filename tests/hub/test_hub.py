@@ -80,7 +80,7 @@ def test_the_newest_session_wins(core):
     second = core.connect()
     [refusal] = first.sent()
     assert refusal.code == "replaced" and "a second machine has its identity" in refusal.reason
-    [event] = [each for each in core.hub.happenings.take() if each.reason == "Replaced"]
+    [event] = [each for each in core.hub.kube_events.take() if each.reason == "Replaced"]
     assert event.message == "a newer connection took over, 4 s after the older one spoke"
     first.leave()
     assert core.hub.sessions == {"edge-1": second.session}
@@ -145,7 +145,7 @@ def test_a_late_delete_of_an_older_namesake_is_ignored(core):
     """Deletes name the UID."""
     core.put("a", uid="new")
     core.hub.remove_object("configmaps/shop/a", "old", 0.0)
-    assert core.hub.catalog.get("configmaps/shop/a").uid == "new"
+    assert core.hub.object_cache.get("configmaps/shop/a").uid == "new"
 
 
 @pytest.mark.parametrize("doubt", ["unsynced", "frozen", "broken rule"])
@@ -189,23 +189,23 @@ def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
     core.settle()
     assert told(edge.sent()) == [("Delete", "a")]
     assert "SyncRule secrets cannot be read" in edge.session.frozen[secret.key]
-    events = {each.regarding.name: each for each in core.hub.happenings.take()}
+    events = {each.regarding.name: each for each in core.hub.kube_events.take()}
     assert events["new"].reason == events["secrets"].reason == "Unreadable"
     assert "selects nothing until it is mended" in events["new"].message
     assert "stays in force" in events["secrets"].message
-    account = core.hub.accounts.of("edge-1")
+    account = core.hub.node_status.of("edge-1")
     assert "SyncRule secrets" in account.unreadable and account.kept[0][0] == secret.key
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
     core.settle()
     assert told(edge.sent()) == [("Delete", "s")]
-    assert [each.reason for each in core.hub.happenings.take() if each.regarding.name == "secrets"][-1] == "Readable"
+    assert [each.reason for each in core.hub.kube_events.take() if each.regarding.name == "secrets"][-1] == "Readable"
 
 
 def test_the_same_reason_is_told_once(core):
     """A list brings every rule again."""
     unreadable(core, "new")
     unreadable(core, "new")
-    assert [each.count for each in core.hub.happenings.take()] == [1]
+    assert [each.count for each in core.hub.kube_events.take()] == [1]
 
 
 def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
@@ -262,7 +262,7 @@ def test_a_kind_no_rule_names_any_more_is_deleted(core):
     core.hub.kind_dropped(KIND, 0.0)
     core.settle()
     assert told(edge.sent()) == [("Delete", "a")]
-    assert len(core.hub.catalog) == 0
+    assert len(core.hub.object_cache) == 0
 
 
 def test_labels_move_a_node_in_and_out_of_a_rule(core):
@@ -309,9 +309,9 @@ def test_a_record_is_written_for_each_ack_and_none_on_the_send_path(core):
     core.put("a")
     edge = core.connect()
     [update] = edge.sent()
-    assert len(core.hub.book) == 0
+    assert len(core.hub.status_cache) == 0
     edge.ack(update)
-    assert len(core.hub.book) == 1
+    assert len(core.hub.status_cache) == 1
     assert core.hub.counts.acks == 1
 
 
@@ -363,7 +363,7 @@ async def test_the_slow_pass_sends_what_an_event_should_have(core):
     core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
-    core.hub.catalog.put(live(CONFIG_MAP, "missed"))
+    core.hub.object_cache.put(live(CONFIG_MAP, "missed"))
     assert edge.sent() == []
     core.hub.reconcile(1.0)
     assert told(edge.sent()) == [("Update", "missed")]
@@ -390,7 +390,7 @@ def test_a_claim_made_from_a_template_follows_its_pod(core):
         {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "select": "referenced"},
         name="pods",
     )
-    core.hub.view.know_kind(claim)
+    core.hub.desired_state.know_kind(claim)
     core.hub.kind_synced(claim.group_kind)
     core.put("p-gpu", claim)
     core.put("p", POD, spec={"nodeName": "edge-1"})
@@ -418,8 +418,10 @@ def test_edge_routes_the_hub_cannot_read_keep_themselves_and_nothing_else(core):
     assert "spec.nodeSelector" in core.hub.placement.broken["edgeroutes/main"]
     core.settle()
     assert edge.sent() == [] and list(edge.session.frozen) == [good.key]
-    assert core.hub.view.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
-    assert [each.reason for each in core.hub.happenings.take() if each.regarding.kind == "EdgeRoutes"] == ["Unreadable"]
+    assert core.hub.desired_state.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
+    assert [each.reason for each in core.hub.kube_events.take() if each.regarding.kind == "EdgeRoutes"] == [
+        "Unreadable"
+    ]
     routes(core, "default/telemetry", nodeSelector={"matchLabels": {}})
     assert core.hub.placement.broken == {}
     assert told(edge.sent()) == [("Update", "main")]
@@ -441,7 +443,7 @@ async def test_routes_are_sent_when_their_topics_are_durably_granted(core):
     assert edge.sent() == [] and "shop/alarms" in edge.session.withheld[one.key]
     core.hub.report(1.0)
     await core.flush()
-    assert "shop/alarms" in core.ledger.documents[("edgenodes", "", "edge-1")].status["grantedTopics"]
+    assert "shop/alarms" in core.api.documents[("edgenodes", "", "edge-1")].status["grantedTopics"]
     core.hub.report(2.0)
     edge.ack(*edge.sent())
     assert edge.session.held.keys() == {one.key}
@@ -458,7 +460,7 @@ async def test_a_change_of_topics_waits_and_an_older_one_does_not_overtake(core)
     assert edge.sent() == [] and edge.session.held[first.key].digest == first.digest
     core.hub.report(1.0)
     await core.flush()
-    core.hub.edge_node_observed("edge-1", core.hub.book.observed[("edgenodes", "", "edge-1")], {}, 1.5)
+    core.hub.edge_node_observed("edge-1", core.hub.status_cache.observed[("edgenodes", "", "edge-1")], {}, 1.5)
     assert told(edge.sent()) == [("Update", "main")]
 
 

@@ -19,7 +19,7 @@ def unreadable(name, why="spec: why"):
 
 
 def events(core):
-    return [(each.regarding.kind, each.regarding.name, each.reason) for each in core.hub.happenings.take()]
+    return [(each.regarding.kind, each.regarding.name, each.reason) for each in core.hub.kube_events.take()]
 
 
 def test_breaking_and_mending_are_each_told_once(core):
@@ -38,16 +38,16 @@ def test_another_reason_is_news(core):
     """The text of the event is the newest."""
     core.hub.rules.unreadable(unreadable("r"))
     core.hub.rules.unreadable(unreadable("r", "spec.resources: none"))
-    [event] = core.hub.happenings.take()
+    [event] = core.hub.kube_events.take()
     assert event.count == 2 and event.message.startswith("spec.resources: none; its last readable form")
 
 
 def test_a_rule_that_goes_takes_what_was_told_along(core):
     """Those it concerned are told again."""
     core.hub.rules.unreadable(unreadable("r"))
-    assert "SyncRule r" in core.hub.accounts.of("edge-1").unreadable
+    assert "SyncRule r" in core.hub.node_status.of("edge-1").unreadable
     assert core.hub.rules.gone("r") == {"edge-1", "edge-2"}
-    assert core.hub.accounts.of("edge-1").unreadable == ""
+    assert core.hub.node_status.of("edge-1").unreadable == ""
 
 
 def routes(**spec):

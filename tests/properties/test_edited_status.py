@@ -49,14 +49,14 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
         await told(core)
     names = {(EDGE_NODES, "", "edge-1"): account, (COLLECTIONS[0], "shop", f"edge-1.{one.uid}"): record}
     for number, (name, status) in enumerate(names.items()):
-        there = core.ledger.documents[name]
-        core.ledger.documents[name] = found = status_cache.Observed(
+        there = core.api.documents[name]
+        core.api.documents[name] = found = status_cache.Observed(
             version=str(1000 + number), generation=1, status={**there.status, **status}, head=there.head
         )
         if name[0] == EDGE_NODES:
             core.hub.edge_node_observed("edge-1", found, {}, core.now)
         else:
-            core.hub.bookkeeper.observed(name, "edge-1", found, core.now)
+            core.hub.sync_controller.observed(name, "edge-1", found, core.now)
     for _ in range(3):
         core.now += 200
         core.hub.reconcile(core.now)
@@ -65,8 +65,8 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
     if connected:
         right = core.status(one)
         assert right is not None and right["state"] == "Synced"
-        assert core.ledger.documents[EDGE_NODES, "", "edge-1"].status["objectsHeld"] == 1
-    fences = {found.fence for found in core.ledger.documents.values()}
+        assert core.api.documents[EDGE_NODES, "", "edge-1"].status["objectsHeld"] == 1
+    fences = {found.fence for found in core.api.documents.values()}
     assert all(fence <= FENCE + 100_000 for fence in fences), "what cannot be is written over"
 
 

@@ -117,12 +117,12 @@ def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
             edge = connect(core)
         core.hub.sweep(core.now)
         core.hub.report(core.now)
-        for wanted in [name[2] for name in core.hub.book._dirty]:
+        for wanted in [name[2] for name in core.hub.status_cache._dirty]:
             node, _, uid = wanted.partition(".")
             assert (node == "edge-1" and (not uid or message.is_uid(uid))) or wanted in ("edge-2", "edge-2.uid-a")
     asyncio.run(core.flush())
     assert core.status(one, "edge-2") == before
-    for document in core.ledger.documents.values():
+    for document in core.api.documents.values():
         written = msgspec.json.decode(msgspec.json.encode(document.status))
         assert all(0 <= number < 2**63 for number in numbers(written)), written
     msgspec.json.encode([explain.nodes(core.hub, core.now), explain.node(core.hub, "edge-1", core.now)])

@@ -106,13 +106,13 @@ class RecordWorld:
         self.flaky.calm = self.calm
         self.hub = Hub(self.settings, name="hub", fence=self.fence, wall_offset=0.0)
         self.writer = Writer(
-            self.hub.book, self.flaky, Counts(), flush_seconds=1, in_flight=1, fence=lambda: self.fence,
+            self.hub.status_cache, self.flaky, Counts(), flush_seconds=1, in_flight=1, fence=lambda: self.fence,
             may_write=lambda: True, on_fenced=lambda fence: None,
         )  # fmt: skip
         for edge in self.edges.values():
             edge.session, edge.inbox = None, []
         for kind in (CONFIG_MAP, ROUTES):
-            self.hub.view.know_kind(kind)
+            self.hub.desired_state.know_kind(kind)
         for name in NODES:
             self.hub.set_node(name, f"uid-{name}", {}, self.now)
         self.hub.set_rule(sync_rule.rule(RULE))
@@ -125,12 +125,12 @@ class RecordWorld:
         self.observe_all()
 
     def observe_all(self) -> None:
-        for name in [name for name in self.hub.book.observed if name not in self.store.documents]:
+        for name in [name for name in self.hub.status_cache.observed if name not in self.store.documents]:
             self.vanished(name)
         for name in list(self.store.documents):
             self.observe(name)
         for collection in (*COLLECTIONS, EDGE_NODES):
-            self.hub.bookkeeper.listed(collection, self.now)
+            self.hub.sync_controller.listed(collection, self.now)
         self.hub.input_synced(EDGE_NODES)
         self.hub.settle(self.now)
 
@@ -142,14 +142,14 @@ class RecordWorld:
         elif name[0] == EDGE_NODES:
             self.hub.edge_node_observed(name[2], there, self.annotations(name[2]), self.now)
         else:
-            self.hub.bookkeeper.observed(name, self.node_of(name), there, self.now)
+            self.hub.sync_controller.observed(name, self.node_of(name), there, self.now)
 
     def vanished(self, name: status_cache.Name) -> None:
         """The watch says that a document of ours is gone."""
         if name[0] == EDGE_NODES:
             self.hub.edge_node_vanished(name[2], self.now)
         else:
-            self.hub.bookkeeper.vanished(name, self.node_of(name), self.now)
+            self.hub.sync_controller.vanished(name, self.node_of(name), self.now)
 
     def annotations(self, node: str) -> dict[str, str]:
         """Of its EdgeNode."""
@@ -193,7 +193,7 @@ class RecordWorld:
     def restore_api_server(self) -> None:
         objects, documents = self.backup
         for collection in (*COLLECTIONS, EDGE_NODES):
-            self.hub.book.restored(collection)
+            self.hub.status_cache.restored(collection)
         self.live = dict(objects)
         self.store.documents = dict(documents)
         fresh = {one.key: one.uid for one in self.live.values()}
@@ -217,7 +217,7 @@ class RecordWorld:
             status = {**there.status, "objectResourceVersion": "", "objectDigest": "", "state": "Synced"}
             changed = Observed(version=str(self.store._version), generation=1, status=status, head=there.head)
             self.store.documents[name] = changed
-            self.hub.bookkeeper.observed(name, self.node_of(name), changed, self.now)
+            self.hub.sync_controller.observed(name, self.node_of(name), changed, self.now)
 
     # ---- the edges -------------------------------------------------------------------------------
 

@@ -59,7 +59,7 @@ class RestraintWorld(RecordWorld):
             return  # our own documents come later than everything else
         super().observe_all()
         for name in NODES if self.starts else ():
-            told, brake = self.brake_told(name), self.hub.restraints.brake(name)
+            told, brake = self.brake_told(name), self.hub.node_controls.brake(name)
             session = self.hub.sessions.get(name)
             if session is not None and session.live:
                 continue  # compared already: the brake may have found nothing left to stop
@@ -88,7 +88,7 @@ class RestraintWorld(RecordWorld):
         else:
             self.told[node][key] = value
         if not self.listing:
-            brake = self.hub.restraints.brake(node)
+            brake = self.hub.node_controls.brake(node)
             due = set(brake.due) if brake is not None and brake.stops and brake.engaged.id == value else set()
             self.released[node] |= due
             for key in due:
@@ -102,7 +102,7 @@ class RestraintWorld(RecordWorld):
             session.hold = ""
         if self.ignores_brakes:
             session.brake = None
-        brake = self.hub.restraints.brake(name)
+        brake = self.hub.node_controls.brake(name)
         assert brake is not None
         if brake.released and not self.released[name]:
             # Released before this hub knew what was due: it holds for what is due when the hub does.

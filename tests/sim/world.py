@@ -163,8 +163,8 @@ class World:
         self.fence += 1
         for node in list(self.links):
             self._break(node)
-        self.catalog = ObjectCache()
-        self.placement = Placement(self.catalog, Delivery())
+        self.object_cache = ObjectCache()
+        self.placement = Placement(self.object_cache, Delivery())
         for node in self.edges:
             self.placement.set_node(node, {})
         self.placement.set_rule(rule(RULE))
@@ -188,9 +188,9 @@ class World:
         if CONFIG_MAP.group_kind not in self.placement.synced:
             return
         live = self.cluster.live()
-        gone = [known for known in self.catalog.of_kind(CONFIG_MAP.group_kind).values() if known.key not in live]
-        changed = [self.catalog.remove(known.key, known.uid) for known in gone]
-        changed += [self.catalog.put(one) for one in live.values()]
+        gone = [known for known in self.object_cache.of_kind(CONFIG_MAP.group_kind).values() if known.key not in live]
+        changed = [self.object_cache.remove(known.key, known.uid) for known in gone]
+        changed += [self.object_cache.put(one) for one in live.values()]
         for change in changed:
             if change is not None:
                 for session in self.sessions.values():
@@ -199,7 +199,7 @@ class World:
     # The view a session has of the cluster.
 
     def wish(self, node: str, key: str) -> Desired | None:
-        live = self.catalog.get(key)
+        live = self.object_cache.get(key)
         return self.placement.wish(node, live) if live is not None else None
 
     def wanted(self, node: str) -> dict[str, LiveObject]:
@@ -207,7 +207,7 @@ class World:
 
     def doubt(self, node: str, path: str) -> str:
         at = resource.parse(path)
-        return deletion_blocked.blocked(self.placement, node, at, CONFIG_MAP.group_kind, self.catalog.get(at.key))
+        return deletion_blocked.blocked(self.placement, node, at, CONFIG_MAP.group_kind, self.object_cache.get(at.key))
 
     def withheld(self, node: str, key: str) -> str:
         return ""

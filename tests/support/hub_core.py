@@ -82,15 +82,15 @@ class Core:
         self.hub = Hub(
             Settings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE, wall_offset=NOON
         )
-        self.ledger = MemoryStatusClient()
+        self.api = MemoryStatusClient()
         self.now = 0.0
         self.fenced: list[int] = []
         self._writer = Writer(
-            self.hub.book, self.ledger, self.hub.counts, flush_seconds=1, in_flight=4, fence=lambda: self.hub.fence,
-            may_write=lambda: True, on_fenced=self.fenced.append,
+            self.hub.status_cache, self.api, self.hub.counts, flush_seconds=1, in_flight=4,
+            fence=lambda: self.hub.fence, may_write=lambda: True, on_fenced=self.fenced.append,
         )  # fmt: skip
         for kind in KINDS:
-            self.hub.view.know_kind(kind)
+            self.hub.desired_state.know_kind(kind)
         for name in nodes:
             self.node(name)
         if listed:
@@ -103,7 +103,7 @@ class Core:
         for kind in KINDS:
             self.hub.kind_synced(kind.group_kind)
         for collection in (*COLLECTIONS, EDGE_NODES):
-            self.hub.bookkeeper.listed(collection, self.now)
+            self.hub.sync_controller.listed(collection, self.now)
         self.settle()
 
     def settle(self) -> None:
@@ -118,7 +118,7 @@ class Core:
 
     def annotate(self, node: str, **annotations: str) -> None:
         """The watch brings its EdgeNode with these annotations of ours, and the status that was written last."""
-        there = self.ledger.documents.get((EDGE_NODES, "", node))
+        there = self.api.documents.get((EDGE_NODES, "", node))
         if there is None:
             there = status_cache.Observed(version="", generation=1, status={}, head={})
         told = {f"fairlead.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
@@ -156,8 +156,8 @@ class Core:
     def status(self, one: LiveObject, node: str = "edge-1") -> dict[str, Any] | None:
         """The status of the object's record in the twin; None when there is none."""
         collection = COLLECTIONS[0] if one.resource.namespace else COLLECTIONS[1]
-        found = self.ledger.documents.get((collection, one.resource.namespace, f"{node}.{one.uid}"))
+        found = self.api.documents.get((collection, one.resource.namespace, f"{node}.{one.uid}"))
         return None if found is None else found.status
 
     def names(self, collection: str = COLLECTIONS[0]) -> list[status_cache.Name]:
-        return sorted(name for name in self.ledger.documents if name[0] == collection)
+        return sorted(name for name in self.api.documents if name[0] == collection)

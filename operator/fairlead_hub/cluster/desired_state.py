@@ -37,8 +37,8 @@ class View(Protocol):
 class DesiredState:
     """The answers, from what was watched."""
 
-    def __init__(self, catalog: ObjectCache, placement: Placement) -> None:
-        self._catalog = catalog
+    def __init__(self, object_cache: ObjectCache, placement: Placement) -> None:
+        self._object_cache = object_cache
         self._placement = placement
         self.kinds: dict[str, Kind] = {}
         """What discovery found, by the type part of a key."""
@@ -50,7 +50,7 @@ class DesiredState:
         self.kinds[f"{kind.plural}.{kind.group}" if kind.group else kind.plural] = kind
 
     def wish(self, node: str, key: str) -> Desired | None:
-        live = self._catalog.get(key)
+        live = self._object_cache.get(key)
         return None if live is None else self._placement.wish(node, live)
 
     def live(self, node: str, key: str) -> LiveObject | None:
@@ -65,7 +65,7 @@ class DesiredState:
         at = resource.parse(path)
         known = self.kinds.get(at.type)
         kind = known.group_kind if known is not None else None
-        return deletion_blocked.blocked(self._placement, node, at, kind, self._catalog.get(at.key))
+        return deletion_blocked.blocked(self._placement, node, at, kind, self._object_cache.get(at.key))
 
     def withheld(self, node: str, key: str) -> str:
         type, _, name = key.split("/", 2)

@@ -11,7 +11,7 @@ from fairlead_hub.cluster.content import GroupKind, LiveObject
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What one observation did to the catalog; ``before`` None: new, ``after`` None: gone."""
+    """What one observation did to the object cache; ``before`` None: new, ``after`` None: gone."""
 
     key: str
     before: LiveObject | None

@@ -1,6 +1,6 @@
 """Which node should hold which object, and whether we know enough to take anything away.
 
-    rules × node labels × catalog ──wish(node, object)──▶ Wish(priority, delivery) or None
+    rules × node labels × object cache ──wish(node, object)──▶ Wish(priority, delivery) or None
                                   ──nodes_for(object)───▶ who is concerned by a change
                                   ──wanted(node)────────▶ all a node should hold (asked when it connects)
 
@@ -39,10 +39,10 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Placement:
-    """Rules, nodes and the state of the watches; reads the catalog, changes nothing in it."""
+    """Rules, nodes and the state of the watches; reads the object cache, changes nothing in it."""
 
-    def __init__(self, catalog: ObjectCache, default: Delivery) -> None:
-        self.catalog = catalog
+    def __init__(self, object_cache: ObjectCache, default: Delivery) -> None:
+        self.object_cache = object_cache
         self._default = default
         self.nodes: dict[str, Mapping[str, str]] = {}
         self.rules: dict[str, sync_rule.Rule] = {}
@@ -268,7 +268,7 @@ class Placement:
             case "bound":
                 return live.node_name == node
             case "referenced":
-                return node in self.catalog.referrers(live.key)
+                return node in self.object_cache.referrers(live.key)
 
     def nodes_for(self, live: LiveObject, among: Mapping[str, object] | None = None) -> set[str]:
         """Every node that should hold it now; with ``among`` only those of them that are keys there.
@@ -287,7 +287,7 @@ class Placement:
                 case "bound":
                     found |= members & {live.node_name}
                 case "referenced":
-                    found |= members & set(self.catalog.referrers(live.key))
+                    found |= members & set(self.object_cache.referrers(live.key))
         return found
 
     def referred_by(self, change: Change) -> Iterator[tuple[str, str]]:
@@ -308,7 +308,7 @@ class Placement:
         if node not in self.nodes:
             return found
         for routes in self.routes.values():
-            live = self.catalog.get(_routes_key(routes.name))
+            live = self.object_cache.get(_routes_key(routes.name))
             if live is not None and routes.nodes.matches(self.nodes[node]):
                 found[live.key] = live
         for rule in self.rules.values():
@@ -324,23 +324,23 @@ class Placement:
             case "all":
                 return self._covered_by(rule, index, entry).values()
             case "bound":
-                return (live for live in self.catalog.bound_to(node).values() if entry.covers(live))
+                return (live for live in self.object_cache.bound_to(node).values() if entry.covers(live))
             case "referenced":
                 return self._referenced(entry, node)
 
     def _referenced(self, entry: sync_rule.Entry, node: str) -> Iterator[LiveObject]:
-        for key in self.catalog.referred_from(node):
-            live = self.catalog.get(key)
+        for key in self.object_cache.referred_from(node):
+            live = self.object_cache.get(key)
             if live is not None and live.group_kind == entry.group_kind and entry.covers(live):
                 yield live
 
     def _covered_by(self, rule: sync_rule.Rule, index: int, entry: sync_rule.Entry) -> dict[str, LiveObject]:
         """Shared by all nodes, so that two thousand nodes coming back together do not filter the same kind each."""
-        generation = self.catalog.generation[entry.group_kind]
+        generation = self.object_cache.generation[entry.group_kind]
         known = self._covered.get((rule.name, index))
         if known is not None and known[0] == generation:
             return known[1]
-        covered = {key: live for key, live in self.catalog.of_kind(entry.group_kind).items() if entry.covers(live)}
+        covered = {key: live for key, live in self.object_cache.of_kind(entry.group_kind).items() if entry.covers(live)}
         self._covered[(rule.name, index)] = (generation, covered)
         return covered
 

@@ -1,6 +1,6 @@
 """What the hub tells of its nodes and objects on the system topic, in the order in which it happened.
 
-    Hub, Accounts, Bookkeeper, UpstreamDesk ─note─▶ waiting ─take─▶ io.announcer ─▶ messaging
+    Hub, NodeStatus, SyncController, UpstreamPublisher ─note─▶ waiting ─take─▶ io.announcer ─▶ messaging
 
 Telling never delays anything: a note costs one entry in a bounded queue, and where nobody carries it away (no
 messaging) nothing is kept.  The truth is in the records; an event says that it changed.  What can repeat without end
@@ -32,7 +32,7 @@ _RESTRAINTS = {"OnHold": "node.on_hold", "HoldEnded": "node.hold_ended", "Braked
 
 
 class Carrier(Protocol):
-    """Who carries events away; ``io.announcer.Announcer`` is one."""
+    """Who carries events away; ``io.cloud_event_publisher.Announcer`` is one."""
 
     @property
     def published(self) -> int: ...

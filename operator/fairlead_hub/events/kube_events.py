@@ -12,7 +12,7 @@ import msgspec
 
 WINDOW_SECONDS = 600.0
 KEPT_MAX = 4096
-"""Happenings remembered for counting; the oldest is forgotten first."""
+"""Events remembered for counting; the oldest is forgotten first."""
 PENDING_MAX = 1000
 """Waiting to be written; beyond it they are dropped and counted, because events are hints and records are the truth."""
 
@@ -78,9 +78,9 @@ class KubeEvents:
         return [self._known[key] for key in keys if key in self._known]
 
 
-def body(happening: KubeEvent, hub: str) -> dict[str, Any]:
+def body(event: KubeEvent, hub: str) -> dict[str, Any]:
     """The core/v1 Event to create."""
-    regarding = happening.regarding
+    regarding = event.regarding
     namespace = regarding.namespace or "default"
     involved = {"apiVersion": "fairlead.dev/v1alpha1", "kind": regarding.kind, "name": regarding.name}
     if regarding.namespace:
@@ -88,13 +88,13 @@ def body(happening: KubeEvent, hub: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": happening.name, "namespace": namespace},
+        "metadata": {"name": event.name, "namespace": namespace},
         "involvedObject": involved,
-        "reason": happening.reason,
-        "message": happening.message[:1024],
-        "type": happening.type,
-        "count": happening.count,
-        "firstTimestamp": happening.first,
-        "lastTimestamp": happening.last,
+        "reason": event.reason,
+        "message": event.message[:1024],
+        "type": event.type,
+        "count": event.count,
+        "firstTimestamp": event.first,
+        "lastTimestamp": event.last,
         "source": {"component": "fairlead-hub", "host": hub},
     }

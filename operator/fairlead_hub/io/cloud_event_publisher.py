@@ -1,4 +1,4 @@
-"""Carries announcements to the system topic: in order, each once however often it is sent, never waited for.
+"""Carries CloudEvents to the system topic: in order, each once however often it is sent, never waited for.
 
     Announcements ─take▶ BufferedPublisher ─▶ messaging (the producer's numbers make a repeat store nothing)
 
@@ -27,9 +27,9 @@ class CloudEventPublisher:
     """``topic`` is ``namespace/name``; ``epoch`` a random number of this run, by which its events are told apart."""
 
     def __init__(
-        self, announcements: CloudEvents, client: MessagingClient, *, topic: str, source: str, epoch: int
+        self, cloud_events: CloudEvents, client: MessagingClient, *, topic: str, source: str, epoch: int
     ) -> None:
-        self._announcements, self._client = announcements, client
+        self._cloud_events, self._client = cloud_events, client
         self._namespace, _, self._name = topic.partition("/")
         self._source, self._epoch = source, epoch
         self._number = 0
@@ -38,7 +38,7 @@ class CloudEventPublisher:
         self._publisher = BufferedPublisher(
             client, self._namespace, self._name, producer_id=source.strip("/"), epoch=epoch
         )
-        announcements.carrier = self
+        cloud_events.carrier = self
 
     def wake(self) -> None:
         self._something.set()
@@ -65,16 +65,16 @@ class CloudEventPublisher:
                 finally:
                     self._pass_on()
         finally:
-            self._announcements.give_up()
-            _log.info("announced", events=self.published, dropped=self._announcements.dropped)
+            self._cloud_events.give_up()
+            _log.info("announced", events=self.published, dropped=self._cloud_events.dropped)
 
     def _pass_on(self) -> None:
-        for each in self._announcements.take():
+        for each in self._cloud_events.take():
             self._number += 1
             self._publisher.publish(event.encode(each, id=f"{self._epoch:x}-{self._number}", source=self._source))
 
     async def _look_at_drops(self) -> None:
-        dropped = self._announcements.dropped
+        dropped = self._cloud_events.dropped
         if dropped > self._dropped_seen:
             _log.warning("events_dropped", count=dropped - self._dropped_seen, total=dropped)
             self._dropped_seen = dropped

@@ -1,4 +1,4 @@
-"""Writes happenings as Events.  They are hints: one that cannot be written is counted and left."""
+"""Writes Kubernetes Events.  They are hints: one that cannot be written is counted and left."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ async def write(
     return written
 
 
-async def _write(kube: Kube, happening: kube_events.KubeEvent, hub: str, seconds: float) -> bool:
+async def _write(kube: Kube, event: kube_events.KubeEvent, hub: str, seconds: float) -> bool:
     if seconds <= 0:
         return False
-    namespace = happening.regarding.namespace or "default"
+    namespace = event.regarding.namespace or "default"
     root = f"api/v1/namespaces/{namespace}/events"
     try:
         async with asyncio.timeout(seconds):
-            if happening.created:
-                change = {"count": happening.count, "lastTimestamp": happening.last}
-                body = {**change, "message": happening.message[:1024]}
-                await kube.request("PATCH", f"{root}/{happening.name}", body, content_type=MERGE_PATCH, attempts=1)
+            if event.created:
+                change = {"count": event.count, "lastTimestamp": event.last}
+                body = {**change, "message": event.message[:1024]}
+                await kube.request("PATCH", f"{root}/{event.name}", body, content_type=MERGE_PATCH, attempts=1)
             else:
-                await kube.request("POST", root, kube_events.body(happening, hub), attempts=1)
-                happening.created = True
+                await kube.request("POST", root, kube_events.body(event, hub), attempts=1)
+                event.created = True
     except (Refused, Unavailable, TimeoutError) as error:
         _log.debug("event_dropped", reason=str(error) or f"no answer within {seconds:g} s")
         return False

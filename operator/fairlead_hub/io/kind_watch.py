@@ -65,7 +65,7 @@ class KindWatch:
                             task.cancel()
                             self._hub.kind_unsynced(self._kind)
                         self._followed = found
-                        self._hub.view.know_kind(found)
+                        self._hub.desired_state.know_kind(found)
                         task = group.create_task(self._reflect(found), name=f"watch {found.root}")
                     elif task is not None and self._is_unnamed:
                         task.cancel()

@@ -41,10 +41,14 @@ class HubMetrics(Collector):
             ("nodes", "Edge nodes known.", len(hub.placement.nodes)),
             ("nodes_connected", "Edge nodes with a session.", len(sessions)),
             ("nodes_waiting", "Sessions whose comparison is not over.", sum(not s.live for s in sessions)),
-            ("nodes_to_return", "Nodes connected before this start and not back yet.", hub.accounts.returning.waiting),
+            (
+                "nodes_to_return",
+                "Nodes connected before this start and not back yet.",
+                hub.node_status.returning.waiting,
+            ),
             ("openings", "Connections being opened.", self.openings()[0]),
             ("openings_queued", "Connections in the kernel's queue.", self.openings()[1]),
-            ("objects_watched", "Objects in the catalog.", len(hub.catalog)),
+            ("objects_watched", "Objects in the object cache.", len(hub.object_cache)),
             ("queue_depth", "Keys waiting in all nodes' queues.", sum(len(s.queue) for s in sessions)),
             ("in_flight", "Messages sent and not yet answered.", sum(len(s.flights) for s in sessions)),
             (
@@ -60,15 +64,15 @@ class HubMetrics(Collector):
                 sum(len(s.frozen) for s in sessions),
             ),
             ("record_lag_seconds", "How long the oldest record has been behind the truth.", self._record_lag(now)),
-            ("records_dirty", "Records that wait to be written.", len(hub.book)),
-            ("records_refused", "Records the API server refuses; tried again.", len(hub.book.refusals)),
+            ("records_dirty", "Records that wait to be written.", len(hub.status_cache)),
+            ("records_refused", "Records the API server refuses; tried again.", len(hub.status_cache.refusals)),
             ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.frozen)),
             ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
             ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
             ("versions_unserved", "apiVersions of kinds named by rules and not served.", len(hub.placement.unserved)),
             ("withheld_objects", "EdgeRoutes whose topics wait to be granted.", sum(len(s.withheld) for s in sessions)),
-            ("nodes_on_hold", "Nodes nothing is sent to, because somebody said so.", len(hub.restraints.holds)),
-            ("nodes_braked", "Nodes whose removals are stopped.", hub.restraints.braked()),
+            ("nodes_on_hold", "Nodes nothing is sent to, because somebody said so.", len(hub.node_controls.holds)),
+            ("nodes_braked", "Nodes whose removals are stopped.", hub.node_controls.braked()),
             ("fence", "Fencing number.", hub.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
@@ -79,7 +83,7 @@ class HubMetrics(Collector):
         yield unreadable
 
     def _record_lag(self, now: float) -> float:
-        return max(0.0, now - min(self._hub.book.behind_since.values(), default=now))
+        return max(0.0, now - min(self._hub.status_cache.behind_since.values(), default=now))
 
     def _counters(self) -> Iterator[Metric]:
         counts = self._hub.counts
@@ -98,8 +102,8 @@ class HubMetrics(Collector):
             ("malformed", "Frames that broke the protocol.", counts.malformed),
             ("upstream_messages", "Messages stored in topics.", counts.upstream_messages),
             ("upstream_duplicates", "Messages that were stored before.", counts.upstream_duplicates),
-            ("events_published", "Events on the system topic.", self._hub.announcements.published),
-            ("events_dropped", "Events that found no room or were refused.", self._hub.announcements.dropped),
+            ("events_published", "Events on the system topic.", self._hub.cloud_events.published),
+            ("events_dropped", "Events that found no room or were refused.", self._hub.cloud_events.dropped),
         ):
             yield CounterMetricFamily(f"fairlead_hub_{name}", text, value=value)
         for name, text, label, table in (

@@ -34,11 +34,11 @@ POD_KIND = content.Kind(group="", version="v1", kind="Pod", plural="pods", names
 async def nodes(kube: Kube) -> list[dict[str, Any]]:
     """One row for each edge Node, as its EdgeNode and its records tell.  Raises ``Refused`` or ``Unavailable``."""
     edges = await _items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL)
-    accounts = {item["metadata"]["name"]: item for item in await _items(kube, f"{OURS}/edgenodes")}
+    edge_nodes = {item["metadata"]["name"]: item for item in await _items(kube, f"{OURS}/edgenodes")}
     rows = []
     for edge in edges:
         name = edge["metadata"]["name"]
-        account = accounts.get(name, {})
+        account = edge_nodes.get(name, {})
         said = account.get("status", {})
         rows.append(
             {
@@ -165,8 +165,8 @@ def _verdict(
 async def _placement(
     kube: Kube, node: str, asked: str, namespace: str, name: str
 ) -> tuple[Placement, LiveObject | None, tuple[str, str] | None]:
-    catalog = ObjectCache()
-    placement = Placement(catalog, Delivery())
+    object_cache = ObjectCache()
+    placement = Placement(object_cache, Delivery())
     try:
         found = await _one(kube, f"api/v1/nodes/{node}")
     except Refused as error:
@@ -184,8 +184,8 @@ async def _placement(
             placement.break_rule(sync_rule.unreadable(item, str(error)))
     for raw in await _raw_items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         with contextlib.suppress(content.Unusable):
-            catalog.put(content.build(raw, POD_KIND))
-    live, problem = await _object(kube, placement, catalog, asked, namespace, name)
+            object_cache.put(content.build(raw, POD_KIND))
+    live, problem = await _object(kube, placement, object_cache, asked, namespace, name)
     if problem is not None and placement.broken:
         problem = (problem[0], "; ".join([problem[1], *_unreadable(placement)]))
     return placement, live, problem
@@ -198,7 +198,7 @@ def _unreadable(placement: Placement) -> list[str]:
 
 
 async def _object(
-    kube: Kube, placement: Placement, catalog: ObjectCache, asked: str, namespace: str, name: str
+    kube: Kube, placement: Placement, object_cache: ObjectCache, asked: str, namespace: str, name: str
 ) -> tuple[LiveObject | None, tuple[str, str] | None]:
     """The object as it is, or why there is none: a code and a sentence."""
     kinds = {**placement.kinds(), content.EDGE_ROUTES: (OURS[5:],)}
@@ -229,8 +229,8 @@ async def _object(
                 placement.routes[name] = sync_rule.routes(content.unpacked(live))
             except ValueError as error:
                 placement.broken[f"edgeroutes/{name}"] = str(error)
-        catalog.put(live)
-        return catalog.get(live.key), None
+        object_cache.put(live)
+        return object_cache.get(live.key), None
     return None, unlisted[0] if unlisted else ("not_watched", f"no SyncRule names the kind {asked}")
 
 

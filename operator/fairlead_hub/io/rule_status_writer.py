@@ -30,24 +30,24 @@ class RuleStatusWriter:
         if self._turn % max(1, len(placement.nodes) // NODES_A_TURN) == 0:
             for name in {*placement.routes, *placement.broken_names("edgeroutes")}:
                 self.ask("edgeroutes", name)
-        for document_name in self._tried.keys() - self._hub.book.observed.keys():
+        for document_name in self._tried.keys() - self._hub.status_cache.observed.keys():
             del self._tried[document_name]
 
     def ask(self, collection: str, name: str) -> None:
         document_name: status_cache.Name = (collection, "", name)
-        observed = self._hub.book.observed.get(document_name)
+        observed = self._hub.status_cache.observed.get(document_name)
         if observed is None:
             return
         document = _Verdict(name=document_name, node="", hub=self._hub)
         status = document.status(observed)
         if not status or _same(status, observed.status):
-            self._hub.book.settled(document_name)
+            self._hub.status_cache.settled(document_name)
             self._tried.pop(document_name, None)
             return
         # Older definitions keep not all of it: what was written on this very version would only be written again.
         tried, self._tried[document_name] = self._tried.get(document_name), (status, observed.version)
-        if tried != (status, observed.version) or self._hub.book.pending(document_name) is not None:
-            self._hub.book.want(document)
+        if tried != (status, observed.version) or self._hub.status_cache.pending(document_name) is not None:
+            self._hub.status_cache.want(document)
 
 
 class _Verdict(status_cache.Document, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class _Verdict(status_cache.Document, frozen=True, kw_only=True):
         collection, _, name = self.name
         hub, before = self.hub, observed.status if observed is not None else {}
         generation = observed.generation if observed is not None else 1
-        now = hub.records.text()
+        now = hub.object_syncs.text()
         if collection == "syncrules":
             return rule_status.of_rule(hub.placement, name, before, generation, now) or {}
         heard = partial(_heard, hub, name)
@@ -70,12 +70,12 @@ class _Verdict(status_cache.Document, frozen=True, kw_only=True):
 def _heard(hub: Hub, name: str, node: str) -> edge_routes_status.Heard:
     """What a node said of an EdgeRoutes object, and whether that is the newest."""
     session, key = hub.sessions.get(node), f"{deletion_blocked.EDGE_ROUTES_TYPE}//{name}"
-    live = hub.catalog.get(key)
+    live = hub.object_cache.get(key)
     if session is None or live is None:
         return edge_routes_status.Heard(lag="the node is away", away=True)
     if not session.live:
         return edge_routes_status.Heard(lag="the node has just come back", away=True)
-    held, edge = session.held.get(key), hub.accounts.edges.get(node)
+    held, edge = session.held.get(key), hub.node_status.edges.get(node)
     if held is None or (held.uid, held.digest) != (live.uid, live.digest):
         return edge_routes_status.Heard(lag=f"version {live.version} is not delivered: {_why_not(hub, node, key)}")
     said = edge.routes.get(name) if edge is not None else None

@@ -106,11 +106,11 @@ class KubeStatusClient:
 
 
 class Writer:
-    """Writes the book behind: every ``flush_seconds`` what is dirty, ``in_flight`` at a time."""
+    """Writes the status cache behind: every ``flush_seconds`` what is dirty, ``in_flight`` at a time."""
 
     def __init__(
         self,
-        book: status_cache.StatusCache,
+        cache: status_cache.StatusCache,
         target: status_cache.StatusClient,
         counts: Counts,
         *,
@@ -120,7 +120,7 @@ class Writer:
         may_write: Callable[[], bool],
         on_fenced: Callable[[int], None],
     ) -> None:
-        self._book, self._target, self._counts = book, target, counts
+        self._cache, self._target, self._counts = cache, target, counts
         self._flush_seconds, self._in_flight = flush_seconds, in_flight
         self._fence, self._may_write, self._on_fenced = fence, may_write, on_fenced
         self._away = False
@@ -135,7 +135,7 @@ class Writer:
     async def flush(self) -> None:
         """Everything that is dirty now; what becomes dirty meanwhile waits for the next time."""
         self._away = False
-        queue = list(self._book.take(len(self._book)))
+        queue = list(self._cache.take(len(self._cache)))
         if not queue:
             return
         queue.reverse()
@@ -144,7 +144,7 @@ class Writer:
             while queue:
                 wanted = queue.pop()
                 if self._away or not self._may_write():
-                    self._book.failed(wanted)
+                    self._cache.failed(wanted)
                 else:
                     await self._write(wanted)
 
@@ -153,7 +153,7 @@ class Writer:
                 group.create_task(work())
 
     async def _write(self, wanted: status_cache.Wanted) -> None:
-        observed = self._book.observed.get(wanted.name)
+        observed = self._cache.observed.get(wanted.name)
         after: Observed | None = None
         if observed is not None and observed.is_absurd(self._fence()):
             self._counts.absurd_fences += 1
@@ -165,24 +165,24 @@ class Writer:
         self._counts.record_writes[answer.value] += 1
         match answer:
             case Answer.WRITTEN:
-                self._book.wrote(wanted, after)
+                self._cache.wrote(wanted, after)
             case Answer.GONE:
-                self._book.wrote(wanted, None)
+                self._cache.wrote(wanted, None)
                 if isinstance(wanted, Document) and wanted.head() is not None:
-                    self._book.want(wanted)  # deleted by hand between our watch and our write: written anew
+                    self._cache.want(wanted)  # deleted by hand between our watch and our write: written anew
             case Answer.CONFLICT:
-                self._book.wrote(wanted, after)
-                if self._book.pending(wanted.name) is None:
-                    self._book.want(wanted)
+                self._cache.wrote(wanted, after)
+                if self._cache.pending(wanted.name) is None:
+                    self._cache.want(wanted)
             case Answer.FORBIDDEN:
                 reason = self._target.refusal(wanted.name)
-                if self._book.failed(wanted, refused=reason or answer.value):
+                if self._cache.failed(wanted, refused=reason or answer.value):
                     _log.warning("record_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
             case Answer.RETRY:
                 self._away = True
-                self._book.failed(wanted)
+                self._cache.failed(wanted)
             case Answer.FENCED:
-                self._book.failed(wanted)
+                self._cache.failed(wanted)
                 self._away = True
                 there = after or observed
                 self._on_fenced(there.fence if there is not None else 0)

@@ -171,7 +171,7 @@ class UpstreamPublisher:
         for item in refused:
             counts.upstream_refused[item.code] += 1
         if refused:
-            self._hub.announcements.messages_refused(session.node, refused, asyncio.get_running_loop().time())
+            self._hub.cloud_events.messages_refused(session.node, refused, asyncio.get_running_loop().time())
         return message.Ack(parent_id=header.id, refused=publish_batch.told(refused))
 
     async def _is_away(self, error: Temporary) -> bool:

@@ -62,7 +62,7 @@ class _KindSink:
             self._hub.counts.unusable[error.code] += 1
             _log.warning("object_unusable", kind=self._kind.kind, code=error.code, reason=str(error))
             # What was known of it before still counts: that it cannot be read is no sign that it is gone.
-            known = self._hub.catalog.get(error.key)
+            known = self._hub.object_cache.get(error.key)
             return "" if known is None else f"{known.key}\n{known.uid}"
         if live.problem is not None:
             self._hub.counts.unusable[live.problem.code] += 1
@@ -77,7 +77,7 @@ class _KindSink:
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = api_json.header(raw)
         if self._kind == EDGE_ROUTES_KIND:
-            self._hub.book.vanished(("edgeroutes", "", found.name), "")
+            self._hub.status_cache.vanished(("edgeroutes", "", found.name), "")
         key = _key(self._kind, found)
         self._hub.remove_object(key, found.uid, self._clock())
         self._poke()
@@ -92,7 +92,7 @@ class _KindSink:
     def on_lost(self, restored: bool) -> None:
         self._hub.kind_unsynced(self._kind.group_kind)
         if restored and self._kind == EDGE_ROUTES_KIND:
-            self._hub.book.restored("edgeroutes")
+            self._hub.status_cache.restored("edgeroutes")
 
     def on_unlistable(self, reason: str) -> None:
         self._hub.kind_frozen(self._kind.group_kind, reason)
@@ -112,7 +112,7 @@ class _NodeSink:
             _unreadable(self._hub, "nodes", found.name, found.problem)
         elif EDGE_LABEL in labels:
             self._hub.set_node(found.name, found.uid, labels, self._clock())
-        elif found.name in self._hub.accounts.node_uids:
+        elif found.name in self._hub.node_status.node_uids:
             self._hub.drop_node(found.name, self._clock())
         self._poke()
         return found.name
@@ -122,7 +122,7 @@ class _NodeSink:
         self._poke()
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        for name in self._hub.accounts.node_uids.keys() - identities:
+        for name in self._hub.node_status.node_uids.keys() - identities:
             self._hub.drop_node(name, self._clock())
         self._hub.input_synced("nodes")
         self._hub.reconcile(self._clock())
@@ -162,7 +162,7 @@ class _RuleSink:
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         name = api_json.header(raw).name
-        self._hub.book.vanished(("syncrules", "", name), "")
+        self._hub.status_cache.vanished(("syncrules", "", name), "")
         self._hub.drop_rule(name)
         self._changed()
         self._poke()
@@ -177,7 +177,7 @@ class _RuleSink:
     def on_lost(self, restored: bool) -> None:
         """The next list tells; meanwhile the rules we know stay."""
         if restored:
-            self._hub.book.restored("syncrules")
+            self._hub.status_cache.restored("syncrules")
 
     def on_unlistable(self, reason: str) -> None:
         _unlistable("syncrules", reason)
@@ -192,7 +192,7 @@ class _OwnSink:
     def on_object(self, raw: msgspec.Raw) -> str:
         header = api_json.header(raw)
         name: status_cache.Name = (self._collection, header.namespace, header.name)
-        if self._collection != EDGE_NODES and self._hub.book.is_echo(
+        if self._collection != EDGE_NODES and self._hub.status_cache.is_echo(
             name, header.version, lambda: _observed(api_json.own(raw))
         ):
             return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
@@ -204,7 +204,7 @@ class _OwnSink:
             self._hub.edge_node_observed(header.name, observed, found.header.annotations or {}, self._clock())
             self._poke()
         else:
-            self._hub.bookkeeper.observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
+            self._hub.sync_controller.observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
         return f"{name[1]}/{name[2]}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
@@ -214,9 +214,9 @@ class _OwnSink:
         self._poke()
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        for name in self._hub.book.missing(self._collection, identities, version):
-            self._vanished(name, self._hub.book.observed[name].head["spec"], "")
-        self._hub.bookkeeper.listed(self._collection, self._clock())
+        for name in self._hub.status_cache.missing(self._collection, identities, version):
+            self._vanished(name, self._hub.status_cache.observed[name].head["spec"], "")
+        self._hub.sync_controller.listed(self._collection, self._clock())
         if self._collection == EDGE_NODES:
             self._hub.input_synced(EDGE_NODES)
         self._poke()
@@ -225,12 +225,12 @@ class _OwnSink:
         if self._collection == EDGE_NODES:
             self._hub.edge_node_vanished(name[2], self._clock(), version)
         else:
-            self._hub.bookkeeper.vanished(name, str(spec.get("nodeName", "")), self._clock(), version)
+            self._hub.sync_controller.vanished(name, str(spec.get("nodeName", "")), self._clock(), version)
 
     def on_lost(self, restored: bool) -> None:
         """The next list tells."""
         if restored:
-            self._hub.book.restored(self._collection)
+            self._hub.status_cache.restored(self._collection)
 
     def on_unlistable(self, reason: str) -> None:
         _unlistable(self._collection, reason)
@@ -252,7 +252,7 @@ class Watches:
     async def run(self) -> None:
         """Until cancelled."""
         hub = self._hub
-        hub.view.know_kind(EDGE_ROUTES_KIND)
+        hub.desired_state.know_kind(EDGE_ROUTES_KIND)
         fixed: list[tuple[str, Any]] = [
             (INPUTS[0], _NodeSink(hub, self._clock, self._poke)),
             (f"{OURS}/syncrules", _RuleSink(hub, self._changed.set, self._poke)),
@@ -330,7 +330,7 @@ def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
     found = api_json.own(raw)
     header = found.header
     observed = status_cache.Observed(version=header.version, generation=header.generation, status=found.status, head={})
-    hub.book.observe((collection, "", header.name), "", observed)
+    hub.status_cache.observe((collection, "", header.name), "", observed)
     return header.name
 
 

@@ -46,7 +46,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
-    """One EdgeNode for the book."""
+    """One EdgeNode for the status cache."""
 
     uid: str
     account: Account

@@ -40,23 +40,23 @@ class NodeStatus:
         sessions: Mapping[str, NodeSession],
         *,
         placement: Placement,
-        records: ObjectSyncStatus,
+        object_syncs: ObjectSyncStatus,
         grants: Grants,
-        restraints: NodeControls,
+        node_controls: NodeControls,
         identities: Identities,
         events: kube_events.KubeEvents,
-        announcements: CloudEvents,
+        cloud_events: CloudEvents,
     ) -> None:
         self._hub = hub
         self._sessions = sessions
         self._placement = placement
-        self._records = records
-        self._book = records.book
+        self._object_syncs = object_syncs
+        self._cache = object_syncs.cache
         self._grants = grants
-        self._restraints = restraints
+        self._node_controls = node_controls
         self._identities = identities
         self._events = events
-        self._announcements = announcements
+        self._cloud_events = cloud_events
         self.node_uids: dict[str, str] = {}
         self.edges: dict[str, message.EdgeStatus] = {}
         """What connected edges said of themselves last."""
@@ -101,13 +101,13 @@ class NodeStatus:
         self._met.discard(node)
         self.returning.forget(node)
         if self._identities.is_bound(node):
-            self._book.want(self._document(node, self.of(node)))
+            self._cache.want(self._document(node, self.of(node)))
         else:
-            self._book.want(status_cache.Removal(name=(EDGE_NODES, "", node), node=node))
+            self._cache.want(status_cache.Removal(name=(EDGE_NODES, "", node), node=node))
 
     def forget_expired(self) -> None:
         """Of vanished Nodes none of whose certificates can come again."""
-        for node in self._identities.expired(self._records.text()):
+        for node in self._identities.expired(self._object_syncs.text()):
             if self._nodes_listed and node not in self._placement.nodes:
                 self._identities.forget(node)
                 self.forget(node)
@@ -123,8 +123,8 @@ class NodeStatus:
         """The edge's own account."""
         before = self.edges.get(node)
         self.edges[node] = status
-        self._announcements.routes_reported(node, before.routes if before else {}, status.routes, now)
-        self._announcements.queues_stalled(node, status, now)
+        self._cloud_events.routes_reported(node, before.routes if before else {}, status.routes, now)
+        self._cloud_events.queues_stalled(node, status, now)
         if (
             before is None
             or before.routes != status.routes
@@ -136,16 +136,16 @@ class NodeStatus:
     def observed(self, node: str, observed: status_cache.Observed) -> None:
         """An EdgeNode document as it stands: topics granted before a restart count again."""
         observed = edge_node.readable(observed)
-        is_news = self._book.observe((EDGE_NODES, "", node), node, observed)
+        is_news = self._cache.observe((EDGE_NODES, "", node), node, observed)
         topics = observed.status.get("grantedTopics")
         if isinstance(topics, list):
             self._grants.remember(node, (topic for topic in topics if isinstance(topic, str)))
         away = node not in self._sessions and bool(observed.status.get("connected"))
         if away and node not in self._met:
-            self.returning.expect(node, self._records.now)
+            self.returning.expect(node, self._object_syncs.now)
         # Of a node that is here, what others wrote is compared with what we know.
         edited = is_news and node in self._sessions
-        if edited or (away and self._nodes_listed) or observed.is_absurd(self._records.fence):
+        if edited or (away and self._nodes_listed) or observed.is_absurd(self._object_syncs.fence):
             self._unreported.add(node)
 
     # ---- what is told ----------------------------------------------------------------------------
@@ -156,14 +156,14 @@ class NodeStatus:
 
     def report(self, now: float, *, last: bool = False) -> None:
         """Want every document written that has something to tell; the ``last`` time nothing waits until it settles."""
-        if EDGE_NODES not in self._book.synced or not self._nodes_listed:
+        if EDGE_NODES not in self._cache.synced or not self._nodes_listed:
             return
         self._tell_of_brakes(now)
         if self._first_report is None:
             self._first_report = now
         elif now - self._first_report >= RETURN_SECONDS and not self._returned:
             self._returned = True
-            for name, observed in self._book.observed.items():
+            for name, observed in self._cache.observed.items():
                 if name[0] == EDGE_NODES and observed.status.get("connected"):
                     self._unreported.add(name[2])
         due = {n for n, at in self._reported.items() if now - at >= REPORT_SECONDS and n in self._sessions}
@@ -184,12 +184,12 @@ class NodeStatus:
         return self.returning.summary(now, give_up=self._returned) if self._first_report is not None else None
 
     def _tell_of_brakes(self, now: float) -> None:
-        told, news = self._restraints.news.copy(), self._restraints.news
+        told, news = self._node_controls.news.copy(), self._node_controls.news
         news.clear()
         for node in told & self._placement.nodes.keys():
             self._unreported.add(node)
-            brake = self._restraints.brake(node)
-            observed = self._book.observed.get((EDGE_NODES, "", node))
+            brake = self._node_controls.brake(node)
+            observed = self._cache.observed.get((EDGE_NODES, "", node))
             said = (observed.status.get("brake") or {}) if observed is not None else {}
             if brake is not None and brake.stops and brake.engaged is not None and said.get("id") != brake.engaged.id:
                 self.happened(node, "Warning", "Braked", brake.why, now)
@@ -197,28 +197,28 @@ class NodeStatus:
     def happened(self, node: str, type: kube_events.Type, reason: str, text: str, now: float) -> None:
         """An event about its EdgeNode."""
         regarding = kube_events.Regarding(kind="EdgeNode", namespace="", name=node)
-        self._events.note(regarding, type, reason, text, now, self._records.text(now))
-        self._announcements.node_restrained(node, reason, text, now)
+        self._events.note(regarding, type, reason, text, now, self._object_syncs.text(now))
+        self._cloud_events.node_restrained(node, reason, text, now)
 
     def rule_happened(
         self, kind: str, name: str, type: kube_events.Type, reason: str, text: str, nodes: Iterable[str]
     ) -> None:
         """An event about a SyncRule or EdgeRoutes object that concerns these nodes."""
         regarding = kube_events.Regarding(kind=kind, namespace="", name=name)
-        self._events.note(regarding, type, reason, text, self._records.now, self._records.text())
+        self._events.note(regarding, type, reason, text, self._object_syncs.now, self._object_syncs.text())
         self._unreported.update(nodes)
 
     def _report(self, node: str, now: float, *, due: bool, last: bool) -> None:
         account = self.of(node)
         name: status_cache.Name = (EDGE_NODES, "", node)
-        observed = self._book.observed.get(name)
+        observed = self._cache.observed.get(name)
         if observed is None and not account.connected and node not in self._grants.ever:
             self._settling.settled(node)
             return  # never seen: nothing to tell
         document = self._document(node, account)
         said = observed.status if observed is not None else {}
         status = document.status(observed)
-        due = due or (observed is not None and observed.is_absurd(self._records.fence))
+        due = due or (observed is not None and observed.is_absurd(self._object_syncs.fence))
         if observed is not None and not due and edge_node.decides_the_same(status, said):
             self._settling.settled(node)
             return
@@ -226,12 +226,12 @@ class NodeStatus:
             return
         self._settling.settled(node)
         self._reported[node] = now
-        self._book.want(document)
+        self._cache.want(document)
         if observed is None or observed.status.get("connected") != account.connected:
             reason = "Connected" if account.connected else "Away"
             self.happened(node, "Normal", reason, f"node is {reason.lower()}", now)
             if not account.connected and node not in self._met:
-                self._announcements.node_away(node, "not_returned", now)
+                self._cloud_events.node_away(node, "not_returned", now)
 
     def _change(self, node: str, status: status_cache.Status, said: status_cache.Status) -> debounce.Change:
         """Which kind of change this is, as far as it decides when it is written."""
@@ -251,8 +251,8 @@ class NodeStatus:
             # What remembers certificates must not be taken along with the Node.
             uid="" if account.identity else self.node_uids.get(node, ""),
             account=account,
-            at=self._records.text(),
-            fence=self._records.fence,
+            at=self._object_syncs.text(),
+            fence=self._object_syncs.fence,
         )
 
     def of(self, node: str) -> edge_node.Account:
@@ -261,7 +261,7 @@ class NodeStatus:
         granted = self._grants.ever.get(node, frozenset())
         unreadable = deletion_blocked.told(self._placement, node) if self._placement.broken else ""
         if session is None:
-            observed = self._book.observed.get((EDGE_NODES, "", node))
+            observed = self._cache.observed.get((EDGE_NODES, "", node))
             said = observed.status if observed is not None else {}
             return edge_node.Account(
                 connected=False,
@@ -274,8 +274,8 @@ class NodeStatus:
                 parked=int(said.get("objectsParked", 0)),
                 granted_topics=granted,
                 edge=None,
-                hold=self._restraints.hold(node),
-                brake=self._restraints.brake(node),
+                hold=self._node_controls.hold(node),
+                brake=self._node_controls.brake(node),
                 unreadable=unreadable,
                 identity=self._identities.status(node),
             )
@@ -284,15 +284,15 @@ class NodeStatus:
             hub=self._hub,
             store_epoch=session.hello.store_epoch,
             agent=session.hello.agent,
-            last_contact=self._records.text(session.link.last_received),
+            last_contact=self._object_syncs.text(session.link.last_received),
             wanted=len(self._placement.wanted(node)),
             held=len(session.held) if session.live else int(session.hello.held),
             parked=len(session.parked),
             granted_topics=granted,
             edge=self.edges.get(node),
             pending=len(session.pending_since),
-            hold=self._restraints.hold(node),
-            brake=self._restraints.brake(node),
+            hold=self._node_controls.hold(node),
+            brake=self._node_controls.brake(node),
             kept=tuple(itertools.islice(session.frozen.items(), 1)),
             unreadable=unreadable,
             identity=self._identities.status(node),

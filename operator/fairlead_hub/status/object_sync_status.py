@@ -1,4 +1,4 @@
-"""What became of deliveries, turned into ObjectSync documents for the book.
+"""What became of deliveries, turned into ObjectSync documents for the status cache.
 
 A record is written on ack, park, unpark and delete, and when a connected node lags longer than ``pending_seconds``;
 records of a node that is away stay untouched (contract section 3).  Whatever a crash left half done is found again
@@ -24,10 +24,10 @@ COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
 
 
 class RecordDocument(status_cache.Document, frozen=True, kw_only=True):
-    """One record for the book."""
+    """One record for the status cache."""
 
     record: Record
-    records: ObjectSyncStatus
+    object_syncs: ObjectSyncStatus
 
     def head(self) -> dict[str, Any]:
         return object_sync.head(self.record)
@@ -35,7 +35,7 @@ class RecordDocument(status_cache.Document, frozen=True, kw_only=True):
     def status(self, observed: status_cache.Observed | None) -> dict[str, Any]:
         before = observed.status.get("conditions", []) if observed is not None else []
         generation = observed.generation if observed is not None else 1
-        return object_sync.status(self.record, before, generation, self.records.text(), self.records.fence)
+        return object_sync.status(self.record, before, generation, self.object_syncs.text(), self.object_syncs.fence)
 
     def is_told_by(self, observed: status_cache.Observed) -> bool:
         there = _parse(self.name, observed, observed.status)
@@ -43,10 +43,10 @@ class RecordDocument(status_cache.Document, frozen=True, kw_only=True):
 
 
 class ObjectSyncStatus:
-    """Writes into the book only; ``wall_offset`` turns the monotonic clock into times people read."""
+    """Writes into the status cache only; ``wall_offset`` turns the monotonic clock into times people read."""
 
-    def __init__(self, book: status_cache.StatusCache, *, fence: int) -> None:
-        self.book = book
+    def __init__(self, cache: status_cache.StatusCache, *, fence: int) -> None:
+        self.cache = cache
         self.fence = fence
         self._now = 0.0
         self.wall_offset = 0.0
@@ -61,7 +61,7 @@ class ObjectSyncStatus:
 
     @now.setter
     def now(self, value: float) -> None:
-        self._now = self.book.now = value
+        self._now = self.cache.now = value
 
     # ---- outcomes --------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class ObjectSyncStatus:
                 record = self._record(session.node, held.path, held.uid, held, wanted_version, state)
                 last_ack = before.last_ack_time if before is not None else ""
                 self.want(replace(record, version=version, last_ack_time=last_ack or self.text()))
-        for name in self.book.of_node(session.node):
+        for name in self.cache.of_node(session.node):
             if name[0] not in COLLECTIONS or name in names:
                 continue
             there = self._outlined(name, absurd=True)
@@ -157,9 +157,9 @@ class ObjectSyncStatus:
 
     def forget_node(self, node: str) -> int:
         """The Node is gone: so are its records.  Returns how many."""
-        names = [name for name in self.book.of_node(node) if name[0] in COLLECTIONS]
+        names = [name for name in self.cache.of_node(node) if name[0] in COLLECTIONS]
         for name in names:
-            self.book.want(status_cache.Removal(name=name, node=node))
+            self.cache.want(status_cache.Removal(name=name, node=node))
         return len(names)
 
     # ---- book ------------------------------------------------------------------------------------
@@ -170,20 +170,20 @@ class ObjectSyncStatus:
         there = self._parsed(name)
         if there is not None and not record.last_ack_time:
             record = replace(record, last_ack_time=there.last_ack_time)
-        pending = self.book.pending(name)
+        pending = self.cache.pending(name)
         if isinstance(pending, RecordDocument) and pending.record.says_the_same(record):
             return  # being written, or about to be
         if there is not None and there.says_the_same(record) and not isinstance(pending, status_cache.Removal):
-            self.book.settled(name)
-            if self.book.pending(name) is None:
+            self.cache.settled(name)
+            if self.cache.pending(name) is None:
                 return
-        self.book.behind_since.setdefault(name, self.now)
-        self.book.want(RecordDocument(name=name, node=record.node, record=record, records=self))
+        self.cache.behind_since.setdefault(name, self.now)
+        self.cache.want(RecordDocument(name=name, node=record.node, record=record, object_syncs=self))
 
     def drop(self, node: str, namespace: str, uid: str) -> None:
         name = _name(node, namespace, uid)
-        if name in self.book.observed or self.book.pending(name) is not None:
-            self.book.want(status_cache.Removal(name=name, node=node))
+        if name in self.cache.observed or self.cache.pending(name) is not None:
+            self.cache.want(status_cache.Removal(name=name, node=node))
 
     def regarding(self, node: str, path: str, uid: str) -> kube_events.Regarding:
         """The record an event is about."""
@@ -194,12 +194,12 @@ class ObjectSyncStatus:
 
     def _parsed(self, name: status_cache.Name) -> Record | None:
         """What stands there.  Under a fence that cannot be it counts as nothing, and is written over."""
-        observed = self.book.observed.get(name)
+        observed = self.cache.observed.get(name)
         return None if observed is None or observed.is_absurd(self.fence) else _parse(name, observed, observed.status)
 
     def _outlined(self, name: status_cache.Name, *, absurd: bool = False) -> Record | None:
         """The same without its message: thousands are looked at when all nodes return."""
-        observed = self.book.observed.get(name)
+        observed = self.cache.observed.get(name)
         if observed is None or (not absurd and observed.is_absurd(self.fence)):
             return None
         return _parse(name, observed, observed.outline)

@@ -35,7 +35,7 @@ def of_rule(
     objects = sum(
         1
         for kind in kinds
-        for live in placement.catalog.of_kind(kind).values()
+        for live in placement.object_cache.of_kind(kind).values()
         if any(entry.group_kind == kind and entry.covers(live) for entry in entries)
     )
     unlisted = _unlisted(placement, rule.entries if rule is not None else ())

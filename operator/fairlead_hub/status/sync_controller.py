@@ -1,6 +1,6 @@
 """Keeps the records true to the sessions: what became of deliveries goes in, what the API says of records is compared.
 
-    NodeSession ─outcomes─▶ drain ─▶ Records, Counts, Happenings, Announcements, Accounts
+    NodeSession ─outcomes─▶ drain ─▶ ObjectSync, EdgeNode, Counts, KubeEvents, CloudEvents
     watch of our own documents ─▶ vanished, observed, listed ─▶ Records.compared
 
 A record may lag, never lead; whatever a crash left half done is found again here.
@@ -33,23 +33,23 @@ class SyncController:
         self,
         sessions: Mapping[str, NodeSession],
         *,
-        view: DesiredState,
+        desired_state: DesiredState,
         placement: Placement,
-        records: ObjectSyncStatus,
-        accounts: NodeStatus,
+        object_syncs: ObjectSyncStatus,
+        node_status: NodeStatus,
         counts: Counts,
         events: kube_events.KubeEvents,
-        announcements: CloudEvents,
+        cloud_events: CloudEvents,
     ) -> None:
         self._sessions = sessions
-        self._view = view
+        self._desired_state = desired_state
         self._placement = placement
-        self._records = records
-        self._book = records.book
-        self._accounts = accounts
+        self._object_syncs = object_syncs
+        self._cache = object_syncs.cache
+        self._node_status = node_status
         self._counts = counts
         self._events = events
-        self._announcements = announcements
+        self._cloud_events = cloud_events
         self._doubtful: set[str] = set()
         """Nodes with records that somebody changed or deleted: compared once, however many there were."""
 
@@ -57,50 +57,50 @@ class SyncController:
 
     def drain(self, session: NodeSession, now: float) -> None:
         """Take every outcome of the session, once."""
-        self._records.now = now
+        self._object_syncs.now = now
         outcomes, session.outcomes = session.outcomes, []
         for outcome in outcomes:
             match outcome:
                 case Acked():
                     self._counts.acked(outcome.seconds)
-                    self._records.acked(session, outcome, self._view.live(session.node, outcome.key))
+                    self._object_syncs.acked(session, outcome, self._desired_state.live(session.node, outcome.key))
                 case Removed():
                     self._counts.removed += 1
-                    self._records.removed(session, outcome)
+                    self._object_syncs.removed(session, outcome)
                 case Parked():
                     self._counts.parked(outcome.code)
-                    self._records.parked(session, outcome, self._view.live(session.node, outcome.key))
+                    self._object_syncs.parked(session, outcome, self._desired_state.live(session.node, outcome.key))
                     self._happened(session.node, outcome, "Warning", "Parked", f"{outcome.code}: {outcome.reason}")
-                    self._announcements.object_parked(session.node, outcome, now)
-                    self._accounts.changed(session.node)
+                    self._cloud_events.object_parked(session.node, outcome, now)
+                    self._node_status.changed(session.node)
                 case Unparked():
-                    self._records.unparked(session, outcome, self._view.live(session.node, outcome.key))
+                    self._object_syncs.unparked(session, outcome, self._desired_state.live(session.node, outcome.key))
                     if outcome.why != "unwanted":
                         self._happened(session.node, outcome, "Normal", "Unparked", f"tried again: {outcome.why}")
-                    self._announcements.object_unparked(session.node, outcome, now)
-                    self._accounts.changed(session.node)
+                    self._cloud_events.object_unparked(session.node, outcome, now)
+                    self._node_status.changed(session.node)
                 case Retried():
                     self._counts.retried(outcome.code)
                 case Recovered():
-                    self._records.recovered(session, outcome, self._view.live(session.node, outcome.key))
+                    self._object_syncs.recovered(session, outcome, self._desired_state.live(session.node, outcome.key))
                 case Compared():
                     self._counts.divergent_buckets += outcome.divergent_buckets
                     self._compare(session)
-                    self._accounts.changed(session.node)
+                    self._node_status.changed(session.node)
                 case _:
                     assert_never(outcome)
         if outcomes and not session.pending_since:
-            self._accounts.changed(session.node)
+            self._node_status.changed(session.node)
 
     def _happened(self, node: str, outcome: Parked | Unparked, type: kube_events.Type, reason: str, text: str) -> None:
         if outcome.key.partition("/")[0] in _EVENTS:
             return  # an Event about an Event is delivered, and parked, like the first: that would never end
-        regarding = self._records.regarding(node, outcome.path, outcome.uid)
-        self._events.note(regarding, type, reason, text, self._records.now, self._records.text())
+        regarding = self._object_syncs.regarding(node, outcome.path, outcome.uid)
+        self._events.note(regarding, type, reason, text, self._object_syncs.now, self._object_syncs.text())
 
     def sweep(self, now: float, pending_seconds: float) -> None:
         """Write down who lags longer than this; asked every second or so.  Costs nothing for nodes in sync."""
-        self._records.now = now
+        self._object_syncs.now = now
         doubtful, self._doubtful = self._doubtful, set()
         for node in doubtful & self._sessions.keys():
             self._compare(self._sessions[node])
@@ -109,11 +109,11 @@ class SyncController:
                 if now - since < pending_seconds:
                     break  # oldest first
                 if key not in session.noted:
-                    live = self._view.live(session.node, key)
+                    live = self._desired_state.live(session.node, key)
                     about = live.held if live is not None else session.held.get(key)
                     if about is not None:
                         session.noted[key] = (about.uid, about.path)
-                        self._records.lagging(session, key, live, now - since)
+                        self._object_syncs.lagging(session, key, live, now - since)
             if session.brake is not None and session.brake.stops:
                 self._note_braked(session)
             if session.frozen:
@@ -126,37 +126,37 @@ class SyncController:
             held = session.held.get(key)
             if held is not None and key not in session.pending_since:
                 session.noted[key] = (held.uid, held.path)
-                self._records.braked(session, held)
+                self._object_syncs.braked(session, held)
 
     def _note_kept(self, session: NodeSession) -> None:
         """What is not removed because it is in doubt that it should be; what is only not listed yet soon will be."""
-        if self._view.waiting_for(session.node):
+        if self._desired_state.waiting_for(session.node):
             return
         for key in session.frozen.keys() - session.noted.keys():
             held = session.held.get(key)
             if held is not None and key not in session.pending_since:
                 session.noted[key] = (held.uid, held.path)
-                self._records.kept(session, held, session.frozen[key])
-                self._accounts.changed(session.node)
+                self._object_syncs.kept(session, held, session.frozen[key])
+                self._node_status.changed(session.node)
 
     def restrained(self, session: NodeSession) -> None:
         """The node is held now, for another reason, or no longer: records of what waits say so."""
         for key in session.noted:
             since = session.pending_since.get(key)
             if since is not None:
-                live = self._view.live(session.node, key)
-                self._records.lagging(session, key, live, self._records.now - since)
+                live = self._desired_state.live(session.node, key)
+                self._object_syncs.lagging(session, key, live, self._object_syncs.now - since)
 
     # ---- comparing -------------------------------------------------------------------------------
 
     def _compare(self, session: NodeSession) -> None:
         """Set right what the records of a node say, as soon as both sides are known."""
-        if session.live and all(name in self._book.synced for name in COLLECTIONS):
-            self._records.compared(session, self._view.wanted(session.node))
+        if session.live and all(name in self._cache.synced for name in COLLECTIONS):
+            self._object_syncs.compared(session, self._desired_state.wanted(session.node))
 
     def compare_all(self, now: float) -> None:
         """The records' half of the SyncController's slow pass."""
-        self._records.now = now
+        self._object_syncs.now = now
         self._collect_vanished()
         for session in self._sessions.values():
             self._compare(session)
@@ -164,35 +164,35 @@ class SyncController:
     def _collect_vanished(self) -> None:
         """Nodes that were deleted while no hub looked leave documents behind; EdgeNode goes with its Node by itself."""
         if "nodes" in self._placement.inputs_synced:
-            for node in self._book.nodes():
+            for node in self._cache.nodes():
                 if node not in self._placement.nodes:
-                    self._counts.records_collected += self._records.forget_node(node)
+                    self._counts.records_collected += self._object_syncs.forget_node(node)
 
     # ---- what the API says -----------------------------------------------------------------------
 
     def listed(self, collection: str, now: float) -> None:
         """The first list of our own documents is in: what was decided without them is decided again."""
-        self._book.synced.add(collection)
+        self._cache.synced.add(collection)
         self.compare_all(now)
 
     def observed(self, name: status_cache.Name, node: str, observed: status_cache.Observed, now: float) -> None:
         """A record as it stands; one that somebody else changed is set right with the next ``sweep``."""
-        if not self._book.observe(name, node, observed) or name[0] not in self._book.synced:
+        if not self._cache.observe(name, node, observed) or name[0] not in self._cache.synced:
             return
-        self._records.now = now
+        self._object_syncs.now = now
         session = self._sessions.get(node)
         if session is not None and session.live:
             self._doubtful.add(node)
         elif "nodes" in self._placement.inputs_synced and node not in self._placement.nodes:
-            self._book.want(status_cache.Removal(name=name, node=node))
+            self._cache.want(status_cache.Removal(name=name, node=node))
 
     def vanished(self, name: status_cache.Name, node: str, now: float, version: str = "") -> None:
         """Somebody deleted a document by hand: it is written again if it still says something true."""
-        self._records.now = now
-        if not self._book.vanished(name, node, version):
+        self._object_syncs.now = now
+        if not self._cache.vanished(name, node, version):
             return
         session = self._sessions.get(node)
         if name[0] == EDGE_NODES:
-            self._accounts.vanished(node)
+            self._node_status.vanished(node)
         elif session is not None and session.live:
             self._doubtful.add(node)

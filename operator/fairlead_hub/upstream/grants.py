@@ -22,9 +22,9 @@ _ALWAYS = frozenset((sync_rule.DEFAULT_TOPIC,))
 class Grants:
     """``ever``: by node."""
 
-    def __init__(self, placement: Placement, book: status_cache.StatusCache) -> None:
+    def __init__(self, placement: Placement, cache: status_cache.StatusCache) -> None:
         self._placement = placement
-        self._book = book
+        self._cache = cache
         self.ever: dict[str, frozenset[str]] = {}
         self._written: dict[str, tuple[status_cache.Observed, frozenset[str]]] = {}
         """By node: its EdgeNode as it was read last, and the topics in it."""
@@ -37,7 +37,7 @@ class Grants:
         return found.topics - _ALWAYS - self._durable(node)
 
     def _durable(self, node: str) -> frozenset[str]:
-        observed = self._book.observed.get((EDGE_NODES, "", node))
+        observed = self._cache.observed.get((EDGE_NODES, "", node))
         if observed is None:
             self._written.pop(node, None)
             return frozenset()

@@ -17,7 +17,7 @@ def core():
 def test_wishes_follow_the_cluster(core):
     """Wanted as soon as it is there, by the key and in the whole; nothing for a node nobody knows."""
     one = core.put("a")
-    view = core.hub.view
+    view = core.hub.desired_state
     assert view.live("edge-1", one.key) is one and view.wanted("edge-1") == {one.key: one}
     assert view.wish("edge-9", one.key) is None and view.wanted("edge-9") == {}
     core.remove(one)
@@ -26,13 +26,13 @@ def test_wishes_follow_the_cluster(core):
 
 def test_a_kind_of_another_group_with_the_same_plural_is_another_kind(core):
     """Its type carries the group."""
-    core.hub.view.know_kind(Kind(group="shop.io", version="v1", kind="Pod", plural="pods", namespaced=True))
-    assert {"pods", "pods.shop.io"} <= core.hub.view.kinds.keys()
+    core.hub.desired_state.know_kind(Kind(group="shop.io", version="v1", kind="Pod", plural="pods", namespaced=True))
+    assert {"pods", "pods.shop.io"} <= core.hub.desired_state.kinds.keys()
 
 
 def test_what_discovery_never_found_is_doubted_with_any_frozen_kind_of_its_group(core):
     """It may be the one that cannot be listed: nothing of it is deleted."""
-    view, till = core.hub.view, "apis/shop.io/v1/namespaces/shop/tills/a"
+    view, till = core.hub.desired_state, "apis/shop.io/v1/namespaces/shop/tills/a"
     assert view.doubt("edge-1", till) == ""
     core.rule({"apiVersion": "shop.io/v1", "kind": "Till"}, name="tills")
     core.hub.kind_frozen(("shop.io", "Till"), "forbidden")
@@ -46,7 +46,7 @@ async def test_routes_are_withheld_until_their_topics_are_written_down(core):
     routes = core.put("main", ROUTES, namespace="", spec=spec)
     plain = core.put("plain", ROUTES, namespace="", spec={"routes": {"r": "FROM /* INTO $upstream"}})
     core.connect().sent()
-    view = core.hub.view
+    view = core.hub.desired_state
     assert "shop/alarms" in view.withheld("edge-1", routes.key)
     assert view.withheld("edge-1", plain.key) == view.withheld("edge-1", "configmaps/shop/a") == ""
     core.hub.report(1.0)

@@ -24,7 +24,7 @@ def add_rule(placement, *resources, name="r", **spec):
 
 def put(placement, *objects):
     for one in objects:
-        placement.catalog.put(one)
+        placement.object_cache.put(one)
     return objects[0]
 
 

@@ -17,13 +17,13 @@ def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
     core.put("a", data={"v": "1"})
     edge = core.connect()
     session, told = edge.session, []
-    drain = core.hub.bookkeeper.drain
+    drain = core.hub.sync_controller.drain
 
     def listening(which, now):
         told.extend(which.outcomes)
         drain(which, now)
 
-    core.hub.bookkeeper.drain = listening
+    core.hub.sync_controller.drain = listening
     edge.nack(edge.sent()[0])
     core.put("a", version="2", data={"v": "2"})
     edge.ack(*edge.sent())

@@ -115,7 +115,7 @@ async def told(core):
 
 
 def document(core, node="edge-1"):
-    return core.ledger.documents.get(("edgenodes", "", node))
+    return core.api.documents.get(("edgenodes", "", node))
 
 
 async def recreated(core):
@@ -151,7 +151,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     assert isinstance(refusal, message.Refuse) and refusal.code == "identity" and APPROVE in refusal.reason
     await told(core)
     assert document(core).status["identity"]["held"] == "second"
-    assert "IdentityHeld" in [each.reason for each in core.hub.happenings.take()]
+    assert "IdentityHeld" in [each.reason for each in core.hub.kube_events.take()]
     core.rule(CONFIG_MAPS)
     core.put("a")
     why = explain.explain(core.hub, "edge-1", "configmap", "shop", "a", core.now)
@@ -204,10 +204,10 @@ async def test_what_is_over_is_forgotten():
         await core.flush()
         if forget == "time":
             core.now += 86_400.0
-            core.hub.records.now = core.now
+            core.hub.object_syncs.now = core.now
             core.hub.reconcile(core.now)
         else:
-            del core.ledger.documents["edgenodes", "", "edge-1"]
+            del core.api.documents["edgenodes", "", "edge-1"]
             core.hub.edge_node_vanished("edge-1", core.now, "")
         await core.flush()
         assert document(core) is None and not core.hub.identities.is_bound("edge-1")

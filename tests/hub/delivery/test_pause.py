@@ -7,16 +7,16 @@ from fairlead_hub.settings import DeletionGuard as Limits
 
 
 @pytest.fixture
-def restraints():
+def node_controls():
     return NodeControls(Limits(removals_max=1), text=str)
 
 
-def test_a_hold_is_there_while_its_annotation_is(restraints):
+def test_a_hold_is_there_while_its_annotation_is(node_controls):
     """True says that something changed."""
-    assert restraints.observed("edge-1", {HOLD: "disk swap"}, {})
-    assert not restraints.observed("edge-1", {HOLD: "disk swap"}, {})
-    assert restraints.hold("edge-1") == "disk swap" and restraints.hold("edge-2") == ""
-    assert restraints.observed("edge-1", {}, {}) and restraints.hold("edge-1") == ""
+    assert node_controls.observed("edge-1", {HOLD: "disk swap"}, {})
+    assert not node_controls.observed("edge-1", {HOLD: "disk swap"}, {})
+    assert node_controls.hold("edge-1") == "disk swap" and node_controls.hold("edge-2") == ""
+    assert node_controls.observed("edge-1", {}, {}) and node_controls.hold("edge-1") == ""
 
 
 LONG = "x" * 9999
@@ -31,44 +31,44 @@ def test_whatever_stands_in_the_annotation_it_holds(text, why):
     assert hold_of({HOLD: text}) == why
 
 
-def test_a_deleted_edge_node_holds_nothing(restraints):
+def test_a_deleted_edge_node_holds_nothing(node_controls):
     """The annotation went with it."""
-    restraints.observed("edge-1", {HOLD: "x"}, {})
-    assert restraints.vanished("edge-1") and not restraints.vanished("edge-1")
+    node_controls.observed("edge-1", {HOLD: "x"}, {})
+    assert node_controls.vanished("edge-1") and not node_controls.vanished("edge-1")
 
 
-def braked(restraints, node="edge-1"):
-    brake = restraints.brake(node)
+def braked(node_controls, node="edge-1"):
+    brake = node_controls.brake(node)
     brake.set_due({"a", "b"})
     assert brake.objection("a", 0.0)
     return brake
 
 
-def test_the_right_id_releases(restraints):
+def test_the_right_id_releases(node_controls):
     """A wrong one, none, or one that was used says that nothing changed."""
-    brake = braked(restraints)
-    assert not restraints.observed("edge-1", {RELEASE_BRAKE: "wrong"}, {})
-    assert not restraints.observed("edge-1", {}, {})
-    assert restraints.observed("edge-1", {RELEASE_BRAKE: brake.engaged.id}, {})
-    assert not restraints.observed("edge-1", {RELEASE_BRAKE: brake.engaged.id}, {}) and not brake.stops
+    brake = braked(node_controls)
+    assert not node_controls.observed("edge-1", {RELEASE_BRAKE: "wrong"}, {})
+    assert not node_controls.observed("edge-1", {}, {})
+    assert node_controls.observed("edge-1", {RELEASE_BRAKE: brake.engaged.id}, {})
+    assert not node_controls.observed("edge-1", {RELEASE_BRAKE: brake.engaged.id}, {}) and not brake.stops
 
 
-def test_a_brake_of_an_earlier_life_is_taken_over_once(restraints):
+def test_a_brake_of_an_earlier_life_is_taken_over_once(node_controls):
     """Our own documents that come back later do not bring it back."""
     told = {"brake": {"id": "0123abcd", "count": 7, "since": "t"}}
-    restraints.observed("edge-1", {}, told)
-    brake = restraints.brake("edge-1")
-    assert brake.stops and (brake.engaged.id, brake.count) == ("0123abcd", 7) and restraints.braked() == 1
+    node_controls.observed("edge-1", {}, told)
+    brake = node_controls.brake("edge-1")
+    assert brake.stops and (brake.engaged.id, brake.count) == ("0123abcd", 7) and node_controls.braked() == 1
     brake.set_due(set())
-    restraints.observed("edge-1", {}, told)
+    node_controls.observed("edge-1", {}, told)
     assert not brake.stops
 
 
 @pytest.mark.parametrize("told", [{"brake": None}, {"brake": 7}, {"brake": {}}, {"brake": {"id": ""}}, {}])
-def test_nonsense_in_a_status_is_no_brake(restraints, told):
+def test_nonsense_in_a_status_is_no_brake(node_controls, told):
     """Anybody with the right may write it."""
-    restraints.observed("edge-1", {}, told)
-    assert restraints.brake("edge-1").engaged is None
+    node_controls.observed("edge-1", {}, told)
+    assert node_controls.brake("edge-1").engaged is None
 
 
 def test_without_a_limit_there_is_no_brake():

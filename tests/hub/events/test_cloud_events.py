@@ -26,13 +26,13 @@ class Basket:
 def core():
     made = Core("edge-1", "edge-2")
     made.rule(CONFIG_MAPS)
-    made.hub.announcements.carrier = Basket()
+    made.hub.cloud_events.carrier = Basket()
     return made
 
 
 def told(core):
     """(type, node, data) of all that waits."""
-    return [(each.type, each.node, each.data) for each in core.hub.announcements.take()]
+    return [(each.type, each.node, each.data) for each in core.hub.cloud_events.take()]
 
 
 def types(core):
@@ -43,8 +43,8 @@ def test_without_anybody_to_carry_them_nothing_is_kept():
     """No messaging: no events, no errors, no memory."""
     core = Core("edge-1")
     core.connect().leave()
-    assert core.hub.announcements.take() == []
-    assert core.hub.announcements.dropped == core.hub.announcements.published == 0
+    assert core.hub.cloud_events.take() == []
+    assert core.hub.cloud_events.dropped == core.hub.cloud_events.published == 0
 
 
 def test_a_node_that_comes_and_goes(core):
@@ -97,7 +97,7 @@ def test_an_object_is_parked_and_tried_again(core):
     edge.nack(*edge.sent(), code="too_large", reason="x" * 5000)
     edge_version = core.put("a", data={"password": "hunter3"}, uid=one.uid)
     edge.ack(*edge.sent())
-    events = [each for each in core.hub.announcements.take() if each.type.startswith("object.")]
+    events = [each for each in core.hub.cloud_events.take() if each.type.startswith("object.")]
     assert [each.type for each in events] == ["object.parked", "object.unparked"]
     about = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": one.resource.namespace, "name": "a", "uid": one.uid}
     parked = events[0]
@@ -149,17 +149,17 @@ def test_routes_the_hub_cannot_read_are_told_once(core):
 def test_refused_messages_are_told_at_once_and_then_counted(core):
     """A node that goes on sending what is refused fills no topic."""
     refused = message.Refused(index=0, code="topic_not_granted", reason="topic a/b was never named")
-    tell = core.hub.announcements.messages_refused
+    tell = core.hub.cloud_events.messages_refused
     tell("edge-1", [refused, refused], 0.0)
     for second in range(50):
         tell("edge-1", [refused], float(second))
-    core.hub.announcements.settle(59.0)
+    core.hub.cloud_events.settle(59.0)
     assert told(core) == [
         ("messages.refused", "edge-1", {"reason": "topic_not_granted", "count": 2, "message": refused.reason})
     ]
-    core.hub.announcements.settle(60.0)
+    core.hub.cloud_events.settle(60.0)
     assert [data["count"] for _, _, data in told(core)] == [50]
-    core.hub.announcements.settle(200.0)
+    core.hub.cloud_events.settle(200.0)
     assert told(core) == []
 
 
@@ -170,11 +170,11 @@ def test_a_queue_that_stands_still_is_told_at_once_and_then_counted(core):
         stalled_seconds=60.0, stalled_by="messaging_unavailable: no room",
     )  # fmt: skip
     for second in range(3):
-        core.hub.accounts.said("edge-1", message.EdgeStatus(held=0, queues=[queue]), float(second))
+        core.hub.node_status.said("edge-1", message.EdgeStatus(held=0, queues=[queue]), float(second))
     [(type, node, data)] = told(core)
     assert (type, node) == ("queue.stalled", "edge-1")
     assert (data["priority"], data["length"], data["message"]) == (3, 7, "messaging_unavailable: no room")
-    [row] = edge_node._queues(core.hub.accounts.edges["edge-1"])
+    [row] = edge_node._queues(core.hub.node_status.edges["edge-1"])
     assert (row["stalledSeconds"], row["stalledBy"]) == (60, "messaging_unavailable: no room")
 
 
@@ -183,7 +183,7 @@ def test_nodes_beyond_count_are_told_early(core):
     refused = message.Refused(index=0, code="c", reason="r")
     for n in range(cloud_events.CALM_MAX + 1):
         for _ in range(2):
-            core.hub.announcements.messages_refused(f"n{n}", [refused], 0.0)
+            core.hub.cloud_events.messages_refused(f"n{n}", [refused], 0.0)
     assert told(core)[-2:] == [
         ("messages.refused", "n0", {"reason": "c", "count": 1, "message": "r"}),
         ("messages.refused", f"n{cloud_events.CALM_MAX}", {"reason": "c", "count": 1, "message": "r"}),
@@ -194,25 +194,25 @@ def test_what_finds_no_room_is_dropped_and_counted(core, monkeypatch):
     """Memory is bounded; the first stay, because they are in order."""
     monkeypatch.setattr(cloud_events, "WAITING_MAX", 3)
     for second in range(5):
-        core.hub.announcements.node_away(f"n{second}", "x", 0.0)
+        core.hub.cloud_events.node_away(f"n{second}", "x", 0.0)
     assert [node for _, node, _ in told(core)] == ["n0", "n1", "n2"]
-    assert core.hub.announcements.dropped == 2
-    core.hub.announcements.node_away("n9", "x", 0.0)
-    core.hub.announcements.give_up()
-    assert core.hub.announcements.dropped == 3
-    assert core.hub.announcements.carrier.woken == 4
+    assert core.hub.cloud_events.dropped == 2
+    core.hub.cloud_events.node_away("n9", "x", 0.0)
+    core.hub.cloud_events.give_up()
+    assert core.hub.cloud_events.dropped == 3
+    assert core.hub.cloud_events.carrier.woken == 4
 
 
 def test_a_node_that_does_not_return_after_a_restart_is_away(core):
     """The hub that knew it connected is gone; nobody else can tell."""
     core.connect()
     core.hub.report(core.now, last=True)
-    written = core.hub.book.pending(("edgenodes", "", "edge-1"))
+    written = core.hub.status_cache.pending(("edgenodes", "", "edge-1"))
     after = Core("edge-1")
-    after.hub.announcements.carrier = Basket()
-    after.hub.announcements.hub_started(4, after.now)
+    after.hub.cloud_events.carrier = Basket()
+    after.hub.cloud_events.hub_started(4, after.now)
     there = status_cache.Observed(version="1", generation=1, status=written.status(None), head={})
-    after.hub.accounts.observed("edge-1", there)
+    after.hub.node_status.observed("edge-1", there)
     for now in (0.0, 31.0, 35.0):
         after.now = now
         after.hub.report(now)

@@ -38,12 +38,12 @@ class Desk:
     def __init__(self, client: MessagingClient) -> None:
         self.core = Core("edge-1")
         self.announcer = CloudEventPublisher(
-            self.core.hub.announcements, client, topic=TOPIC, source="/fairlead/hub/hub-1", epoch=0xABC
+            self.core.hub.cloud_events, client, topic=TOPIC, source="/fairlead/hub/hub-1", epoch=0xABC
         )
         self.task = asyncio.create_task(self.announcer.run())
 
     def away(self, node: str) -> None:
-        self.core.hub.announcements.node_away(node, "connection_ended", self.core.now)
+        self.core.hub.cloud_events.node_away(node, "connection_ended", self.core.now)
 
     async def stop(self) -> None:
         self.task.cancel()
@@ -72,7 +72,7 @@ async def test_events_are_in_the_topic_in_their_order(topics: Topics) -> None:
         for number in range(20):
             desk.away(f"n{number}")
         await until(lambda: desk.announcer.published == 20)
-        desk.core.hub.announcements.hub_stopped(3, desk.core.now)
+        desk.core.hub.cloud_events.hub_stopped(3, desk.core.now)
         await desk.stop()
     found = await stored(topics)
     assert [each.get("node") for each in found] == [*(f"n{number}" for number in range(20)), None]
@@ -103,7 +103,7 @@ async def test_events_wait_for_a_service_that_is_away(
         await until(lambda: desk.announcer.published == 1)
         await desk.stop()
     assert [each["node"] for each in await stored(topics)] == ["n0"]
-    assert desk.core.hub.announcements.dropped == 0
+    assert desk.core.hub.cloud_events.dropped == 0
 
 
 async def test_a_topic_that_is_deleted_is_made_again(topics: Topics) -> None:
@@ -131,4 +131,4 @@ async def test_what_a_service_that_never_came_did_not_take_is_counted() -> None:
         desk.away("n1")
         await asyncio.sleep(0)
         await desk.stop()
-    assert desk.core.hub.announcements.dropped == 2
+    assert desk.core.hub.cloud_events.dropped == 2

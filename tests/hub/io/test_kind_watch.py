@@ -47,7 +47,11 @@ def kube(defined: Cluster) -> Any:
 
 
 def own(hub: Hub, namespace: str) -> set[str]:
-    wanted = {live.resource.name for live in hub.view.wanted("edge-1").values() if live.resource.namespace == namespace}
+    wanted = {
+        live.resource.name
+        for live in hub.desired_state.wanted("edge-1").values()
+        if live.resource.namespace == namespace
+    }
     return wanted - {"kube-root-ca.crt"}
 
 
@@ -114,8 +118,8 @@ async def test_a_kind_nobody_answers_for_keeps_no_node_waiting(
         front.answer("GET", "api/v1/configmaps", status=503, headers={"Retry-After": "0"}, times=None)
         async with watching(front.client()) as hub:
             await until(lambda: "has not listed it" in hub.placement.frozen.get(KIND, ""))
-            await until(lambda: hub.view.waiting_for("edge-1") == "")
-            assert "has not listed it" in hub.view.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a")
+            await until(lambda: hub.desired_state.waiting_for("edge-1") == "")
+            assert "has not listed it" in hub.desired_state.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a")
             front.pass_everything()
             await until(lambda: own(hub, namespace) == {"a"}, seconds=40)
             await until(lambda: hub.placement.frozen == {})

@@ -125,7 +125,7 @@ async def test_a_node_gets_what_it_should_hold_and_every_change(served: Served) 
         await until(lambda: set(node.held) == {"configmaps/shop/a"})
         served.put("a", data={"k": "2"}, version="2")
         await until(lambda: b'"k":"2"' in node.contents["configmaps/shop/a"])
-        served.core.remove(served.hub.catalog.get("configmaps/shop/a"))  # type: ignore[arg-type]
+        served.core.remove(served.hub.object_cache.get("configmaps/shop/a"))  # type: ignore[arg-type]
         served.server.poke()
         await until(lambda: not node.held)
     await until(lambda: not served.hub.sessions)

@@ -36,12 +36,12 @@ VERSIONS = itertools.count(1)
 def stands(core: Core, name: str, collection: str = "syncrules", **status: Any) -> None:
     """The watch told of this object."""
     observed = status_cache.Observed(version=str(next(VERSIONS)), generation=1, status=status, head={})
-    core.hub.book.observe((collection, "", name), "", observed)
+    core.hub.status_cache.observe((collection, "", name), "", observed)
 
 
 def wanted(core: Core, name: str, collection: str = "syncrules") -> status_cache.Status | None:
-    pending = core.hub.book.pending((collection, "", name))
-    observed = core.hub.book.observed.get((collection, "", name))
+    pending = core.hub.status_cache.pending((collection, "", name))
+    observed = core.hub.status_cache.observed.get((collection, "", name))
     return pending.status(observed) if isinstance(pending, status_cache.Document) else None
 
 
@@ -77,10 +77,12 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
 
     def written(version: str) -> None:
         """All but the new fields was kept; the version stays when nothing changed."""
-        [document] = list(core.hub.book.take(9))
+        [document] = list(core.hub.status_cache.take(9))
         assert isinstance(document, status_cache.Document)
         kept = {key: value for key, value in document.status(None).items() if key not in ("message", "lastReadable")}
-        core.hub.book.wrote(document, status_cache.Observed(version=version, generation=1, status=kept, head={}))
+        core.hub.status_cache.wrote(
+            document, status_cache.Observed(version=version, generation=1, status=kept, head={})
+        )
 
     stands(core, "r")
     desk.refresh()
@@ -89,10 +91,10 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
     written("2")
     for _ in range(5):
         desk.refresh()
-        assert core.hub.book.pending(name) is None
+        assert core.hub.status_cache.pending(name) is None
     core.put("a")
     desk.refresh()
-    assert core.hub.book.pending(name) is not None, "news is written"
+    assert core.hub.status_cache.pending(name) is not None, "news is written"
 
 
 def test_a_broken_object_is_told_why(core: Core) -> None:
@@ -110,7 +112,7 @@ def test_an_object_the_watch_has_not_told_of_is_not_written(core: Core) -> None:
     desk = RuleStatusWriter(core.hub)
     desk.refresh()
     desk.ask("syncrules", "nobody")
-    assert len(core.hub.book) == 0
+    assert len(core.hub.status_cache) == 0
 
 
 def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
@@ -178,10 +180,10 @@ async def test_the_verdict_is_in_the_api(defined: Cluster, client: Kube) -> None
         observed = status_cache.Observed(
             version=metadata["resourceVersion"], generation=metadata["generation"], status={}, head={}
         )
-        hub.book.observe(("syncrules", "", "r"), "", observed)
+        hub.status_cache.observe(("syncrules", "", "r"), "", observed)
         RuleStatusWriter(hub).ask("syncrules", "r")
         writer = Writer(
-            hub.book, KubeStatusClient(client), hub.counts, flush_seconds=1, in_flight=1, fence=lambda: 1,
+            hub.status_cache, KubeStatusClient(client), hub.counts, flush_seconds=1, in_flight=1, fence=lambda: 1,
             may_write=lambda: True, on_fenced=core.fenced.append,
         )  # fmt: skip
         await writer.flush()
@@ -193,6 +195,6 @@ async def test_the_verdict_is_in_the_api(defined: Cluster, client: Kube) -> None
         RuleStatusWriter(hub).ask("syncrules", "r")
         await writer.flush()
         assert hub.counts.record_writes == {"written": 1, "gone": 1}, "a rule deleted meanwhile is not brought back"
-        assert len(hub.book) == 0
+        assert len(hub.status_cache) == 0
     finally:
         await asyncio.to_thread(defined.kubectl, "delete", "syncrules,nodes", "--all")

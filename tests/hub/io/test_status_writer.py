@@ -57,7 +57,7 @@ class Note(Document, frozen=True, kw_only=True):
 
 
 @pytest.fixture(params=["twin", "real"])
-def ledger(request: pytest.FixtureRequest, defined: Cluster, client: Kube) -> StatusClient:
+def client(request: pytest.FixtureRequest, defined: Cluster, client: Kube) -> StatusClient:
     return MemoryStatusClient() if request.param == "twin" else KubeStatusClient(client)
 
 
@@ -86,46 +86,46 @@ def version_of(observed: Observed | None) -> str:
 # ---- what ledger and twin have in common -----------------------------------------------------------
 
 
-async def test_created_changed_and_removed(ledger: StatusClient, namespace: str) -> None:
+async def test_created_changed_and_removed(client: StatusClient, namespace: str) -> None:
     """Each write carries on from the one before."""
-    answer, first = await ledger.put(note(namespace), None, 1)
+    answer, first = await client.put(note(namespace), None, 1)
     assert (answer, version_of(first)) == (Answer.WRITTEN, "1")
-    answer, second = await ledger.put(note(namespace, version="2"), first, 1)
+    answer, second = await client.put(note(namespace, version="2"), first, 1)
     assert (answer, version_of(second)) == (Answer.WRITTEN, "2")
     assert first is not None and second is not None and first.version != second.version
-    assert await ledger.remove(removal(namespace), second, 1) is Answer.WRITTEN
-    assert await ledger.remove(removal(namespace), second, 1) is Answer.GONE
+    assert await client.remove(removal(namespace), second, 1) is Answer.WRITTEN
+    assert await client.remove(removal(namespace), second, 1) is Answer.GONE
 
 
-async def test_a_stale_version_conflicts_and_shows_what_is_there(ledger: StatusClient, namespace: str) -> None:
+async def test_a_stale_version_conflicts_and_shows_what_is_there(client: StatusClient, namespace: str) -> None:
     """So that the next write is decided on the truth."""
-    _, first = await ledger.put(note(namespace), None, 1)
-    await ledger.put(note(namespace, version="2"), first, 1)
-    answer, there = await ledger.put(note(namespace, version="3"), first, 1)
+    _, first = await client.put(note(namespace), None, 1)
+    await client.put(note(namespace, version="2"), first, 1)
+    answer, there = await client.put(note(namespace, version="3"), first, 1)
     assert (answer, version_of(there)) == (Answer.CONFLICT, "2")
-    assert (await ledger.put(note(namespace, version="3"), there, 1))[0] is Answer.WRITTEN
+    assert (await client.put(note(namespace, version="3"), there, 1))[0] is Answer.WRITTEN
 
 
-async def test_what_exists_already_is_a_conflict(ledger: StatusClient, namespace: str) -> None:
+async def test_what_exists_already_is_a_conflict(client: StatusClient, namespace: str) -> None:
     """Our watch has not told yet."""
-    await ledger.put(note(namespace), None, 1)
-    answer, there = await ledger.put(note(namespace, version="2"), None, 1)
+    await client.put(note(namespace), None, 1)
+    answer, there = await client.put(note(namespace, version="2"), None, 1)
     assert (answer, version_of(there)) == (Answer.CONFLICT, "1")
 
 
-async def test_a_newer_hubs_record_is_never_overwritten(ledger: StatusClient, namespace: str) -> None:
+async def test_a_newer_hubs_record_is_never_overwritten(client: StatusClient, namespace: str) -> None:
     """Seen or not: the fencing number decides."""
-    _, first = await ledger.put(note(namespace), None, 1)
-    _, newer = await ledger.put(note(namespace, fence=5), first, 5)
-    assert (await ledger.put(note(namespace, version="9"), newer, 1))[0] is Answer.FENCED
-    assert (await ledger.put(note(namespace, version="9"), first, 1))[0] is Answer.FENCED
-    assert await ledger.remove(removal(namespace), newer, 1) is Answer.FENCED
-    assert (await ledger.put(note(namespace, version="9", fence=5), newer, 5))[0] is Answer.WRITTEN
+    _, first = await client.put(note(namespace), None, 1)
+    _, newer = await client.put(note(namespace, fence=5), first, 5)
+    assert (await client.put(note(namespace, version="9"), newer, 1))[0] is Answer.FENCED
+    assert (await client.put(note(namespace, version="9"), first, 1))[0] is Answer.FENCED
+    assert await client.remove(removal(namespace), newer, 1) is Answer.FENCED
+    assert (await client.put(note(namespace, version="9", fence=5), newer, 5))[0] is Answer.WRITTEN
 
 
-async def test_a_status_on_something_others_create_needs_it_to_exist(ledger: StatusClient, namespace: str) -> None:
+async def test_a_status_on_something_others_create_needs_it_to_exist(client: StatusClient, namespace: str) -> None:
     """It is not brought back."""
-    assert (await ledger.put(note(namespace, created=False), None, 1))[0] is Answer.GONE
+    assert (await client.put(note(namespace, created=False), None, 1))[0] is Answer.GONE
 
 
 # ---- the real one alone --------------------------------------------------------------------------
@@ -233,10 +233,10 @@ async def test_a_busy_api_server_is_tried_again(
     """Nothing is lost; the record stays wanted."""
     monkeypatch.setattr("fairlead_hub.io.kube.BACKOFF_SECONDS", 0.001)
     front.answer("POST", "objectsyncs", status=503, times=None)
-    ledger = KubeStatusClient(front.client())
-    assert (await ledger.put(note(namespace), None, 1))[0] is Answer.RETRY
+    client = KubeStatusClient(front.client())
+    assert (await client.put(note(namespace), None, 1))[0] is Answer.RETRY
     front.pass_everything()
-    assert (await ledger.put(note(namespace), None, 1))[0] is Answer.WRITTEN
+    assert (await client.put(note(namespace), None, 1))[0] is Answer.WRITTEN
 
 
 # ---- the writer ----------------------------------------------------------------------------------
@@ -246,11 +246,11 @@ class Desk:
     """A book, its writer, and what it was told."""
 
     def __init__(self, target: StatusClient, **options: Any) -> None:
-        self.book, self.counts = StatusCache(), Counts()
+        self.cache, self.counts = StatusCache(), Counts()
         self.fence, self.may_write = 1, True
         self.fenced: list[int] = []
         self.writer = Writer(
-            self.book, target, self.counts, fence=lambda: self.fence, may_write=lambda: self.may_write,
+            self.cache, target, self.counts, fence=lambda: self.fence, may_write=lambda: self.may_write,
             on_fenced=self.fenced.append, **{"flush_seconds": 0.01, "in_flight": 4, **options},
         )  # fmt: skip
 
@@ -259,11 +259,11 @@ async def test_everything_dirty_is_written_some_at_a_time(real: KubeStatusClient
     """Many records, few requests beside each other; what was replaced before is written once."""
     desk = Desk(real)
     for n in range(12):
-        desk.book.want(note(namespace, f"u{n}"))
-        desk.book.want(note(namespace, f"u{n}", version="2"))
+        desk.cache.want(note(namespace, f"u{n}"))
+        desk.cache.want(note(namespace, f"u{n}", version="2"))
     await desk.writer.flush()
-    assert len(desk.book) == 0
-    assert {version_of(each) for each in desk.book.observed.values()} == {"2"}
+    assert len(desk.cache) == 0
+    assert {version_of(each) for each in desk.cache.observed.values()} == {"2"}
     assert desk.counts.record_writes == {"written": 12}
     assert client.requests == {"POST": 12, "PATCH": 12}
 
@@ -273,7 +273,7 @@ async def test_a_conflict_is_decided_anew(namespace: str) -> None:
     twin = MemoryStatusClient()
     desk = Desk(twin)
     await twin.put(note(namespace), None, 1)
-    desk.book.want(note(namespace, version="7"))
+    desk.cache.want(note(namespace, version="7"))
     await desk.writer.flush()
     await desk.writer.flush()
     assert version_of(twin.documents[note(namespace).name]) == "7"
@@ -285,13 +285,13 @@ async def test_deleted_by_hand_between_watch_and_write_is_written_anew(
 ) -> None:
     """Nobody can break the line by deleting a record."""
     desk = Desk(real)
-    desk.book.want(note(namespace))
+    desk.cache.want(note(namespace))
     await desk.writer.flush()
     await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.u1")
-    desk.book.want(note(namespace, version="2"))
+    desk.cache.want(note(namespace, version="2"))
     await desk.writer.flush()
     await desk.writer.flush()
-    assert version_of(desk.book.observed[note(namespace).name]) == "2"
+    assert version_of(desk.cache.observed[note(namespace).name]) == "2"
 
 
 async def test_a_newer_hub_stops_the_writer(namespace: str) -> None:
@@ -299,10 +299,10 @@ async def test_a_newer_hub_stops_the_writer(namespace: str) -> None:
     twin = MemoryStatusClient()
     await twin.put(note(namespace, fence=9), None, 9)
     desk = Desk(twin)
-    desk.book.want(note(namespace, version="2"))
+    desk.cache.want(note(namespace, version="2"))
     await desk.writer.flush()
     assert desk.fenced == [9]
-    assert len(desk.book) == 1
+    assert len(desk.cache) == 1
     desk.fence = 10
     await desk.writer.flush()
     await desk.writer.flush()
@@ -316,24 +316,24 @@ async def test_what_is_refused_is_written_when_it_may_be(
     front.answer("POST", "objectsyncs", status=403, body=b'{"message":"no such right"}', times=None)
     desk = Desk(KubeStatusClient(front.client()))
     for n in range(20):
-        desk.book.want(note(namespace, f"u{n}"))
+        desk.cache.want(note(namespace, f"u{n}"))
     await desk.writer.flush()
-    assert len(desk.book) == len(desk.book.refusals) == 20
+    assert len(desk.cache) == len(desk.cache.refusals) == 20
     assert desk.counts.record_writes == {"forbidden": 20}
     await desk.writer.flush()
     assert desk.counts.record_writes == {"forbidden": 20}, "not before its time"
-    desk.book.now += 1.0
+    desk.cache.now += 1.0
     await desk.writer.flush()
     assert desk.counts.record_writes == {"forbidden": 28}, "a few at a time"
-    oldest = desk.book.refusals.oldest()
+    oldest = desk.cache.refusals.oldest()
     assert oldest is not None and "no such right" in oldest.reason
     assert [record.getMessage() for record in caplog.records].count("record_refused") == 1
     front.pass_everything()
-    desk.book.now += 2.0
+    desk.cache.now += 2.0
     await desk.writer.flush()
     await desk.writer.flush()
-    assert len(desk.book) == len(desk.book.refusals) == 0
-    assert len(desk.book.observed) == 20
+    assert len(desk.cache) == len(desk.cache.refusals) == 0
+    assert len(desk.cache.observed) == 20
 
 
 async def test_a_real_refusal_ends_with_a_role_binding(defined: Cluster, namespace: str) -> None:
@@ -344,23 +344,23 @@ async def test_a_real_refusal_ends_with_a_role_binding(defined: Cluster, namespa
     poor = Kube(Access(kube.server, lambda: {"Authorization": f"Bearer {token}"}, ca=str(kube.ca)))
     try:
         desk = Desk(KubeStatusClient(poor))
-        desk.book.want(note(namespace))
+        desk.cache.want(note(namespace))
         await desk.writer.flush()
-        assert len(desk.book.refusals) == 1
+        assert len(desk.cache.refusals) == 1
         rights = "--verb=create,patch,update,get", "--resource=objectsyncs,objectsyncs/status"
         for what in (("role", "r", *rights), ("rolebinding", "b", "--role=r", f"--serviceaccount={namespace}:poor")):
             await asyncio.to_thread(kube.kubectl, "create", *what, "-n", namespace)
 
         async def written() -> bool:
-            desk.book.now += 30.0
+            desk.cache.now += 30.0
             await desk.writer.flush()
-            return len(desk.book) == 0
+            return len(desk.cache) == 0
 
         for _ in range(200):
             if await written():
                 break
             await asyncio.sleep(0.05)
-        assert len(desk.book) == len(desk.book.refusals) == 0
+        assert len(desk.cache) == len(desk.cache.refusals) == 0
     finally:
         await poor.close()
 
@@ -379,13 +379,13 @@ async def test_a_write_whose_answer_is_lost_is_not_written_twice(
         return web.Response()
 
     desk = Desk(KubeStatusClient(front.client()))
-    desk.book.want(note(namespace))
+    desk.cache.want(note(namespace))
     await desk.writer.flush()
     front.answer_with(WRITE, "/status", lose)
-    desk.book.want(note(namespace, version="2"))
+    desk.cache.want(note(namespace, version="2"))
     await desk.writer.flush()
     assert arrived == [200]
-    assert len(desk.book) == 0 and version_of(desk.book.observed[note(namespace).name]) == "2"
+    assert len(desk.cache) == 0 and version_of(desk.cache.observed[note(namespace).name]) == "2"
     assert front.seen(WRITE, "/status") == 3, "the first, the lost one, and its repetition"
     assert desk.counts.record_writes == {"written": 2}
 
@@ -398,13 +398,13 @@ async def test_an_api_server_that_is_away_is_asked_once_not_a_thousand_times(
     front.answer("POST", "objectsyncs", status=503, times=None)
     desk = Desk(KubeStatusClient(front.client()), in_flight=1)
     for n in range(50):
-        desk.book.want(note(namespace, f"u{n}"))
+        desk.cache.want(note(namespace, f"u{n}"))
     await desk.writer.flush()
     assert desk.counts.record_writes == {"retry": 1}
-    assert len(desk.book) == 50
+    assert len(desk.cache) == 50
     front.pass_everything()
     await desk.writer.flush()
-    assert len(desk.book) == 0
+    assert len(desk.cache) == 0
 
 
 async def test_without_the_lease_nothing_is_written(namespace: str) -> None:
@@ -412,7 +412,7 @@ async def test_without_the_lease_nothing_is_written(namespace: str) -> None:
     twin = MemoryStatusClient()
     desk = Desk(twin)
     desk.may_write = False
-    desk.book.want(note(namespace))
+    desk.cache.want(note(namespace))
     task = asyncio.create_task(desk.writer.run())
     try:
         await asyncio.sleep(0.03)  # three times the flush interval
@@ -428,14 +428,14 @@ async def test_without_the_lease_nothing_is_written(namespace: str) -> None:
 async def test_a_delete_names_what_it_deletes(defined: Cluster, client: Kube, namespace: str) -> None:
     """A record made anew since under the same name is another one."""
     async with ApiFront(defined) as front:
-        ledger = KubeStatusClient(front.client())
-        _, first = await ledger.put(note(namespace), None, 1)
+        client = KubeStatusClient(front.client())
+        _, first = await client.put(note(namespace), None, 1)
         await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.u1")
-        _, second = await ledger.put(note(namespace), None, 1)
+        _, second = await client.put(note(namespace), None, 1)
         assert first is not None and second is not None and first.uid != second.uid
         mixed = Observed(version=version_of(second), generation=1, status={}, head={}, uid=first.uid)
-        assert await ledger.remove(removal(namespace), mixed, 1) is Answer.CONFLICT
-        assert await ledger.remove(removal(namespace), second, 1) is Answer.WRITTEN
+        assert await client.remove(removal(namespace), mixed, 1) is Answer.CONFLICT
+        assert await client.remove(removal(namespace), second, 1) is Answer.WRITTEN
 
 
 async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> None:
@@ -447,39 +447,39 @@ async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> 
             await asyncio.sleep(60)
             raise AssertionError("nobody waits so long")
 
-        ledger = KubeStatusClient(front.client(), seconds_left=lambda: left)
+        client = KubeStatusClient(front.client(), seconds_left=lambda: left)
         front.answer_with("POST", "objectsyncs", hang)
-        assert await ledger.put(note(namespace), None, 1) == (Answer.RETRY, None)
+        assert await client.put(note(namespace), None, 1) == (Answer.RETRY, None)
         seen = front.seen("POST", "objectsyncs")
         left = 0.0
-        assert await ledger.put(note(namespace), None, 1) == (Answer.RETRY, None)
+        assert await client.put(note(namespace), None, 1) == (Answer.RETRY, None)
         assert front.seen("POST", "objectsyncs") == seen
 
 
 async def test_the_lease_is_asked_about_before_each_write(namespace: str) -> None:
     """Not once for all that is dirty."""
-    twin, book = MemoryStatusClient(), StatusCache()
+    twin, cache = MemoryStatusClient(), StatusCache()
     writer = Writer(
-        book, twin, Counts(), flush_seconds=1, in_flight=1, fence=lambda: 1, may_write=lambda: twin.writes < 4,
+        cache, twin, Counts(), flush_seconds=1, in_flight=1, fence=lambda: 1, may_write=lambda: twin.writes < 4,
         on_fenced=lambda fence: None,
     )  # fmt: skip
     for number in range(5):
-        book.want(note(namespace, f"u{number}"))
+        cache.want(note(namespace, f"u{number}"))
     await writer.flush()
-    assert len(twin.documents) == 2 and len(book) == 3
+    assert len(twin.documents) == 2 and len(cache) == 3
 
 
 async def test_an_absurd_fence_stops_nobody(namespace: str) -> None:
     """The record is written over and counted; the others are written, too."""
-    twin, book, counts, fenced = MemoryStatusClient(), StatusCache(), Counts(), list[int]()
+    twin, cache, counts, fenced = MemoryStatusClient(), StatusCache(), Counts(), list[int]()
     writer = Writer(
-        book, twin, counts, flush_seconds=1, in_flight=1, fence=lambda: 3, may_write=lambda: True,
+        cache, twin, counts, flush_seconds=1, in_flight=1, fence=lambda: 3, may_write=lambda: True,
         on_fenced=fenced.append,
     )  # fmt: skip
-    book.want(note(namespace, "u1", fence=10**15))
+    cache.want(note(namespace, "u1", fence=10**15))
     await writer.flush()
-    book.want(note(namespace, "u1", version="2", fence=3))
-    book.want(note(namespace, "u2", fence=3))
+    cache.want(note(namespace, "u1", version="2", fence=3))
+    cache.want(note(namespace, "u2", fence=3))
     await writer.flush()
     assert {each.fence for each in twin.documents.values()} == {3}
-    assert (fenced, counts.absurd_fences, len(book)) == ([], 1, 0)
+    assert (fenced, counts.absurd_fences, len(cache)) == ([], 1, 0)

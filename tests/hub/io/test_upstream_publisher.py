@@ -164,12 +164,12 @@ async def test_a_topic_never_granted_is_refused_alone(line: Line) -> None:
 
 async def test_refused_messages_are_announced(line: Line) -> None:
     """Whoever follows the system topic learns of it from the hub, not from the node's own account."""
-    announcements = line.core.hub.announcements
+    cloud_events = line.core.hub.cloud_events
     async with MessagingClient(line.topics.url) as client:
-        announcer = CloudEventPublisher(announcements, client, topic="system/events", source="/fairlead/hub/h", epoch=1)
+        announcer = CloudEventPublisher(cloud_events, client, topic="system/events", source="/fairlead/hub/h", epoch=1)
         line.send(1, item(0, topic="system/events"), item(1, topic="other/secret"))
         assert len((await line.answer()).refused) == 2
-    [told] = announcements.take()
+    [told] = cloud_events.take()
     assert (told.type, told.node, told.data["reason"], told.data["count"]) == (
         "messages.refused",
         "edge-1",

@@ -43,7 +43,11 @@ async def watching(kube: Kube) -> AsyncIterator[Hub]:
 
 def listed(hub: Hub) -> Callable[[], bool]:
     """Everything the hub starts from is in."""
-    return lambda: not hub.view.waiting_for("edge-1") and not hub.grants_known() and "objectsyncs" in hub.book.synced
+    return lambda: (
+        not hub.desired_state.waiting_for("edge-1")
+        and not hub.grants_known()
+        and "objectsyncs" in hub.status_cache.synced
+    )
 
 
 @pytest.fixture
@@ -58,7 +62,11 @@ def rule_for(namespace: str, name: str = "r", **more: Any) -> dict[str, Any]:
 
 
 def own(hub: Hub, namespace: str) -> set[str]:
-    wanted = {live.resource.name for live in hub.view.wanted("edge-1").values() if live.resource.namespace == namespace}
+    wanted = {
+        live.resource.name
+        for live in hub.desired_state.wanted("edge-1").values()
+        if live.resource.namespace == namespace
+    }
     return wanted - {"kube-root-ca.crt"}
 
 
@@ -71,7 +79,7 @@ async def test_a_rule_starts_its_watch_and_ends_it(kube: Cluster, client: Kube, 
     await apply(kube, edge_node("edge-1"), config_map("a", namespace, n="1"))
     async with watching(client) as hub:
         await until(listed(hub))
-        assert len(hub.catalog) == 0
+        assert len(hub.object_cache) == 0
         await apply(kube, rule_for(namespace))
         await until(lambda: own(hub, namespace) == {"a"})
         await client.request("POST", f"api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "b"}})
@@ -79,7 +87,7 @@ async def test_a_rule_starts_its_watch_and_ends_it(kube: Cluster, client: Kube, 
         await client.request("DELETE", f"api/v1/namespaces/{namespace}/configmaps/a")
         await until(lambda: own(hub, namespace) == {"b"})
         await client.request("DELETE", f"{ROOT}/syncrules/r")
-        await until(lambda: len(hub.catalog) == 0 and KIND not in hub.placement.synced)
+        await until(lambda: len(hub.object_cache) == 0 and KIND not in hub.placement.synced)
 
 
 async def test_nodes_come_are_relabelled_and_go(kube: Cluster, client: Kube) -> None:
@@ -103,7 +111,7 @@ async def test_a_kind_nobody_may_list_is_frozen(kube: Cluster, namespace: str) -
         async with watching(front.client()) as hub:
             await until(lambda: KIND in hub.placement.frozen)
             await until(listed(hub))
-            assert "configmaps is forbidden" in hub.view.doubt("edge-1", MAP)
+            assert "configmaps is forbidden" in hub.desired_state.doubt("edge-1", MAP)
 
 
 async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, namespace: str) -> None:
@@ -119,12 +127,12 @@ async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, names
         front.answer_with("GET", "api/v1/configmaps?watch", too_old)
         async with watching(front.client()) as hub:
             await until(lambda: front.seen("GET", lists) > 1)
-            assert hub.view.doubt("edge-1", MAP) == "ConfigMap is not listed yet"
+            assert hub.desired_state.doubt("edge-1", MAP) == "ConfigMap is not listed yet"
             await asyncio.to_thread(kube.kubectl, "delete", "configmap", "a", "-n", namespace)
             assert own(hub, namespace) == {"a"}, "what we knew counts meanwhile"
             front.pass_everything()
             await until(lambda: own(hub, namespace) == set())
-            await until(lambda: hub.view.doubt("edge-1", MAP) == "")
+            await until(lambda: hub.desired_state.doubt("edge-1", MAP) == "")
             assert hub.counts.watch_restarts["version_lost"] == 1
 
 
@@ -139,9 +147,9 @@ async def test_a_record_deleted_by_hand_is_noticed(kube: Cluster, client: Kube, 
     await client.request("POST", f"{ROOT}/namespaces/{namespace}/objectsyncs", object_sync.head(record))
     async with watching(client) as hub:
         await until(listed(hub))
-        assert name in hub.book.observed and name in hub.book.of_node("edge-1")
+        assert name in hub.status_cache.observed and name in hub.status_cache.of_node("edge-1")
         await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/{record.name}")
-        await until(lambda: name not in hub.book.observed)
+        await until(lambda: name not in hub.status_cache.observed)
 
 
 async def test_a_record_of_a_node_that_is_no_more_is_collected(kube: Cluster, client: Kube, namespace: str) -> None:
@@ -154,7 +162,7 @@ async def test_a_record_of_a_node_that_is_no_more_is_collected(kube: Cluster, cl
     async with watching(client) as hub:
         await until(listed(hub))
         hub.reconcile(0.0)
-        assert hub.book.pending(("objectsyncs", namespace, record.name)) is not None
+        assert hub.status_cache.pending(("objectsyncs", namespace, record.name)) is not None
 
 
 async def test_granted_topics_are_read_back(kube: Cluster, client: Kube) -> None:
@@ -169,7 +177,7 @@ async def test_granted_topics_are_read_back(kube: Cluster, client: Kube) -> None
     async with watching(client) as hub:
         await until(listed(hub))
         assert hub.grants.of("edge-1") == {"shop/alarms"}
-        assert (EDGE_NODES, "", "edge-1") in hub.book.observed
+        assert (EDGE_NODES, "", "edge-1") in hub.status_cache.observed
 
 
 async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) -> None:
@@ -180,7 +188,7 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
     }  # fmt: skip
     await apply(kube, edge_node("edge-1"), routes)
     async with watching(client) as hub:
-        await until(lambda: "edgeroutes.fairlead.dev//main" in hub.view.wanted("edge-1"))
+        await until(lambda: "edgeroutes.fairlead.dev//main" in hub.desired_state.wanted("edge-1"))
         assert hub.grants.topics() == {"default/telemetry", "shop/alarms"}
         await client.request("DELETE", f"{ROOT}/edgeroutes/main")
-        await until(lambda: not hub.view.wanted("edge-1"))
+        await until(lambda: not hub.desired_state.wanted("edge-1"))

@@ -19,7 +19,7 @@ def core():
 
 
 def edge_node(core, name="edge-1"):
-    found = core.ledger.documents.get((EDGE_NODES, "", name))
+    found = core.api.documents.get((EDGE_NODES, "", name))
     return None if found is None else found.status
 
 
@@ -46,7 +46,7 @@ async def test_edge_nodes_are_written_on_transitions(core):
     await reported(core, 4.0 + AWAY_SECONDS)
     assert edge_node(core)["connected"] is False
     assert edge_node(core)["objectsHeld"] == 1, "what it held when it left"
-    assert [each.reason for each in core.hub.happenings.take()] == ["Connected", "Away"]
+    assert [each.reason for each in core.hub.kube_events.take()] == ["Connected", "Away"]
 
 
 async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
@@ -55,14 +55,14 @@ async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
     edge.sent()
     await reported(core, 1.0)
     await reported(core, 1.0 + COMING_SECONDS)
-    writes = core.ledger.writes
+    writes = core.api.writes
     assert writes == 2, "its creation and its status"
     for now in range(4, int(node_status.REPORT_SECONDS)):
         edge.session.receive(message.Keepalive(), b"", float(now))
         await reported(core, float(now))
-    assert core.ledger.writes == writes
+    assert core.api.writes == writes
     await reported(core, 1.0 + COMING_SECONDS + node_status.REPORT_SECONDS)
-    assert core.ledger.writes == writes + 1
+    assert core.api.writes == writes + 1
 
 
 async def test_a_node_that_comes_up_is_written_once(core):
@@ -77,8 +77,8 @@ async def test_a_node_that_comes_up_is_written_once(core):
         edge.ack(*edge.sent())
     await reported(core, 9.0 + COUNTS_SECONDS)
     assert edge_node(core)["objectsHeld"] == 8
-    records = sum(name[0] != EDGE_NODES for name in core.ledger.documents)
-    assert core.ledger.writes - 2 * records <= 3, "its creation, its status, and once what came afterwards"
+    records = sum(name[0] != EDGE_NODES for name in core.api.documents)
+    assert core.api.writes - 2 * records <= 3, "its creation, its status, and once what came afterwards"
 
 
 async def test_a_link_that_was_away_for_a_moment_is_not_written(core):
@@ -87,13 +87,13 @@ async def test_a_link_that_was_away_for_a_moment_is_not_written(core):
     edge.sent()
     await reported(core, 1.0)
     await reported(core, 1.0 + COMING_SECONDS)
-    writes = core.ledger.writes
+    writes = core.api.writes
     edge.leave()
     await reported(core, 5.0)
     core.connect()
     for now in range(6, 20):
         await reported(core, float(now))
-    assert core.ledger.writes == writes
+    assert core.api.writes == writes
 
 
 async def test_what_somebody_has_to_know_is_written_at_once(core):
@@ -139,16 +139,16 @@ async def test_what_others_wrote_of_a_node_that_is_here_is_set_right(core, edit)
     edge.sent()
     await reported(core, 1.0)
     await reported(core, 1.0 + COMING_SECONDS)
-    there, writes = edge_node(core), core.ledger.writes
+    there, writes = edge_node(core), core.api.writes
     name = (EDGE_NODES, "", "edge-1")
     status = {**there, **edit}
-    core.ledger.documents[name] = edited = Observed(version="900", generation=1, status=status, head={"spec": {}})
-    core.ledger._version = 900
+    core.api.documents[name] = edited = Observed(version="900", generation=1, status=status, head={"spec": {}})
+    core.api._version = 900
     core.hub.edge_node_observed("edge-1", edited, {}, 5.0)
     await reported(core, 6.0)
     await reported(core, 6.0 + COUNTS_SECONDS)
     assert {key: edge_node(core)[key] for key in edit} == {key: there[key] for key in edit}
-    assert core.ledger.writes == writes + 1
+    assert core.api.writes == writes + 1
 
 
 async def test_a_restarted_hub_gives_nodes_time_to_return(core):
@@ -156,17 +156,17 @@ async def test_a_restarted_hub_gives_nodes_time_to_return(core):
     core.connect("edge-1")
     await reported(core, 1.0)
     await reported(core, 1.0 + COMING_SECONDS)
-    [there] = [one for name, one in core.ledger.documents.items() if name[0] == EDGE_NODES]
+    [there] = [one for name, one in core.api.documents.items() if name[0] == EDGE_NODES]
     after = Core("edge-1")
-    after.hub.accounts.observed("edge-1", there)
+    after.hub.node_status.observed("edge-1", there)
     after.hub.report(after.now)
-    assert after.hub.book.pending((EDGE_NODES, "", "edge-1")) is None
+    assert after.hub.status_cache.pending((EDGE_NODES, "", "edge-1")) is None
     after.now += 29
     after.hub.report(after.now)
-    assert after.hub.book.pending((EDGE_NODES, "", "edge-1")) is None
+    assert after.hub.status_cache.pending((EDGE_NODES, "", "edge-1")) is None
     after.now += 2
     after.hub.report(after.now)
-    wanted = after.hub.book.pending((EDGE_NODES, "", "edge-1"))
+    wanted = after.hub.status_cache.pending((EDGE_NODES, "", "edge-1"))
     assert wanted is not None and wanted.status(there)["connected"] is False
 
 
@@ -178,13 +178,13 @@ async def test_the_return_of_all_is_followed(core):
     await reported(core, 1.0 + COMING_SECONDS)
     after = Core("edge-1", "edge-2")
     for name in ("edge-1", "edge-2"):
-        after.hub.edge_node_observed(name, core.ledger.documents[(EDGE_NODES, "", name)], {}, after.now)
-    assert after.hub.accounts.returning.waiting == 2
+        after.hub.edge_node_observed(name, core.api.documents[(EDGE_NODES, "", name)], {}, after.now)
+    assert after.hub.node_status.returning.waiting == 2
     after.hub.report(after.now)
-    assert after.hub.accounts.returned(after.now) is None
+    assert after.hub.node_status.returned(after.now) is None
     after.connect("edge-1")
     after.connect("edge-2")
-    assert after.hub.accounts.returning.waiting == 0
-    told = after.hub.accounts.returned(after.now + 4.0)
+    assert after.hub.node_status.returning.waiting == 0
+    told = after.hub.node_status.returned(after.now + 4.0)
     assert (told.returned, told.missing, told.seconds) == (2, 0, 4.0)
-    assert after.hub.accounts.returned(after.now + 5.0) is None
+    assert after.hub.node_status.returned(after.now + 5.0) is None

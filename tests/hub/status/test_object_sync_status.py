@@ -29,12 +29,12 @@ async def delivered(core, *names):
 def rewritten(core, one, **status):
     """Somebody else writes the record's status; the hub's watch tells."""
     name = (COLLECTIONS[0], one.resource.namespace, f"edge-1.{one.uid}")
-    there = core.ledger.documents[name]
+    there = core.api.documents[name]
     changed = status_cache.Observed(
         version=f"{int(there.version) + 1000}", generation=1, status={**there.status, **status}, head=there.head
     )
-    core.ledger.documents[name] = changed
-    core.hub.bookkeeper.observed(name, "edge-1", changed, core.now)
+    core.api.documents[name] = changed
+    core.hub.sync_controller.observed(name, "edge-1", changed, core.now)
     core.hub.sweep(core.now)
 
 
@@ -128,21 +128,21 @@ async def test_who_lags_is_written_down():
     core.hub.sweep(31.0)
     await core.flush()
     assert (core.status(one)["state"], core.status(one)["reason"]) == ("Pending", "Lagging")
-    writes = core.ledger.writes
+    writes = core.api.writes
     core.hub.sweep(32.0)
     await core.flush()
-    assert core.ledger.writes == writes
+    assert core.api.writes == writes
 
 
 async def test_what_stands_there_already_is_not_written_again(core):
     """A reconnect with everything in place costs no API write."""
     edge, one = await delivered(core, "a")
-    writes = core.ledger.writes
+    writes = core.api.writes
     edge.leave()
     core.now = 60.0
     core.connect("edge-1", one)
     await core.flush()
-    assert core.ledger.writes == writes
+    assert core.api.writes == writes
 
 
 async def test_a_wiped_store_lowers_its_records(core):
@@ -177,12 +177,12 @@ async def test_records_of_a_node_that_is_away_stay_untouched(core):
     """EdgeNode says that it is away."""
     edge, _ = await delivered(core, "a")
     edge.leave()
-    writes = core.ledger.writes
+    writes = core.api.writes
     core.put("a", data={"n": "2"}, version="2")
     core.hub.sweep(1000.0)
     core.hub.reconcile(1000.0)
     await core.flush()
-    assert core.ledger.writes == writes
+    assert core.api.writes == writes
 
 
 @pytest.mark.parametrize("lie", [{"objectResourceVersion": "99"}, {"state": "Parked"}, {"objectDigest": ""}])
@@ -199,8 +199,8 @@ async def test_a_record_deleted_by_hand_is_written_again(core):
     """The edge still holds the object."""
     _, one = await delivered(core, "a")
     [name] = core.names()
-    del core.ledger.documents[name]
-    core.hub.bookkeeper.vanished(name, "edge-1", core.now)
+    del core.api.documents[name]
+    core.hub.sync_controller.vanished(name, "edge-1", core.now)
     core.hub.sweep(core.now)
     await core.flush()
     assert core.status(one)["state"] == "Synced"
@@ -213,7 +213,7 @@ async def test_a_forgotten_node_loses_all_its_records(core):
     other = core.connect("edge-2")
     other.ack(*other.sent())
     await core.flush()
-    assert core.hub.records.forget_node("edge-1") == 1
+    assert core.hub.object_syncs.forget_node("edge-1") == 1
     await core.flush()
     assert core.status(one) is None
     assert core.status(one, "edge-2") is not None
@@ -232,9 +232,9 @@ async def test_cluster_scoped_objects_have_cluster_scoped_records(core):
 def test_an_event_is_about_the_record(core):
     """With the collection that fits the object's scope."""
     one, routes = live(CONFIG_MAP, "a"), live(ROUTES, "main", namespace="")
-    about = core.hub.records.regarding("edge-1", one.path, one.uid)
+    about = core.hub.object_syncs.regarding("edge-1", one.path, one.uid)
     assert (about.kind, about.namespace, about.name) == ("ObjectSync", "shop", "edge-1.uid-a")
-    assert core.hub.records.regarding("edge-1", routes.path, routes.uid).kind == "ClusterObjectSync"
+    assert core.hub.object_syncs.regarding("edge-1", routes.path, routes.uid).kind == "ClusterObjectSync"
 
 
 def test_a_name_too_long_is_cut_and_marked(core):
@@ -250,8 +250,8 @@ def test_a_name_too_long_is_cut_and_marked(core):
 
 def test_times_are_rfc_3339(core):
     """From the monotonic clock and its offset to the wall."""
-    assert core.hub.records.text(0.0) == "2027-01-15T08:00:00Z"
-    assert core.hub.records.text(61.9) == "2027-01-15T08:01:01Z"
+    assert core.hub.object_syncs.text(0.0) == "2027-01-15T08:00:00Z"
+    assert core.hub.object_syncs.text(61.9) == "2027-01-15T08:01:01Z"
 
 
 async def test_how_far_records_are_behind_is_known(core):
@@ -260,6 +260,6 @@ async def test_how_far_records_are_behind_is_known(core):
     one = core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
-    assert list(core.hub.book.behind_since.values()) == [5.0]
+    assert list(core.hub.status_cache.behind_since.values()) == [5.0]
     await core.flush()
-    assert not core.hub.book.behind_since and core.status(one)["state"] == "Synced"
+    assert not core.hub.status_cache.behind_since and core.status(one)["state"] == "Synced"

@@ -28,7 +28,7 @@ def conditions(found):
 
 def test_a_rule_learns_how_much_it_matches(placement):
     """Nodes and objects, and whether its kinds are listed yet."""
-    placement.catalog.put(live(CONFIG_MAP, "a"))
+    placement.object_cache.put(live(CONFIG_MAP, "a"))
     found = rule_status.of_rule(placement, "r", {}, 1, "t")
     assert (found["matchedNodes"], found["matchedObjects"]) == (2, 1)
     assert conditions(found)["Listed"]["status"] == "False"
@@ -88,7 +88,7 @@ def test_a_version_that_is_not_served_is_told(placement):
     placement.set_rule(sync_rule.rule(body))
     placement.set_served(CONFIG_MAP.group_kind, {"v1": "", "v2": "404 no such thing"})
     placement.synced.add(CONFIG_MAP.group_kind)
-    placement.catalog.put(live(CONFIG_MAP, "a"))
+    placement.object_cache.put(live(CONFIG_MAP, "a"))
     found = rule_status.of_rule(placement, "odd", {}, 1, "t")
     assert found["unlistedKinds"] == ["v2 ConfigMap: 404 no such thing"] and found["matchedObjects"] == 0
     assert conditions(found)["Listed"]["reason"] == "Unlistable" and "404" in found["message"]

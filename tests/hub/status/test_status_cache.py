@@ -32,178 +32,178 @@ def observed(version="1", **status):
 
 def test_newest_wish_wins():
     """Twenty changes before the disk of the API server is free are one write."""
-    book = StatusCache()
+    cache = StatusCache()
     for n in range(20):
-        book.want(document(n))
-    [taken] = book.take(10)
+        cache.want(document(n))
+    [taken] = cache.take(10)
     assert taken.status(None) == {"state": 19}
-    assert list(book.take(10)) == []
+    assert list(cache.take(10)) == []
 
 
 def test_one_write_at_a_time_for_each_name():
     """A wish that comes while one is being written waits for it."""
-    book = StatusCache()
-    book.want(document("a"))
-    [first] = book.take(10)
-    book.want(document("b"))
-    assert list(book.take(10)) == []
-    book.wrote(first, observed())
-    [second] = book.take(10)
+    cache = StatusCache()
+    cache.want(document("a"))
+    [first] = cache.take(10)
+    cache.want(document("b"))
+    assert list(cache.take(10)) == []
+    cache.wrote(first, observed())
+    [second] = cache.take(10)
     assert second.status(None) == {"state": "b"}
-    assert len(book) == 1
+    assert len(cache) == 1
 
 
 def test_a_failed_write_is_wanted_again_unless_something_newer_is():
     """Nothing old overwrites something new."""
-    book = StatusCache()
-    book.want(document("a"))
-    [first] = book.take(10)
-    book.want(document("b"))
-    book.failed(first)
-    [retried] = book.take(10)
+    cache = StatusCache()
+    cache.want(document("a"))
+    [first] = cache.take(10)
+    cache.want(document("b"))
+    cache.failed(first)
+    [retried] = cache.take(10)
     assert retried.status(None) == {"state": "b"}
-    book.failed(retried)
-    assert len(book) == 1
+    cache.failed(retried)
+    assert len(cache) == 1
 
 
 def test_a_record_deleted_by_hand_is_noticed_and_our_own_removal_is_not():
     """It may have to be written again."""
-    book = StatusCache()
-    book.observe(NAME, "edge-1", observed())
-    assert book.vanished(NAME, "edge-1")
-    assert not book.vanished(NAME, "edge-1")
-    book.observe(NAME, "edge-1", observed())
-    book.want(Removal(name=NAME, node="edge-1"))
-    [removal] = book.take(1)
-    assert not book.vanished(NAME, "edge-1")
-    book.wrote(removal, None)
-    assert book.of_node("edge-1") == [] and book.nodes() == []
+    cache = StatusCache()
+    cache.observe(NAME, "edge-1", observed())
+    assert cache.vanished(NAME, "edge-1")
+    assert not cache.vanished(NAME, "edge-1")
+    cache.observe(NAME, "edge-1", observed())
+    cache.want(Removal(name=NAME, node="edge-1"))
+    [removal] = cache.take(1)
+    assert not cache.vanished(NAME, "edge-1")
+    cache.wrote(removal, None)
+    assert cache.of_node("edge-1") == [] and cache.nodes() == []
 
 
 def test_echoes_of_our_own_write_say_nothing_while_it_runs():
     """The watch may be late."""
-    book = StatusCache()
-    book.want(document("a"))
-    [taken] = book.take(1)
-    book.observe(NAME, "edge-1", observed("9", state="old"))
-    assert NAME not in book.observed
-    book.wrote(taken, observed("10", state="a"))
-    assert book.observed[NAME].version == "10"
+    cache = StatusCache()
+    cache.want(document("a"))
+    [taken] = cache.take(1)
+    cache.observe(NAME, "edge-1", observed("9", state="old"))
+    assert NAME not in cache.observed
+    cache.wrote(taken, observed("10", state="a"))
+    assert cache.observed[NAME].version == "10"
 
 
 def test_settled_forgets_a_write_that_has_not_started():
     """What is there is right after all."""
-    book = StatusCache()
-    book.want(document("a"))
-    book.settled(NAME)
-    assert book.pending(NAME) is None
+    cache = StatusCache()
+    cache.want(document("a"))
+    cache.settled(NAME)
+    assert cache.pending(NAME) is None
 
 
 async def test_the_twin_refuses_what_the_api_server_refuses():
     """Stale versions conflict, newer fences stop, namespaces that go take nothing new."""
-    ledger = MemoryStatusClient()
-    answer, first = await ledger.put(document("a"), None, 1)
+    client = MemoryStatusClient()
+    answer, first = await client.put(document("a"), None, 1)
     assert answer is Answer.WRITTEN
-    answer, _ = await ledger.put(document("b"), None, 1)
+    answer, _ = await client.put(document("b"), None, 1)
     assert answer is Answer.CONFLICT
-    answer, second = await ledger.put(document("b"), first, 1)
+    answer, second = await client.put(document("b"), first, 1)
     assert answer is Answer.WRITTEN and second.status == {"state": "b"}
-    ledger.documents[NAME] = observed(second.version, fence=5)
-    assert (await ledger.put(document("c"), second, 1))[0] is Answer.FENCED
-    assert await ledger.remove(Removal(name=NAME, node="edge-1"), second, 1) is Answer.FENCED
-    assert await ledger.remove(Removal(name=NAME, node="edge-1"), second, 5) is Answer.WRITTEN
-    assert await ledger.remove(Removal(name=NAME, node="edge-1"), second, 5) is Answer.GONE
-    ledger.gone_namespaces.add("shop")
-    assert (await ledger.put(document("d"), None, 5))[0] is Answer.FORBIDDEN
+    client.documents[NAME] = observed(second.version, fence=5)
+    assert (await client.put(document("c"), second, 1))[0] is Answer.FENCED
+    assert await client.remove(Removal(name=NAME, node="edge-1"), second, 1) is Answer.FENCED
+    assert await client.remove(Removal(name=NAME, node="edge-1"), second, 5) is Answer.WRITTEN
+    assert await client.remove(Removal(name=NAME, node="edge-1"), second, 5) is Answer.GONE
+    client.gone_namespaces.add("shop")
+    assert (await client.put(document("d"), None, 5))[0] is Answer.FORBIDDEN
 
 
 async def test_a_status_on_something_others_create_needs_it_to_exist():
     """A SyncRule that was deleted meanwhile is not brought back."""
-    ledger = MemoryStatusClient()
+    client = MemoryStatusClient()
     status_only = document("a", created=False)
-    assert (await ledger.put(status_only, None, 1))[0] is Answer.GONE
+    assert (await client.put(status_only, None, 1))[0] is Answer.GONE
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])
 def test_take_is_bounded(limit):
     """As many writes at once as configured."""
-    book = StatusCache()
+    cache = StatusCache()
     for n in range(3):
-        book.want(document(n, name=("objectsyncs", "shop", f"r{n}")))
-    assert len(list(book.take(limit))) == min(limit, 3)
+        cache.want(document(n, name=("objectsyncs", "shop", f"r{n}")))
+    assert len(list(cache.take(limit))) == min(limit, 3)
 
 
 def test_what_is_older_than_what_is_known_is_no_news_however_late():
     """The watch brings the creation after the status was written, and after a break minutes later."""
-    book = StatusCache()
-    book.want(document("a"))
-    [wanted] = book.take(1)
-    book.wrote(wanted, observed("10"))
+    cache = StatusCache()
+    cache.want(document("a"))
+    [wanted] = cache.take(1)
+    cache.wrote(wanted, observed("10"))
     for late in ("10", "9", "1"):
-        book.now += 60.0
-        assert not book.observe(NAME, "edge-1", observed(late))
-        assert not book.vanished(NAME, "edge-1", late)
-    assert book.observed[NAME].version == "10"
-    assert book.observe(NAME, "edge-1", observed("11"))
-    assert book.vanished(NAME, "edge-1", "12")
+        cache.now += 60.0
+        assert not cache.observe(NAME, "edge-1", observed(late))
+        assert not cache.vanished(NAME, "edge-1", late)
+    assert cache.observed[NAME].version == "10"
+    assert cache.observe(NAME, "edge-1", observed("11"))
+    assert cache.vanished(NAME, "edge-1", "12")
 
 
 def test_a_restored_api_server_begins_again_with_lower_versions():
     """Whoever noticed says so; then everything it tells is news, once."""
-    book = StatusCache()
-    book.synced.add("objectsyncs")
-    book.observe(NAME, "edge-1", observed("10"))
-    book.restored("objectsyncs")
-    assert "objectsyncs" not in book.synced
-    assert book.missing("objectsyncs", set(), "5") == [NAME]
-    assert book.observe(NAME, "edge-1", observed("4"))
-    assert not book.observe(NAME, "edge-1", observed("3"))
+    cache = StatusCache()
+    cache.synced.add("objectsyncs")
+    cache.observe(NAME, "edge-1", observed("10"))
+    cache.restored("objectsyncs")
+    assert "objectsyncs" not in cache.synced
+    assert cache.missing("objectsyncs", set(), "5") == [NAME]
+    assert cache.observe(NAME, "edge-1", observed("4"))
+    assert not cache.observe(NAME, "edge-1", observed("3"))
 
 
 def test_what_a_server_that_was_not_restored_after_all_says_is_in_order_again():
     """It was only supposed to be, being away for long: the same version is no news, and older ones are none."""
-    book = StatusCache()
-    book.observe(NAME, "edge-1", observed("10"))
-    book.restored("objectsyncs")
-    assert not book.observe(NAME, "edge-1", observed("10"))
-    assert not book.observe(NAME, "edge-1", observed("9"))
-    assert book.missing("objectsyncs", set(), "5") == []
+    cache = StatusCache()
+    cache.observe(NAME, "edge-1", observed("10"))
+    cache.restored("objectsyncs")
+    assert not cache.observe(NAME, "edge-1", observed("10"))
+    assert not cache.observe(NAME, "edge-1", observed("9"))
+    assert cache.missing("objectsyncs", set(), "5") == []
 
 
 def test_a_list_says_nothing_of_what_was_written_after_it():
     """A new list is read while records are written: theirs are younger than the list."""
-    book = StatusCache()
+    cache = StatusCache()
     old, new = ("objectsyncs", "shop", "edge-1.old"), ("objectsyncs", "shop", "edge-1.new")
-    book.observe(old, "edge-1", observed("5"))
-    book.observe(new, "edge-1", observed("12"))
-    assert book.missing("objectsyncs", {"shop/other"}, "10") == [old]
-    assert book.missing("objectsyncs", {"shop/edge-1.old"}, "10") == []
+    cache.observe(old, "edge-1", observed("5"))
+    cache.observe(new, "edge-1", observed("12"))
+    assert cache.missing("objectsyncs", {"shop/other"}, "10") == [old]
+    assert cache.missing("objectsyncs", {"shop/edge-1.old"}, "10") == []
 
 
 @pytest.mark.parametrize("deleted", [True, False])
 def test_what_others_did_right_behind_our_write_is_not_missed(deleted):
     """The watch was faster than the answer to our write: it is wanted again, until what stands there is ours."""
-    book = StatusCache()
-    book.want(document("a"))
-    [wanted] = book.take(1)
+    cache = StatusCache()
+    cache.want(document("a"))
+    [wanted] = cache.take(1)
     if deleted:
-        assert not book.vanished(NAME, "edge-1", "12")
+        assert not cache.vanished(NAME, "edge-1", "12")
     else:
-        assert not book.observe(NAME, "edge-1", observed("12", state="nonsense"))
-    book.wrote(wanted, observed("11", state="a"))
-    assert (NAME in book.observed) is not deleted
-    assert book.pending(NAME) is wanted
+        assert not cache.observe(NAME, "edge-1", observed("12", state="nonsense"))
+    cache.wrote(wanted, observed("11", state="a"))
+    assert (NAME in cache.observed) is not deleted
+    assert cache.pending(NAME) is wanted
 
 
 def test_our_own_echo_before_the_answer_is_no_reason_to_write():
     """Nor is a change of what is not ours to write (an annotation)."""
-    book = StatusCache()
+    cache = StatusCache()
     for echo, answer in (("11", "11"), ("12", "11")):
-        book.want(document("a"))
-        [wanted] = book.take(1)
-        book.observe(NAME, "edge-1", observed(echo, state="a"))
-        book.wrote(wanted, observed(answer, state="a"))
-        assert book.observed[NAME].version == echo and book.pending(NAME) is None
+        cache.want(document("a"))
+        [wanted] = cache.take(1)
+        cache.observe(NAME, "edge-1", observed(echo, state="a"))
+        cache.wrote(wanted, observed(answer, state="a"))
+        assert cache.observed[NAME].version == echo and cache.pending(NAME) is None
 
 
 class Told(Note, frozen=True, kw_only=True):
@@ -213,37 +213,37 @@ class Told(Note, frozen=True, kw_only=True):
 
 def test_a_write_whose_answer_was_lost_is_not_repeated():
     """The watch has brought what we wanted to write."""
-    book = StatusCache()
-    book.want(Told(name=NAME, node="edge-1", state="a"))
-    [wanted] = book.take(1)
-    book.observe(NAME, "edge-1", observed("11", state="a"))
-    book.failed(wanted)
-    assert len(book) == 0 and book.observed[NAME].version == "11"
-    book.want(Removal(name=NAME, node="edge-1"))
-    [removal] = book.take(1)
-    book.vanished(NAME, "edge-1", "12")
-    book.failed(removal)
-    assert len(book) == 0 and NAME not in book.observed
+    cache = StatusCache()
+    cache.want(Told(name=NAME, node="edge-1", state="a"))
+    [wanted] = cache.take(1)
+    cache.observe(NAME, "edge-1", observed("11", state="a"))
+    cache.failed(wanted)
+    assert len(cache) == 0 and cache.observed[NAME].version == "11"
+    cache.want(Removal(name=NAME, node="edge-1"))
+    [removal] = cache.take(1)
+    cache.vanished(NAME, "edge-1", "12")
+    cache.failed(removal)
+    assert len(cache) == 0 and NAME not in cache.observed
 
 
 def test_what_was_refused_is_tried_again_until_it_is_not_wanted():
     """Later and later, and without holding up others."""
-    book = StatusCache()
+    cache = StatusCache()
     other = ("objectsyncs", "shop", "edge-2.u")
-    book.want(document("a"))
+    cache.want(document("a"))
     waits = []
     for _ in range(8):
-        [wanted] = book.take(10)
-        book.failed(wanted, refused="403")
-        started = book.now
-        while not (again := list(book.take(10))):
-            book.now += 0.5
-        waits.append(book.now - started)
-        book.failed(again[0], refused="403")
-        book.now += 60.0
+        [wanted] = cache.take(10)
+        cache.failed(wanted, refused="403")
+        started = cache.now
+        while not (again := list(cache.take(10))):
+            cache.now += 0.5
+        waits.append(cache.now - started)
+        cache.failed(again[0], refused="403")
+        cache.now += 60.0
     assert waits[0] == 1.0 and max(waits) == 30.0
-    book.now -= 59.0
-    book.want(document("b", name=other))
-    assert [each.name for each in book.take(10)] == [other]
-    book.settled(NAME)
-    assert len(book.refusals) == 0
+    cache.now -= 59.0
+    cache.want(document("b", name=other))
+    assert [each.name for each in cache.take(10)] == [other]
+    cache.settled(NAME)
+    assert len(cache.refusals) == 0

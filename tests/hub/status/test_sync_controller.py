@@ -11,9 +11,9 @@ def test_records_listed_after_the_nodes_are_collected_at_once():
     """A Node deleted while no hub ran: its records go when both lists are in, not at the next slow pass."""
     core = Core("edge-1")
     name = ("objectsyncs", "shop", "gone.uid-1")
-    core.hub.book.observe(name, "gone", status_cache.Observed(version="1", generation=1, status={}, head={}))
-    core.hub.bookkeeper.listed("objectsyncs", core.now)
-    assert isinstance(core.hub.book.pending(name), status_cache.Removal)
+    core.hub.status_cache.observe(name, "gone", status_cache.Observed(version="1", generation=1, status={}, head={}))
+    core.hub.sync_controller.listed("objectsyncs", core.now)
+    assert isinstance(core.hub.status_cache.pending(name), status_cache.Removal)
 
 
 @pytest.mark.parametrize("fence", [9_999_999_999_999_999, 2**53, FENCE + 10**6])
@@ -29,23 +29,23 @@ async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
     record = ("objectsyncs", "shop", f"edge-1.{first.uid}")
     account = ("edgenodes", "", "edge-1")
     for name in (record, account):
-        there = core.ledger.documents[name]
+        there = core.api.documents[name]
         edited = status_cache.Observed(
             version=f"9{there.version}", generation=1, status={**there.status, "fence": fence}, head=there.head
         )
-        core.ledger.documents[name] = edited
+        core.api.documents[name] = edited
         core.now += 60
-        core.hub.records.now = core.now
+        core.hub.object_syncs.now = core.now
         if name == account:
             core.hub.edge_node_observed("edge-1", edited, {}, core.now)
         else:
-            core.hub.bookkeeper.observed(name, "edge-1", edited, core.now)
+            core.hub.sync_controller.observed(name, "edge-1", edited, core.now)
             core.hub.sweep(core.now)
     core.put("b", version="2", data={"k": "2"})
     edge.ack(*edge.sent())
     core.hub.report(core.now)
     await core.flush()
-    assert core.ledger.documents[record].fence == core.ledger.documents[account].fence == FENCE
+    assert core.api.documents[record].fence == core.api.documents[account].fence == FENCE
     status = core.status(second)
     assert status is not None and status["objectResourceVersion"] == "2"
     assert core.fenced == []
@@ -61,11 +61,11 @@ async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
     edge.ack(*edge.sent())
     await core.flush()
     looks = []
-    compared = core.hub.records.compared
-    monkeypatch.setattr(core.hub.records, "compared", lambda *given: (looks.append(given), compared(*given)))
+    compared = core.hub.object_syncs.compared
+    monkeypatch.setattr(core.hub.object_syncs, "compared", lambda *given: (looks.append(given), compared(*given)))
     for name in core.names():
-        del core.ledger.documents[name]
-        core.hub.bookkeeper.vanished(name, "edge-1", core.now)
+        del core.api.documents[name]
+        core.hub.sync_controller.vanished(name, "edge-1", core.now)
     core.hub.sweep(core.now)
     core.hub.sweep(core.now)
     await core.flush()
@@ -76,7 +76,7 @@ def test_an_event_that_is_parked_makes_no_event():
     """It would be delivered and parked like the first, for ever; what becomes of other kinds is told."""
     core = Core("edge-1")
     event = Kind(group="", version="v1", kind="Event", plural="events", namespaced=True)
-    core.hub.view.know_kind(event)
+    core.hub.desired_state.know_kind(event)
     core.hub.kind_synced(event.group_kind)
     core.rule(CONFIG_MAPS, {"apiVersion": "v1", "kind": "Event"})
     core.put("a")
@@ -85,5 +85,5 @@ def test_an_event_that_is_parked_makes_no_event():
     for header in edge.sent():
         edge.nack(header)
     core.hub.report(core.now, last=True)
-    told = [each.regarding.name for each in core.hub.happenings.take() if each.reason == "Parked"]
+    told = [each.regarding.name for each in core.hub.kube_events.take() if each.reason == "Parked"]
     assert told == ["edge-1.uid-a"]

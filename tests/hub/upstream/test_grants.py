@@ -41,7 +41,7 @@ async def test_a_topic_once_granted_stays_granted_over_a_restart(core):
     await core.flush()
     edge.leave()
     after = Core("edge-1")
-    after.hub.accounts.observed("edge-1", core.ledger.documents[(EDGE_NODES, "", "edge-1")])
+    after.hub.node_status.observed("edge-1", core.api.documents[(EDGE_NODES, "", "edge-1")])
     assert after.hub.grants.of("edge-1") >= {"shop/alarms", "shop/others"}
 
 
