@@ -56,6 +56,14 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return f"{base}/{self.plural}"
 
 
+class ContentId(msgspec.Struct, frozen=True, gc=False):
+    """Which object, and which content of it.  Two of them are equal when both are; strings are never joined."""
+
+    uid: str
+    digest: str
+    """Empty: none of its content is wanted, it is to be deleted."""
+
+
 class Held(msgspec.Struct, frozen=True, gc=False):
     """One object as an edge has it on disk; shared by all nodes that hold the same."""
 
@@ -63,6 +71,10 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     uid: str
     digest: str
     version: str
+
+    @property
+    def content_id(self) -> ContentId:
+        return ContentId(self.uid, self.digest)
 
 
 class Undeliverable(msgspec.Struct, frozen=True, gc=False):
@@ -98,6 +110,10 @@ class LiveObject(msgspec.Struct, kw_only=True, gc=False):
     @property
     def group_kind(self) -> GroupKind:
         return self.kind.group_kind
+
+    @property
+    def content_id(self) -> ContentId:
+        return ContentId(self.uid, self.digest)
 
 
 class Unusable(Permanent):

@@ -11,19 +11,20 @@ from random import Random  # only ever seeded: same node, key and failure, same 
 
 import msgspec
 
+from fairlead_hub.cluster.content import ContentId
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.settings import Delivery, Reconcile
 from fairlead_wire import delivery
 
 
 class _Try(msgspec.Struct):
-    """How often one key failed in a row, and what failed last (``InFlightMessage.about``)."""
+    """How often one key failed in a row, and what failed last."""
 
     retries: int
     waited: float
     previous: float
     uniform: delivery.Uniform
-    failed_as: str = ""
+    failed_as: ContentId | None = None
 
 
 class Backoff:
@@ -39,7 +40,7 @@ class Backoff:
         self._parkings: dict[str, int] = {}
         """How often each key was parked in a row."""
 
-    def failed(self, key: str, policy: Delivery, content: str, retry_after: float | None) -> float | None:
+    def failed(self, key: str, policy: Delivery, content: ContentId, retry_after: float | None) -> float | None:
         """Seconds until it is tried again; None: it has been tried often enough.  ``content`` names what failed."""
         if key in self._parkings:
             return None  # the one try that the schedule allowed
@@ -68,7 +69,7 @@ class Backoff:
         tried = self._tries.get(key)
         return 0 if tried is None else tried.retries
 
-    def is_retrying(self, key: str, content: str) -> bool:
+    def is_retrying(self, key: str, content: ContentId | None) -> bool:
         """Did exactly this fail last?"""
         tried = self._tries.get(key)
         return tried is not None and tried.failed_as == content

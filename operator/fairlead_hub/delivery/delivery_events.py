@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlead_hub.cluster.content import Held
+from fairlead_hub.cluster.content import ContentId, Held
 
 
 class Acked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -31,14 +31,17 @@ class Parked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Given up for now; others go on.  ``code`` is for programs, ``reason`` for people."""
 
     key: str
-    uid: str
+    content_id: ContentId
+    """What could not be sent, or deleted."""
     path: str
-    digest: str
-    """Empty: it was a delete."""
     code: str
     reason: str
     retries: int
     next_retry_at: float
+
+    @property
+    def uid(self) -> str:
+        return self.content_id.uid
 
 
 class Unparked(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead_hub.cluster.content import Held
+from fairlead_hub.cluster.content import ContentId, Held
 from fairlead_hub.settings import Delivery, WindowLimits
 from fairlead_wire import window
 
@@ -27,9 +27,9 @@ class InFlightMessage(msgspec.Struct, kw_only=True, gc=False):
     policy: Delivery
 
     @property
-    def about(self) -> str:
-        """UID and content as one word; the UID alone for a delete."""
-        return self.uid + (self.held.digest if self.held is not None else "")
+    def content_id(self) -> ContentId:
+        """What is sent, or deleted."""
+        return ContentId(self.uid, self.held.digest if self.held is not None else "")
 
 
 class Settled(NamedTuple):

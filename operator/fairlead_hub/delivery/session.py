@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairlead_hub.cluster.content import Held, LiveObject
+from fairlead_hub.cluster.content import ContentId, Held, LiveObject
 from fairlead_hub.cluster.desired_state import View
 from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.delivery import frames
@@ -182,10 +182,10 @@ class NodeSession:
             return
         parked = self.parked.get(key)
         if parked is not None:
-            if parked.uid + parked.digest == _about(wish, held):
+            if parked.content_id == _content_id(wish, held):
                 return
             self._unpark(key, "newer" if wish else "unwanted")
-        if self.queue.is_waiting(key) and self.patience.is_retrying(key, _about(wish, held)):
+        if self.queue.is_waiting(key) and self.patience.is_retrying(key, _content_id(wish, held)):
             return
         self.patience.renew(key)
         self.pending_since.setdefault(key, now)
@@ -339,7 +339,7 @@ class NodeSession:
             # Something newer is queued already: it goes now, with all its retries.
             self.patience.renew(key)
             return
-        delay = None if permanent else self.patience.failed(key, flight.policy, flight.about, after)
+        delay = None if permanent else self.patience.failed(key, flight.policy, flight.content_id, after)
         if delay is None:
             self._park(flight, code, reason, now)
             return
@@ -352,9 +352,8 @@ class NodeSession:
         self.noted[key] = (flight.uid, flight.path)
         parked = Parked(
             key=key,
-            uid=flight.uid,
+            content_id=flight.content_id,
             path=flight.path,
-            digest=flight.held.digest if flight.held else "",
             code=code,
             reason=reason[: message.REASON_CHARS_MAX],
             retries=self.patience.retries(key),
@@ -420,8 +419,8 @@ def _same(held: Held | None, live: LiveObject) -> bool:
     return held is not None and held.digest == live.digest and held.uid == live.uid
 
 
-def _about(wish: Desired | None, held: Held | None) -> str:
-    """What would be sent, as ``InFlightMessage.about`` says it."""
+def _content_id(wish: Desired | None, held: Held | None) -> ContentId | None:
+    """What would be sent, or deleted; None: nothing."""
     if wish is not None:
-        return wish.live.uid + wish.live.digest
-    return held.uid if held is not None else ""
+        return wish.live.content_id
+    return ContentId(held.uid, "") if held is not None else None

@@ -76,7 +76,7 @@ def _heard(hub: Hub, name: str, node: str) -> edge_routes_status.Heard:
     if not session.live:
         return edge_routes_status.Heard(lag="the node has just come back", away=True)
     held, edge = session.held.get(key), hub.node_status.edges.get(node)
-    if held is None or (held.uid, held.digest) != (live.uid, live.digest):
+    if held is None or held.content_id != live.content_id:
         return edge_routes_status.Heard(lag=f"version {live.version} is not delivered: {_why_not(hub, node, key)}")
     said = edge.routes.get(name) if edge is not None else None
     if said is None or said.uid != live.uid or said.digest not in ("", live.digest):

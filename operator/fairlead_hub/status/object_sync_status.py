@@ -124,7 +124,7 @@ class ObjectSyncStatus:
     def recovered(self, session: NodeSession, outcome: Recovered, live: LiveObject | None) -> None:
         """It was late, and is as it should be without having been sent."""
         held = session.held.get(outcome.key)
-        if live is not None and held is not None and (held.uid, held.digest) == (live.uid, live.digest):
+        if live is not None and held is not None and held.content_id == live.content_id:
             self.want(self._record(session.node, live.path, live.uid, live.held, live.version, "Synced"))
 
     def compared(self, session: NodeSession, wanted: Mapping[str, LiveObject]) -> None:

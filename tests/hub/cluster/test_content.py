@@ -5,6 +5,7 @@ import pytest
 from tests.support.live import CONFIG_MAP, POD, body, live
 
 from fairlead_hub.cluster import content
+from fairlead_hub.cluster.content import ContentId
 from fairlead_wire import codec, digest
 
 
@@ -105,3 +106,11 @@ def test_another_content_of_it_is_another_thing():
     """What was mended is tried at once, what is as it was stays parked."""
     versions = [live(CONFIG_MAP, "a", version=v, metadata={"annotations": "x"}).digest for v in ("1", "1", "2")]
     assert versions[0] == versions[1] != versions[2]
+
+
+def test_content_ids_are_compared_by_both_parts():
+    """Joined as text, UID ``a1`` with content ``2`` would be UID ``a`` with content ``12``."""
+    assert ContentId("a1", "2") != ContentId("a", "12")
+    one = live(CONFIG_MAP, "a")
+    assert one.content_id == one.held.content_id == ContentId(one.uid, one.digest)
+    assert one.content_id != live(CONFIG_MAP, "a", data={"k": "2"}).content_id

@@ -2,12 +2,14 @@
 
 import pytest
 
+from fairlead_hub.cluster.content import ContentId
 from fairlead_hub.delivery.backoff import Backoff
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.settings import Delivery, Reconcile
 
 POLICY = Delivery(backoff_retries=2, minimum_delay=1, maximum_delay=4)
 KEY = "configmaps/shop/a"
+X, Y = ContentId("u", "x"), ContentId("u", "y")
 
 
 @pytest.fixture
@@ -17,14 +19,14 @@ def patience():
 
 def park(patience, now):
     one = Parked(
-        key=KEY, uid="u", path="p", digest="d", code="no", reason="", retries=patience.retries(KEY), next_retry_at=now
+        key=KEY, content_id=X, path="p", code="no", reason="", retries=patience.retries(KEY), next_retry_at=now
     )
     return patience.park(one, now)
 
 
 def test_the_policys_delays_and_then_none(patience):
     """Two retries, and the third failure is the last."""
-    assert [patience.failed(KEY, POLICY, "x", None) for _ in range(3)] == [1, 4, None]
+    assert [patience.failed(KEY, POLICY, X, None) for _ in range(3)] == [1, 4, None]
     assert patience.retries(KEY) == 2
 
 
@@ -35,10 +37,10 @@ def test_who_is_asked_to_wait_waits_at_least_so_long(patience):
 
 def test_something_newer_has_all_its_retries(patience):
     """What failed is not what is wanted any more."""
-    patience.failed(KEY, POLICY, "x", None)
-    assert patience.is_retrying(KEY, "x") and not patience.is_retrying(KEY, "y")
+    patience.failed(KEY, POLICY, X, None)
+    assert patience.is_retrying(KEY, X) and not patience.is_retrying(KEY, Y)
     patience.renew(KEY)
-    assert patience.retries(KEY) == 0 and patience.failed(KEY, POLICY, "y", None) == 1
+    assert patience.retries(KEY) == 0 and patience.failed(KEY, POLICY, Y, None) == 1
 
 
 def test_a_parked_key_is_tried_once_more_after_twice_as_long_each_time(patience):
@@ -51,7 +53,7 @@ def test_a_parked_key_is_tried_once_more_after_twice_as_long_each_time(patience)
         now = parked.next_retry_at
         assert patience.due(now) == [KEY]
         patience.unpark(KEY, scheduled=True)
-        assert patience.failed(KEY, POLICY, "x", None) is None
+        assert patience.failed(KEY, POLICY, X, None) is None
     assert waits == [60, 120, 200, 200]
 
 
@@ -59,7 +61,7 @@ def test_who_was_parked_and_changed_begins_anew(patience):
     """Also with the times between its parkings."""
     park(patience, 0.0)
     patience.unpark(KEY, scheduled=False)
-    assert patience.failed(KEY, POLICY, "x", None) == 1
+    assert patience.failed(KEY, POLICY, X, None) == 1
     assert park(patience, 0.0).next_retry_at == 60
 
 
