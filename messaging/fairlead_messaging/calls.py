@@ -283,9 +283,12 @@ def transactions() -> Call[list[OpenTransaction]]:
 
 
 def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Call[bytes]:
-    """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes, as it is."""
+    """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes, as it is.
+
+    Repeated after a lost answer only without payloads: what was stored is published once.
+    """
     asked = {"transactionWritePointer": pointer, "messages": list(payloads)}
-    return post(topic_path(namespace, name) + "/publish", asked, lambda answer: answer.body, repeatable=False)
+    return post(topic_path(namespace, name) + "/publish", asked, lambda answer: answer.body, repeatable=not payloads)
 
 
 def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Call[None]:

@@ -71,6 +71,25 @@ def advance(script: Script[Who], result: Any = None, *, error: BaseException | N
         return None
 
 
+def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[Call[Any] | Pause, Any, None]:
+    """Commit, and after a lost answer ask again: what was committed must not be undone or reported as failed.
+
+    Raises ``InDoubt`` when no answer came at all, ``TransactionConflict``, ``TransactionOver``.
+    """
+    in_doubt: Failed | None = None
+    for seconds in (*COMMIT_PAUSES_SECONDS, None):
+        try:
+            yield calls.finish_transaction(pointer, "commit", changes, may_be_done=in_doubt is not None)
+            return
+        except Failed as failed:
+            in_doubt = failed if failed.in_doubt else in_doubt
+            if seconds is None:
+                if in_doubt is None:
+                    raise
+                raise InDoubt(f"nobody could say whether {pointer} committed: {failed}", pointer=pointer) from failed
+        yield Pause(seconds)
+
+
 class Undertaking(Generic[Who]):
     """One use, one transaction."""
 
@@ -116,7 +135,7 @@ class Undertaking(Generic[Who]):
                 yield Persist(participant)
             yield from self._publish()
             changes = [change for participant in self._participants for change in participant.changes()]
-            yield from self._commit(changes)
+            yield from commit(self.started.transactionWritePointer, changes)
         except (InDoubt, GeneratorExit):
             raise
         except BaseException:
@@ -139,24 +158,6 @@ class Undertaking(Generic[Who]):
         for name, payloads in batches.items():
             detail = yield calls.publish_in(self.started.transactionWritePointer, *name, payloads)
             self._details.append((name, detail))
-
-    def _commit(self, changes: Sequence[str]) -> Script[Who]:
-        """A lost answer must not undo what may have happened: ask until somebody says."""
-        pointer = self.started.transactionWritePointer
-        in_doubt: Failed | None = None
-        for seconds in (*COMMIT_PAUSES_SECONDS, None):
-            try:
-                yield calls.finish_transaction(pointer, "commit", changes, may_be_done=in_doubt is not None)
-                return
-            except Failed as failed:
-                in_doubt = failed if failed.in_doubt else in_doubt
-                if seconds is None:
-                    if in_doubt is None:
-                        raise
-                    raise InDoubt(
-                        f"nobody could say whether {pointer} committed: {failed}", pointer=pointer
-                    ) from failed
-            yield Pause(seconds)
 
     def _undo(self) -> Script[Who]:
         """Roll everybody back, then abort; invalidate when anybody could not.

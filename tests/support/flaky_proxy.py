@@ -25,7 +25,11 @@ class FlakyProxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._serving.add(asyncio.current_task())
-        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        except OSError:  # the service is down, so the caller's connection ends too
+            writer.close()
+            return
         losing = asyncio.Event()
 
         async def forth() -> None:

@@ -29,7 +29,7 @@ from fairlead_ingest.io.fetching import reachable
 from fairlead_ingest.io.files import sync
 from fairlead_ingest.io.options import Options
 from fairlead_ingest.io.topic_writer import PAYLOAD, TRANSACTION_SECONDS, portions
-from fairlead_messaging.failures import TransactionOver
+from fairlead_messaging.failures import InDoubt, TransactionOver
 from fairlead_messaging.io.sync_client import BulkClient
 from fairlead_wire.errors import Permanent, Temporary
 
@@ -75,11 +75,11 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         pointer, rows = None, 0
         with self._options.client() as client, reachable():
             for batch in iterator:
-                for texts in portions(batch[PAYLOAD].to_pylist()):
+                for payloads in portions(batch[PAYLOAD].to_pylist()):
                     if pointer is None:
                         pointer = self._transaction(client, attempt)
-                    client.post(self._topic, "store", {"transactionWritePointer": pointer, "messages": texts})
-                    rows += len(texts)
+                    client.store_in(pointer, self._topic, payloads)
+                    rows += len(payloads)
         return Stored(rows=rows, pointer=pointer)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -95,9 +95,9 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
                 return
             if pointer is None:
                 return
-            client.post(self._topic, "publish", {"transactionWritePointer": pointer, "messages": []})
+            client.publish_stored(pointer, self._topic)
             _write(note, str(pointer))
-            client.transact(f"/{pointer}/commit")
+            _commit(client, pointer)
         self._tidy(batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -110,7 +110,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         place = self._folder / attempt
         if not place.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
-            begun = int(client.transact("", {"timeout": TRANSACTION_SECONDS})["transactionWritePointer"])
+            begun = client.start_transaction(TRANSACTION_SECONDS)
             draft = self._folder / f".{uuid.uuid4().hex}"
             try:
                 draft.write_text(str(begun))
@@ -134,8 +134,10 @@ def _finished(client: BulkClient, note: Path, batch: int) -> bool:
     pointer = note.read_text().strip()
     if pointer == DONE:
         return True
+    if not pointer.isdecimal():
+        raise errors.Stop(errors.BATCH_UNKNOWN, f"{note} names no transaction; write {DONE} into it, or remove it")
     try:
-        client.transact(f"/{pointer}/commit")
+        _commit(client, int(pointer))
     except TransactionOver as over:
         if over.state == "unknown":
             raise errors.Stop(
@@ -147,9 +149,17 @@ def _finished(client: BulkClient, note: Path, batch: int) -> bool:
     return True
 
 
+def _commit(client: BulkClient, pointer: int) -> None:
+    """Raises ``Wait`` when no answer came: the note is there, so the next attempt asks again."""
+    try:
+        client.commit(pointer)
+    except InDoubt as doubt:
+        raise errors.Wait(errors.UNREACHABLE, str(doubt)) from doubt
+
+
 def _give_up(client: BulkClient, pointer: int) -> None:
     try:
-        client.transact(f"/{pointer}/abort")
+        client.abort(pointer)
     except (Temporary, Permanent):
         return  # it ends by its timeout, and nobody sees its rows meanwhile
 

@@ -14,16 +14,15 @@ made where it is used.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-import msgspec
-
-from fairlead_messaging import calls, signatures
+from fairlead_messaging import calls, signatures, undertaking
 from fairlead_messaging.answers import Message, Offset, Plan, Producer, Published, Range, Started
 from fairlead_messaging.attempts import Attempts
 from fairlead_messaging.calls import Answer, Call
@@ -31,7 +30,7 @@ from fairlead_messaging.cursor import Cursor
 from fairlead_messaging.failures import Expired, Failed, GenerationChanged, TopicMissing
 from fairlead_messaging.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Connections, Tls
 from fairlead_wire.delivery import DeliveryPolicy
-from fairlead_wire.errors import RemoteError
+from fairlead_wire.errors import FairleadError, RemoteError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -180,7 +179,11 @@ Page = ArrowPage
 
 
 class BulkClient:
-    """Reads topics (``namespace/name``) in Arrow pages.  It never waits by itself: its caller knows how long it may."""
+    """Reads and writes topics (``namespace/name``) for batch engines.
+
+    It does not wait by itself, because its caller knows how long it may; only ``commit`` does, which must not end in
+    doubt.
+    """
 
     def __init__(
         self,
@@ -269,18 +272,40 @@ class BulkClient:
 
     # --- writing
 
-    def post(self, topic: str, verb: str, body: dict[str, Any]) -> Any:
-        """POST ``body`` to the topic's ``publish`` or ``store``; the decoded JSON answer. Raises as ``plan``."""
-        path = f"{calls.topic_path(*calls.split(topic))}/{verb}"
-        return self._client.do(calls.post(path, body, _anything, repeatable=False))
+    def start_transaction(self, timeout_seconds: float) -> int:
+        """The pointer of a new transaction. Raises as ``plan``."""
+        return self._client.start_transaction(timeout_seconds).transactionWritePointer
 
-    def transact(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """POST to ``/v1/transactions`` + ``path``; the decoded JSON answer. Raises as ``plan``."""
-        return self._client.do(calls.post(f"/v1/transactions{path}", body or {}, _anything))
+    def store_in(self, pointer: int, topic: str, payloads: Sequence[bytes]) -> None:
+        """Store under a transaction; never sent twice, because it would be stored twice. Raises as ``plan``."""
+        self._client.store_in(pointer, *calls.split(topic), payloads)
 
+    def publish_stored(self, pointer: int, topic: str) -> None:
+        """Publish what was stored under a transaction. Raises as ``plan``."""
+        self._client.publish_in(pointer, *calls.split(topic), ())
 
-def _anything(answer: Answer) -> Any:
-    return msgspec.json.decode(answer.body) if answer.body else None
+    def commit(self, pointer: int) -> None:
+        """Commit; also true when an attempt whose answer was lost did it. Waits up to half a minute for an answer.
+
+        Raises ``InDoubt`` when none came, ``TransactionOver`` when it can no longer be committed.
+        """
+        script = undertaking.commit(pointer)
+        error: FairleadError | None = None
+        with contextlib.suppress(StopIteration):
+            while True:
+                step = next(script) if error is None else script.throw(error)
+                error = None
+                if isinstance(step, undertaking.Pause):
+                    time.sleep(step.seconds)
+                    continue
+                try:
+                    self._client.do(step)
+                except FairleadError as met:
+                    error = met
+
+    def abort(self, pointer: int) -> None:
+        """What was stored is never seen. Raises ``TransactionOver`` when it has ended already, else as ``plan``."""
+        self._client.finish_transaction(pointer, "abort")
 
 
 def _arrow_page(topic: str, after: str, answer: Answer) -> ArrowPage:

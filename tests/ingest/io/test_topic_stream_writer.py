@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.flaky_proxy import flaky
 from tests.support.kill_after import kill_after, killed
 from tests.support.messaging_service import MessagingService
 from tests.support.processes import start, wait_until
@@ -17,6 +19,7 @@ from fairlead_ingest.io import topic_stream_writer
 from fairlead_ingest.io.options import Options
 from fairlead_ingest.io.source import FairleadDataSource
 from fairlead_ingest.io.topic_stream_writer import TopicStreamWriter
+from fairlead_messaging import undertaking
 from fairlead_messaging.io.sync_client import BulkClient
 
 # One pass of a stream from topic to topic, as a user writes it.
@@ -73,16 +76,14 @@ def test_a_crash_between_note_and_commit_is_made_good(
 ) -> None:
     """The noted transaction is committed, not the new one."""
     stored = writer.store(rows(b"1"), "0-a")
-    transact = BulkClient.transact
 
-    def killed(client: BulkClient, path: str, body: object = None) -> object:
+    def killed(*_: object) -> None:
         raise SystemExit
 
     with monkeypatch.context() as kill:
-        kill.setattr(BulkClient, "transact", killed)
+        kill.setattr(BulkClient, "commit", killed)
         with pytest.raises(SystemExit):
             writer.commit([stored], 0)
-    assert BulkClient.transact is transact
     assert payloads(messaging, topic) == []
     writer.commit([writer.store(rows(b"1"), "0-b")], 0)
     assert payloads(messaging, topic) == [b"1"]
@@ -102,8 +103,9 @@ def test_a_crash_before_the_note_leaves_nothing(
         with pytest.raises(SystemExit):
             writer.commit([stored], 0)
     writer.commit([writer.store(rows(b"1"), "0-b")], 0)
+    assert stored.pointer is not None
     with BulkClient(messaging.url) as client:
-        client.transact(f"/{stored.pointer}/abort")
+        client.abort(stored.pointer)
     assert payloads(messaging, topic) == [b"1"]
 
 
@@ -112,8 +114,9 @@ def test_a_noted_transaction_that_was_aborted_since_is_replaced(
 ) -> None:
     """Its time was up, say: its rows will never be seen."""
     stored = writer.store(rows(b"1"), "0-a")
+    assert stored.pointer is not None
     with BulkClient(messaging.url) as client:
-        client.transact(f"/{stored.pointer}/abort")
+        client.abort(stored.pointer)
     (tmp_path / "fairlead_topic" / "0.note").write_text(str(stored.pointer))
     writer.commit([writer.store(rows(b"1"), "0-b")], 0)
     assert payloads(messaging, topic) == [b"1"]
@@ -128,9 +131,42 @@ def test_a_transaction_nobody_remembers_is_for_a_person(
     note.write_text("1")
     with pytest.raises(errors.Stop, match=f"{errors.BATCH_UNKNOWN}: batch 0"):
         writer.commit([stored], 0)
+    note.write_text("what?")
+    with pytest.raises(errors.Stop, match=errors.BATCH_UNKNOWN):
+        writer.commit([stored], 0)
     note.write_text("done\n")
     writer.commit([stored], 0)
     assert payloads(messaging, topic) == []
+
+
+async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
+    messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """The query would end for nothing."""
+    async with flaky(messaging.port) as between:
+        writer = TopicStreamWriter(Options.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
+        stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
+        between.lose(3, containing=b"/commit")
+        await asyncio.to_thread(writer.commit, [stored], 0)
+        assert between.lost == 3
+    assert payloads(messaging, topic) == [b"1"]
+
+
+async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next_attempt(
+    messaging: MessagingService, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note says which transaction it is."""
+    monkeypatch.setattr(undertaking, "COMMIT_PAUSES_SECONDS", (0.0,))
+    async with flaky(messaging.port) as between:
+        writer = TopicStreamWriter(Options.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
+        stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
+        between.lose(1_000_000, containing=b"/commit")
+        with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
+            await asyncio.to_thread(writer.commit, [stored], 0)
+        between.lose(0)
+        again = await asyncio.to_thread(writer.store, rows(b"1"), "0-b")
+        await asyncio.to_thread(writer.commit, [again], 0)
+    assert payloads(messaging, topic) == [b"1"]
 
 
 @pytest.mark.faults
