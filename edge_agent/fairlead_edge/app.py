@@ -39,7 +39,8 @@ from fairlead_edge.io.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.upstream import Upstream
 from fairlead_edge.metastore import Held, StoreUnusable
 from fairlead_edge.node_routes import NodeRoutes
-from fairlead_edge.settings import Settings, address
+from fairlead_edge.settings import Settings
+from fairlead_wire import listen_address
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
@@ -254,7 +255,7 @@ class Agent:
 
     async def _listen(self, stack: contextlib.AsyncExitStack) -> None:
         told = self._told
-        host, port = address("http_listen", told.http_listen)
+        host, port = listen_address.parse("http_listen", told.http_listen)
         await stack.enter_async_context(
             await listen(
                 self._http, key="http_listen", host=host, port=port, context=self._server_tls, plain=told.plain_http
@@ -262,7 +263,7 @@ class Agent:
         )
         if told.health_listen and told.health_listen != told.http_listen:
             health = local_api.health_application(metrics=self._metrics, unready=self._unready)
-            host, port = address("health_listen", told.health_listen)
+            host, port = listen_address.parse("health_listen", told.health_listen)
             await stack.enter_async_context(await listen(health, key="health_listen", host=host, port=port))
 
     # ---- routes ----------------------------------------------------------------------------------

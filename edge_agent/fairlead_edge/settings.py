@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from fairlead_wire import listen_address
 from fairlead_wire.file_path import FilePath
+from fairlead_wire.listen_address import is_loopback
 from fairlead_wire.mistakes import shown
 
 STORE_BYTES_MIN: Final = 16 * 1024
@@ -17,10 +19,8 @@ OBJECTS_SHARE: Final = 4
 """One part in so many of ``max_bytes`` is for objects, the rest for messages: neither can starve the other."""
 HUB_PORT: Final = 10000
 """Where a hub listens unless it is told otherwise."""
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})")
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,20 +124,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def plain_http(self) -> bool:
         """The local API answers plain HTTP on loopback only; elsewhere TLS alone, with ``tls_cert``."""
-        return address("http_listen", self.http_listen)[0] in LOOPBACK
+        return is_loopback(listen_address.parse("http_listen", self.http_listen)[0])
 
 
 def _listen_wrong(key: str, text: str) -> str:
     try:
-        address(key, text)
+        listen_address.parse(key, text)
     except ValueError as error:
         return str(error)
     return ""
-
-
-def address(key: str, text: str) -> tuple[str, int]:
-    """``host:port`` read; port 0 takes a free one.  Raises ``ValueError`` naming ``key``."""
-    found = _LISTEN.fullmatch(text)
-    if not found or int(found["port"]) > 65_535:
-        raise ValueError(f"{key}: must be host:port, is {shown(text)}")
-    return found["host"].strip("[]"), int(found["port"])

@@ -20,6 +20,7 @@ from fairlead_ingest.failures import Failures, Next
 from fairlead_ingest.halving import TooMany
 from fairlead_ingest.pulse import Pulse
 from fairlead_ingest.settings import PORT_DEFAULT, Settings
+from fairlead_wire import listen_address
 from fairlead_wire.errors import LocalError, Permanent, Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io import settings as settings_file
@@ -191,14 +192,13 @@ class _Program:
 
         settings = self._settings
         asked = settings.health_listen or settings.http_listen
-        host, _, port = (asked or f"127.0.0.1:{PORT_DEFAULT}").rpartition(":")
-        host = host.strip("[]")
+        host, port = listen_address.parse("http_listen", asked or f"127.0.0.1:{PORT_DEFAULT}")
         desk = None
         if settings.receipts:
             known = [(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in settings.jobs()]
             desk = ReceiptDesk(known)
         try:
-            server = HealthServer(host, int(port), self._health, self._metrics.registry, desk)
+            server = HealthServer(host, port, self._health, self._metrics.registry, desk)
         except OSError as error:
             if asked:
                 key = "health_listen" if settings.health_listen else "http_listen"

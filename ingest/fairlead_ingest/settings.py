@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from fairlead_ingest import folders, loss
-from fairlead_wire import event
+from fairlead_wire import event, listen_address
 from fairlead_wire.file_path import FilePath
 
 AVAILABLE_NOW = "available-now"
@@ -24,8 +24,6 @@ NAMED_POSITIONS = ("earliest", "latest", "table")
 PORT_DEFAULT = 11016
 _TOPIC = re.compile(r"[^/\s]+/[^/\s]+")
 _TRANSFORM = re.compile(r".+:[A-Za-z_]\w*")
-_LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
-_LOOPBACK = ("127.", "localhost:", "[::1]:")
 
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,10 +127,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError("trigger: seconds must not be negative")
         for key in ("http_listen", "health_listen"):
             value = getattr(self, key)
-            if value is not None and (not (found := _LISTEN.fullmatch(value)) or int(found[2]) > 65535):
-                raise ValueError(f"{key}: must look like 127.0.0.1:{PORT_DEFAULT}, not {value!r}")
-        if self.security == "insecure" and self.http_listen and not self.http_listen.startswith(_LOOPBACK):
-            raise ValueError('http_listen: security = "insecure" listens on loopback only')
+            if value is not None:
+                host, _ = listen_address.parse(key, value)
+                if key == "http_listen" and self.security == "insecure" and not listen_address.is_loopback(host):
+                    raise ValueError('http_listen: security = "insecure" listens on loopback only')
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,128}", self.reader):
             raise ValueError("reader: letters, digits, '.', '_' and '-' only, at most 128")
         if self.request_seconds <= 0:

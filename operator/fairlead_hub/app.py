@@ -30,6 +30,7 @@ from fairlead_hub.io.status_writer import KubeStatusClient, Writer
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.watches import INPUTS, Watches
 from fairlead_messaging.io.client import MessagingClient
+from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings
 
@@ -133,9 +134,9 @@ class _App:
         account.add_to(app)
         self._health.doubt = account.doubt
         self._health.add_to(app, metrics.text)
-        host, port = hub_settings.address("http_listen", settings.http_listen)
+        host, port = listen_address.parse("http_listen", settings.http_listen)
         # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.
-        authorities = None if hub_settings.is_loopback(host) else self._authorities
+        authorities = None if listen_address.is_loopback(host) else self._authorities
         context = None if authorities is None else authorities.internal
         runner, port = await http.listen(app, host, port, context)
         _log.info("http_listening", port=port)
@@ -143,7 +144,7 @@ class _App:
         if settings.health_listen is not None and settings.health_listen != settings.http_listen:
             health = web.Application()
             self._health.add_to(health, metrics.text)
-            runner, _ = await http.listen(health, *hub_settings.address("health_listen", settings.health_listen))
+            runner, _ = await http.listen(health, *listen_address.parse("health_listen", settings.health_listen))
             runners.append(runner)
         return runners
 
@@ -196,7 +197,7 @@ class _App:
                 tasks.append(group.create_task(self._authorities.keep_link_loaded(), name="link tls"))
                 owners = edge_node_owners.drop(client, seconds_left=lambda: keeper.seconds_left)
                 tasks.append(group.create_task(owners, name="edge node owners"))
-            port = await server.start(*hub_settings.address("listen", settings.listen))
+            port = await server.start(*listen_address.parse("listen", settings.listen))
             _log.info("link_listening", port=port, security=settings.security, fence=hub.fence)
             self._health.not_ready = ""
             await self._stop.wait()

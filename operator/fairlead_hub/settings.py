@@ -5,12 +5,11 @@ Times are seconds, sizes bytes.  Every nested struct is one TOML table (contract
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Literal
 
 import msgspec
 
-from fairlead_wire import event
+from fairlead_wire import event, listen_address
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.file_path import FilePath
 
@@ -163,10 +162,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for key in ("listen", "http_listen", "health_listen"):
             value = getattr(self, key)
             if value is not None:
-                address(key, value)
+                listen_address.parse(key, value)
         if self.security == "insecure":
-            host, _ = address("listen", self.listen)
-            if not is_loopback(host):
+            host, _ = listen_address.parse("listen", self.listen)
+            if not listen_address.is_loopback(host):
                 raise ValueError(f'listen: security = "insecure" binds to loopback only, not to {host}')
         else:
             for key in ("tls_ca", "tls_cert", "tls_key"):
@@ -174,20 +173,3 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                     raise ValueError(f'{key}: needed with security = "mtls"')
         if self.messaging_url is not None and not self.messaging_url.startswith(("http://", "https://")):
             raise ValueError("messaging_url: must begin with http:// or https://")
-
-
-def address(key: str, text: str) -> tuple[str, int]:
-    """``host:port`` (IPv6 in brackets) → both.  Raises ``ValueError`` that begins with the key."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65_535 or not host:
-        raise ValueError(f"{key}: must be host:port, is {text!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

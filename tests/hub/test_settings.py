@@ -46,17 +46,3 @@ def test_refusals_name_the_key(tmp_path, text, key):
     with pytest.raises(SettingsError) as caught:
         read(tmp_path, text)
     assert caught.value.key == key
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("127.0.0.1:1", ("127.0.0.1", 1)), ("[::1]:80", ("::1", 80)), ("hub:0", ("hub", 0))]
-)
-def test_addresses(text, expected):
-    """Host and port; IPv6 in brackets."""
-    assert settings.address("listen", text) == expected
-
-
-def test_loopback():
-    """Names and both families."""
-    assert settings.is_loopback("localhost") and settings.is_loopback("::1") and settings.is_loopback("127.9.9.9")
-    assert not settings.is_loopback("0.0.0.0") and not settings.is_loopback("example.org")

@@ -58,6 +58,8 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
         ({"http_listen": "nowhere"}, "http_listen: "),
         ({"http_listen": "127.0.0.1:70000"}, "http_listen: "),
         ({"http_listen": "0.0.0.0:80"}, "http_listen: "),
+        ({"http_listen": "127.example.com:80"}, "http_listen: "),
+        ({"http_listen": "localhost.example.com:80"}, "http_listen: "),
         ({"request_seconds": 0}, "request_seconds: "),
         ({"limits": {"batch_rows": 0}}, "batch_rows: "),
         ({"unknown": 1}, "unknown"),

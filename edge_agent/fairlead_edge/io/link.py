@@ -28,10 +28,10 @@ from fairlead_edge.account import LinkState, offline_seconds
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.conversation import CLOSE_SECONDS_MAX, Conversation, LinkDown
 from fairlead_edge.metastore import Metastore
-from fairlead_edge.settings import LOOPBACK
 from fairlead_wire import codec, message
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import handshake, logs
+from fairlead_wire.listen_address import is_loopback
 
 DIAL_SECONDS_MAX: Final = 2.0
 """For TCP alone.  Where packets are dropped the kernel repeats itself after 1, 3, 7 s …; a new attempt finds a link
@@ -191,7 +191,7 @@ class Link:
 
         last_word: socket.socket | None = None
         try:
-            proxy = get_proxy(parse_uri(self._hub_url)) if self._host not in LOOPBACK else None
+            proxy = None if is_loopback(self._host) else get_proxy(parse_uri(self._hub_url))
             dialled_socket = None if proxy else await self._dial()
             if dialled_socket is not None and self._context is not None:
                 last_word = handshake.spare(dialled_socket)

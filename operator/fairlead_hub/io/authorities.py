@@ -11,7 +11,8 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from fairlead_hub.settings import Settings, address, is_loopback
+from fairlead_hub.settings import Settings
+from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 
 _log = logs.get("hub.authorities")
@@ -43,8 +44,8 @@ class Authorities:
             await tls.keep_loaded(self.link, self.link_files)
 
     def _say_what_is_unsafe(self, settings: Settings) -> None:
-        host, _ = address("http_listen", settings.http_listen)
-        is_internal = (settings.messaging_url or "").startswith("https://") or not is_loopback(host)
+        host, _ = listen_address.parse("http_listen", settings.http_listen)
+        is_internal = (settings.messaging_url or "").startswith("https://") or not listen_address.is_loopback(host)
         if settings.link_ca is None:
             if is_internal:
                 reason = "an internal certificate named like a Node is that node, and a node's opens what is internal"
