@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import EDGE_ROUTES, LiveObject
@@ -21,13 +21,26 @@ NOTES_MAX = 5
 """Reasons given in one sentence."""
 SIMILAR_OF_MAX = 10_000
 """Names looked through for one that was meant."""
-_CODES = (
-    ("in flight", "in_flight"),
-    ("held back", "held_back"),
-    ("the node's store", "comparing"),
-    ("not wanted", "not_wanted"),
-)
-"""For programs, where the first word of a step's sentence would say nothing."""
+StepCode = Literal[
+    "waiting",
+    "comparing",
+    "parked",
+    "held_back",
+    "in_flight",
+    "withheld",
+    "queued",
+    "braked",
+    "kept",
+    "held",
+    "not_wanted",
+]
+
+
+class Step(NamedTuple):
+    """Where a key is on its way to a node: ``code`` for programs, ``text`` for people."""
+
+    code: StepCode
+    text: str
 
 
 def nodes(hub: Hub, now: float) -> list[dict[str, Any]]:
@@ -63,7 +76,7 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
     row["grantedTopics"] = sorted(hub.grants.of(name))
     if session is not None:
         row["pendingObjects"] = [
-            {"key": key, "seconds": round(now - since, 3), "step": step(session, key, now)}
+            {"key": key, "seconds": round(now - since, 3), "step": step(session, key, now).text}
             for key, since in list(session.pending_since.items())[:LIST_MAX]
         ]
         row["parkedObjects"] = [
@@ -165,9 +178,9 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
             would += f", and cannot be given it ({live.problem.code}: {live.problem.reason})"
         return "away", f"the node is away (last contact: {last}); {would}{back}"
     at = step(session, key, now)
-    if at == "held" and live is not None and live.group_kind == EDGE_ROUTES:
+    if at.code == "held" and live is not None and live.group_kind == EDGE_ROUTES:
         return _routes_held(hub, node, live)
-    return next((code for begins, code in _CODES if at.startswith(begins)), at.split(" ")[0].rstrip(",:")), at
+    return at
 
 
 def _unwatched(hub: Hub, type: str, waiting: str) -> tuple[str, str]:
@@ -245,33 +258,37 @@ def routes_held(accepted: Sequence[str], errors: Sequence[tuple[str, str]]) -> t
     return "refused", f"the node holds it and refuses {len(errors)}: {told}; {runs}"
 
 
-def step(session: NodeSession, key: str, now: float) -> str:
+def step(session: NodeSession, key: str, now: float) -> Step:
     """At which step of the path to this node a key is."""
     if waiting := session.waiting_for:
-        return f"waiting: {waiting}"
+        return Step("waiting", f"waiting: {waiting}")
     if not session.live:
-        return "the node's store is being compared"
+        return Step("comparing", "the node's store is being compared")
     parked = session.parked.get(key)
     if parked is not None:
         again = parked.next_retry_at - now
-        return f"parked after {parked.retries} retries ({parked.code}: {parked.reason}); tried again in {again:.0f} s"
+        why = f"parked after {parked.retries} retries ({parked.code}: {parked.reason})"
+        return Step("parked", f"{why}; tried again in {again:.0f} s")
     if session.hold and key in session.pending_since and key not in session.flights:
         waiting_seconds = now - session.pending_since[key]
-        return f"held back since {waiting_seconds:.1f} s: {session.hold} (annotation fairlead.dev/hold on its EdgeNode)"
+        why = f"{session.hold} (annotation fairlead.dev/hold on its EdgeNode)"
+        return Step("held_back", f"held back since {waiting_seconds:.1f} s: {why}")
     if key in session.flights:
-        return f"in flight, unacknowledged since {now - session.pending_since.get(key, now):.1f} s"
+        since = now - session.pending_since.get(key, now)
+        return Step("in_flight", f"in flight, unacknowledged since {since:.1f} s")
     if key in session.withheld:
-        return f"withheld: {session.withheld[key]}"
+        return Step("withheld", f"withheld: {session.withheld[key]}")
     due = session.queue.due_at(key)
     if due is not None:
-        return f"waiting {max(0.0, due - now):.1f} s for retry {max(1, session.patience.retries(key))}"
+        retry = max(1, session.patience.retries(key))
+        return Step("waiting", f"waiting {max(0.0, due - now):.1f} s for retry {retry}")
     if session.queue.is_queued(key):
-        return "queued"
+        return Step("queued", "queued")
     if session.brake is not None and session.brake.stops and key in session.brake.due:
-        return session.brake.why
+        return Step("braked", session.brake.why)
     if key in session.frozen:
-        return f"kept, not deleted yet: {session.frozen[key]}"
-    return "held" if key in session.held else "not wanted"
+        return Step("kept", f"kept, not deleted yet: {session.frozen[key]}")
+    return Step("held", "held") if key in session.held else Step("not_wanted", "not wanted")
 
 
 def _key(hub: Hub, node: str, type: str, namespace: str, name: str) -> str | None:

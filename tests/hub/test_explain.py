@@ -168,15 +168,15 @@ def test_every_step_has_its_words(core):
     one = core.put("a")
     edge = core.connect()
     edge.session.frames(0.0, 0)
-    assert explain.step(edge.session, one.key, 0.0) == "the node's store is being compared"
+    assert explain.step(edge.session, one.key, 0.0) == ("comparing", "the node's store is being compared")
     edge = core.connect()
     [update] = edge.sent()
-    assert explain.step(edge.session, one.key, 1.0) == "in flight, unacknowledged since 1.0 s"
+    assert explain.step(edge.session, one.key, 1.0) == ("in_flight", "in flight, unacknowledged since 1.0 s")
     second = core.put("b")
-    assert explain.step(edge.session, second.key, 1.0) == "queued"
+    assert explain.step(edge.session, second.key, 1.0) == ("queued", "queued")
     edge.ack(update)
-    assert explain.step(edge.session, one.key, 1.0) == "held"
-    assert explain.step(edge.session, "configmaps/shop/none", 1.0) == "not wanted"
+    assert explain.step(edge.session, one.key, 1.0) == ("held", "held")
+    assert explain.step(edge.session, "configmaps/shop/none", 1.0) == ("not_wanted", "not wanted")
 
 
 @pytest.mark.parametrize("kind", ["configmap", "ConfigMap", "configmaps"])
