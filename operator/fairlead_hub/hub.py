@@ -266,8 +266,7 @@ class Hub:
         session = self.sessions.get(node)
         hold = self.node_controls.hold(node)
         if session is not None:
-            session.hold = hold
-            session.audit(now)
+            session.pause(hold, now)
             self.sync_controller.restrained(session)
             self.woken.add(session)
         if hold != before and EDGE_NODES in self.status_cache.synced:
@@ -364,7 +363,7 @@ class Hub:
     def receive(self, session: NodeSession, header: message.FromEdge, body: bytes, now: float) -> None:
         """A frame that is not upstream.  Raises ``Malformed``: close the session with the reason."""
         if isinstance(header, message.Status):
-            session.link.received(header, now)
+            session.heard(header, now)
             self.node_status.said(session.node, codec.decode_json(_status, body), now)
             return
         session.receive(header, body, now)

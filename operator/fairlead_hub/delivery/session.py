@@ -164,6 +164,20 @@ class NodeSession:
             self.offer(key, now)
         return len(differing)
 
+    def take_events(self) -> list[Outcome]:
+        """What became of deliveries since the last call; each is given out once."""
+        events, self.outcomes = self.outcomes, []
+        return events
+
+    def pause(self, why: str, now: float) -> None:
+        """Send nothing about objects from now on, for this reason; empty: go on."""
+        self.hold = why
+        self.audit(now)
+
+    def reported(self, key: str, uid: str, path: str) -> None:
+        """The status of this object at this node says that it is late or kept; it is set right when that is over."""
+        self.noted[key] = (uid, path)
+
     # ---- changes in the cluster ------------------------------------------------------------------
 
     def offer(self, key: str, now: float) -> None:
@@ -265,6 +279,10 @@ class NodeSession:
         return self.live and not self.hold and self.queue.has_ready and self.flights.has_room
 
     # ---- what the edge says ----------------------------------------------------------------------
+
+    def heard(self, header: message.FromEdge, now: float) -> None:
+        """A frame that is not ours to answer (upstream, status) came in: the edge is there."""
+        self.link.received(header, now)
 
     def receive(self, header: message.FromEdge, content: bytes, now: float) -> None:
         """One frame.  Raises ``Malformed`` when it may not come now.  Upstream and status are the hub's, not ours."""

@@ -198,7 +198,7 @@ class LinkServer:
                 raise Malformed(f"{UNHEARD_FRAMES_MAX} frames were sent and no answer was read")
             header, content = codec.decode_from_edge(_binary(frame))
             if isinstance(header, message.Upstream):
-                link.session.link.received(header, now)
+                link.session.heard(header, now)
                 self._desk.accept(link.session, header, content)
             else:
                 self._hub.receive(link.session, header, content, now)

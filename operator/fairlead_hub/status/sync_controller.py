@@ -58,7 +58,7 @@ class SyncController:
     def drain(self, session: NodeSession, now: float) -> None:
         """Take every outcome of the session, once."""
         self._object_syncs.now = now
-        outcomes, session.outcomes = session.outcomes, []
+        outcomes = session.take_events()
         for outcome in outcomes:
             match outcome:
                 case Acked():
@@ -112,7 +112,7 @@ class SyncController:
                     live = self._desired_state.live(session.node, key)
                     about = live.held if live is not None else session.held.get(key)
                     if about is not None:
-                        session.noted[key] = (about.uid, about.path)
+                        session.reported(key, about.uid, about.path)
                         self._object_syncs.lagging(session, key, live, now - since)
             if session.brake is not None and session.brake.stops:
                 self._note_braked(session)
@@ -125,7 +125,7 @@ class SyncController:
         for key in session.brake.due - session.noted.keys():
             held = session.held.get(key)
             if held is not None and key not in session.pending_since:
-                session.noted[key] = (held.uid, held.path)
+                session.reported(key, held.uid, held.path)
                 self._object_syncs.braked(session, held)
 
     def _note_kept(self, session: NodeSession) -> None:
@@ -135,7 +135,7 @@ class SyncController:
         for key in session.frozen.keys() - session.noted.keys():
             held = session.held.get(key)
             if held is not None and key not in session.pending_since:
-                session.noted[key] = (held.uid, held.path)
+                session.reported(key, held.uid, held.path)
                 self._object_syncs.kept(session, held, session.frozen[key])
                 self._node_status.changed(session.node)
 
