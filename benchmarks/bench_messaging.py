@@ -28,8 +28,8 @@ from benchmarks.goals import GOALS
 from tests.support.messaging_program import MessagingProgram
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_messaging.io.client import MessagingClient
-from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_messaging.client.io.async_client import MessagingClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 ROOM = "messaging"
 ROOT = Path(__file__).resolve().parents[1]

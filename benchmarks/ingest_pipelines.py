@@ -35,7 +35,7 @@ from fairlead_ingest.io import delta, session, tables
 from fairlead_ingest.io.fetching import Stretch, fetch
 from fairlead_ingest.io.job import table_schema
 from fairlead_ingest.io.options import Options, spark_schema
-from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 TICKS = os.sysconf("SC_CLK_TCK")
 BODY = (

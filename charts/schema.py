@@ -18,7 +18,7 @@ import msgspec
 from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
-from fairlead_messaging.settings import MessagingSettings
+from fairlead_messaging.server.settings import MessagingSettings
 
 CHARTS = Path(__file__).resolve().parent
 PLACES: Mapping[str, Mapping[tuple[str, ...], type[msgspec.Struct]]] = {

@@ -18,8 +18,8 @@ import click
 from fairlead_cli.hub_account import settings_of
 
 if TYPE_CHECKING:
-    from fairlead_messaging.answers import Message
-    from fairlead_messaging.io.sync_client import SyncMessagingClient
+    from fairlead_messaging.api.responses import Message
+    from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
 DEFAULT_URL = "http://127.0.0.1:11015"
 HOW_TO_NAME = "fairlead topics --url URL … or --config FILE (a room's settings)"
@@ -78,8 +78,8 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[SyncMe
 
     `patient`: a service that restarts meanwhile is waited for, a minute at most.
     """
-    from fairlead_messaging.attempts import PATIENT
-    from fairlead_messaging.io.sync_client import SyncMessagingClient, Tls
+    from fairlead_messaging.client.io.sync_client import SyncMessagingClient, Tls
+    from fairlead_messaging.client.retry import PATIENT
     from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
     asked: Account = context.find_object(Account) or Account(url=DEFAULT_URL, named=False, ca=None, cert=None, key=None)

@@ -12,8 +12,8 @@ from fairlead_cli.messaging_account import TopicName
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
-    from fairlead_messaging.answers import Message
-    from fairlead_messaging.io.sync_client import SyncMessagingClient
+    from fairlead_messaging.api.responses import Message
+    from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
 PAGE_MESSAGES = 1000
 WINDOW_BITS = 14
@@ -50,7 +50,7 @@ def replay(
     """
     if topic == target:
         raise click.UsageError("a topic cannot be replayed into itself")
-    from fairlead_messaging.cursor import Cursor
+    from fairlead_messaging.client.cursor import Cursor
 
     stored = known = 0
     with (
@@ -84,7 +84,7 @@ def _publish(
     client: SyncMessagingClient, target: tuple[str, str], producer_id: str, messages: list[Message]
 ) -> tuple[int, int]:
     """How many were stored now, and how many were there."""
-    from fairlead_messaging.answers import Producer
+    from fairlead_messaging.api.responses import Producer
 
     producer = Producer(id=producer_id, epoch=0, sequences=[_number(each.id) % 2**_NUMBER_BITS for each in messages])
     answer = client.publish(*target, [each.payload for each in messages], producer=producer)

@@ -13,8 +13,8 @@ import click
 from fairlead_cli import messaging_account, moments
 
 if TYPE_CHECKING:
-    from fairlead_messaging.answers import Message
-    from fairlead_messaging.io.sync_client import SyncMessagingClient
+    from fairlead_messaging.api.responses import Message
+    from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
 NEWEST = 10
 LIMIT_MAX = 1_000_000
@@ -93,7 +93,7 @@ def _read_on(
     client: SyncMessagingClient, topic: Topic, start: str | int, limit: int | None, committed: bool, output: str
 ) -> Place:
     """Print what follows from `start` on, at most `limit` messages; where it ended."""
-    from fairlead_messaging.cursor import Cursor
+    from fairlead_messaging.client.cursor import Cursor
 
     cursor = Cursor(*topic, start_from=start, read_committed=committed)
     place: Place = start
@@ -110,7 +110,7 @@ def _read_on(
 
 def _newest(client: SyncMessagingClient, topic: Topic, limit: int, committed: bool) -> tuple[list[Message], Place]:
     """The newest messages, oldest first, and the place behind them."""
-    from fairlead_messaging.cursor import Cursor
+    from fairlead_messaging.client.cursor import Cursor
 
     wanted = max(1, limit)
     while True:
@@ -129,7 +129,7 @@ def _near_the_end(client: SyncMessagingClient, topic: Topic, rows: int) -> str:
 
     The service tells how rows are spread without reading them, so a topic of any length is found into in a few steps.
     """
-    from fairlead_messaging.failures import Expired
+    from fairlead_messaging.client.errors import Expired
 
     begin = ""
     try:
@@ -151,7 +151,7 @@ def _near_the_end(client: SyncMessagingClient, topic: Topic, rows: int) -> str:
 
 def _follow(client: SyncMessagingClient, topic: Topic, position: Place, committed: bool, output: str) -> None:
     """Print what comes, as long as somebody reads.  An outage is waited out: the same page is asked for again."""
-    from fairlead_messaging.cursor import Cursor
+    from fairlead_messaging.client.cursor import Cursor
     from fairlead_wire.errors import Temporary
 
     cursor = Cursor(*topic, start_from=position, inclusive=False, follow=True, read_committed=committed)

@@ -151,7 +151,7 @@ class _Program:
     def _announcer(self) -> Announcer | None:
         from fairlead_ingest.io.announcer import Announcer
         from fairlead_ingest.io.job import tls_of
-        from fairlead_messaging.io.sync_client import SyncMessagingClient
+        from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
         settings = self._settings
         if not settings.events.topic:

@@ -14,20 +14,20 @@ from pathlib import Path
 import uvloop
 from aiohttp import web
 
-from fairlead_messaging.admission import Limits, limits_of
-from fairlead_messaging.errors import StorageError
-from fairlead_messaging.io import rest
-from fairlead_messaging.io.broker import Broker
-from fairlead_messaging.io.committer import wall_clock_ms
-from fairlead_messaging.io.data_dir import DataDir
-from fairlead_messaging.io.listening import Gate, Port, raise_descriptors
-from fairlead_messaging.io.metrics import Metrics
-from fairlead_messaging.io.reopening import ReopeningKV
-from fairlead_messaging.io.rocksdb_kv import OPEN_FILES_MAX, RocksKV
-from fairlead_messaging.io.sqlite_kv import FILE_NAME as SQLITE_FILE
-from fairlead_messaging.io.sqlite_kv import SqliteKV
-from fairlead_messaging.kv import MemoryKV, OrderedKV
-from fairlead_messaging.settings import MessagingSettings, parse_listen
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.admission import Limits, limits_of
+from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.io.committer import wall_clock_ms
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.rest import routes
+from fairlead_messaging.server.io.rest.listening import Gate, Port, raise_descriptors
+from fairlead_messaging.server.io.stores.data_dir import DataDir
+from fairlead_messaging.server.io.stores.reopening_kv import ReopeningKV
+from fairlead_messaging.server.io.stores.rocksdb_kv import OPEN_FILES_MAX, RocksKV
+from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME as SQLITE_FILE
+from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
+from fairlead_messaging.server.log.kv import MemoryKV, OrderedKV
+from fairlead_messaging.server.settings import MessagingSettings, parse_listen
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange
 
@@ -100,13 +100,13 @@ async def _serve(settings: MessagingSettings) -> None:
     ports: list[contextlib.AsyncExitStack] = []
     try:
         await broker.create_system_topics()
-        main = rest.application(broker, metrics)
+        main = routes.application(broker, metrics)
         if settings.health_listen is None and settings.security == "insecure":
-            rest.add_health(main)
+            routes.add_health(main)
         gate = Gate(limits, metrics, "main")
         ports.append(await _listen(main, settings.http_listen, context, "listening", gate))
         if settings.health_listen is not None:
-            health = rest.health_application(broker, metrics)
+            health = routes.health_application(broker, metrics)
             gate = Gate(HEALTH_LIMITS, metrics, "health")
             ports.append(await _listen(health, settings.health_listen, None, "health_listening", gate))
         await stop.wait()

@@ -29,7 +29,7 @@ from fairlead_hub.io.rule_status_writer import RuleStatusWriter
 from fairlead_hub.io.status_writer import KubeStatusClient, Writer
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.watches import INPUTS, Watches
-from fairlead_messaging.io.client import MessagingClient
+from fairlead_messaging.client.io.async_client import MessagingClient
 from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings

@@ -14,7 +14,7 @@ from tests.support.charts import COMBINATIONS, objects, pods
 from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
-from fairlead_messaging.settings import MessagingSettings
+from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io.settings import load
 
 MODELS: dict[str, type[msgspec.Struct]] = {

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fairlead_cli import main
-from fairlead_messaging import attempts
+from fairlead_messaging.client import retry
 
 ROOMS = ("hub", "edge", "messaging", "ingest")
 TEXTS = ("", "\n", "x" * 5000, "☃", "\udcff", "../../etc", "a b", "-")
@@ -197,7 +197,7 @@ def test_no_option_of_topics_itself_breaks_it(
     files: dict[str, str], urls: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the service is and who we are, before any of its commands."""
-    monkeypatch.setattr(attempts, "PATIENT", None)
+    monkeypatch.setattr(retry, "PATIENT", None)
     group = main.build().commands["topics"]
     wrong = []
     for parameter in group.params:
@@ -215,7 +215,7 @@ def test_no_option_of_any_command_breaks_it(
 ) -> None:
     """One bad value at a time, in place of a good one."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(attempts, "PATIENT", None)  # nobody will come back here
+    monkeypatch.setattr(retry, "PATIENT", None)  # nobody will come back here
     command = COMMANDS[path]
     wrong = []
     for parameter in command.params:

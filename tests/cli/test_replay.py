@@ -10,8 +10,8 @@ from click.testing import Result
 from tests.support.messaging import Topics
 
 from fairlead_cli import replay
-from fairlead_messaging.answers import Message
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.api.responses import Message
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
 Run = Callable[..., Result]
 

@@ -16,9 +16,9 @@ from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
 
 from fairlead_cli import tail
-from fairlead_messaging.answers import Page, Plan
-from fairlead_messaging.calls import Call
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.api.responses import Page, Plan
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.request import Call
 
 Run = Callable[..., Result]
 
@@ -72,7 +72,7 @@ def test_a_topic_whose_plan_does_not_get_closer_is_read_from_there(monkeypatch: 
 
     class Client:
         def plan(self, *args: object, **how: object) -> Plan:
-            from fairlead_messaging.answers import Range
+            from fairlead_messaging.api.responses import Range
 
             return Plan(service="", generation=1, rows=10**6, ranges=[Range(after="", upto="0a", rows=10**6, bytes=0)])
 
@@ -114,7 +114,10 @@ def test_it_ends_when_nobody_reads_any_more(tmp_path: Path) -> None:
     with MessagingService(tmp_path / "service") as service:
         service.create("default/t")
         service.publish("default/t", [b"0"])
-        quick = "import fairlead_messaging.cursor as c; c.FOLLOW_WAIT_MS = 50; import fairlead_cli.main as m; m.main()"
+        quick = (
+            "import fairlead_messaging.client.cursor as c; c.FOLLOW_WAIT_MS = 50; "
+            "import fairlead_cli.main as m; m.main()"
+        )
         words = [sys.executable, "-c", quick, "topics", "--url", service.url, "tail", "-f", "t"]
         following = subprocess.Popen(words, stdout=subprocess.PIPE)
         assert following.stdout is not None

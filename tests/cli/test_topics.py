@@ -13,7 +13,7 @@ from tests.support.messaging import Topics
 from fairlead_cli import messaging_account
 from fairlead_cli import topics as command
 from fairlead_cli.main import build
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
 Run = Callable[..., Result]
 

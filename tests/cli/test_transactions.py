@@ -8,7 +8,7 @@ from collections.abc import Callable
 from click.testing import Result
 from tests.support.messaging import Topics
 
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
 Run = Callable[..., Result]
 

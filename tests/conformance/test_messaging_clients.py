@@ -15,10 +15,10 @@ from tests.support.messaging_clients import KINDS, Client, Table
 from tests.support.messaging_service import MessagingService
 from tests.support.pki import Authority
 
-from fairlead_messaging import failures, undertaking
-from fairlead_messaging.answers import Producer
-from fairlead_messaging.attempts import PATIENT
-from fairlead_messaging.io.sync_client import Tls
+from fairlead_messaging.api.responses import Producer
+from fairlead_messaging.client import errors, transaction_coordinator
+from fairlead_messaging.client.io.sync_client import Tls
+from fairlead_messaging.client.retry import PATIENT
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
 
@@ -73,7 +73,7 @@ async def test_topics_are_created_changed_listed_and_deleted(client: Client) -> 
     assert (await client.ask.topic(namespace, "t"))["owner"] == "z"
     await client.ask.delete_topic(namespace, "t")
     assert await client.ask.topics(namespace) == []
-    with pytest.raises(failures.TopicMissing):
+    with pytest.raises(errors.TopicMissing):
         await client.ask.delete_topic(namespace, "t")
 
 
@@ -101,7 +101,7 @@ async def test_a_producer_is_told_what_was_known(client: Client, topic: tuple[st
     each = Producer(id="q", epoch=1, sequences=[9, 7])
     assert (await client.ask.publish(*topic, [b"c", b"d"], producer=each)).stored == (9, 7)
     await client.ask.publish(*topic, [b"e"], producer=Producer(id="q", epoch=2, sequence=0, fence=True))
-    with pytest.raises(failures.Fenced):
+    with pytest.raises(errors.Fenced):
         await client.ask.publish(*topic, [b"f"], producer=Producer(id="q", epoch=1, sequence=10))
 
 
@@ -135,7 +135,7 @@ async def test_a_transaction_by_hand(client: Client, topic: tuple[str, str]) -> 
     await client.ask.finish_transaction(pointer, "commit")
     assert await client.payloads(*topic) == [b"a", b"b"]
     assert {row.state for row in await client.ask.inspect(*topic)} == {"hidden", "visible"}
-    with pytest.raises(failures.TransactionOver) as over:
+    with pytest.raises(errors.TransactionOver) as over:
         await client.ask.finish_transaction(pointer, "commit")
     assert over.value.state == "committed"
     await client.ask.finish_transaction(pointer, "commit", may_be_done=True)
@@ -150,7 +150,7 @@ async def test_readers_positions_and_plans(client: Client, topic: tuple[str, str
     await client.ask.note_reader(*topic, "r", position=plan.upto, generation=plan.generation)
     assert [(each.name, each.lag_messages) for each in await client.ask.readers(*topic)] == [("r", 1)]
     assert (await client.ask.offsets(*topic, "latest")).stable == (await client.ask.plan(*topic, after="")).upto
-    with pytest.raises(failures.GenerationChanged) as changed:
+    with pytest.raises(errors.GenerationChanged) as changed:
         await client.ask.plan(*topic, after="", generation=99)
     assert changed.value.generation == plan.generation
 
@@ -166,7 +166,7 @@ async def test_subscriptions_are_kept(client: Client, topic: tuple[str, str]) ->
     assert (found.name, found.delivery, found.dead_letter_topic) == ("s", policy, "suite/dead")
     assert [each.name for each in await client.ask.subscriptions(*topic)] == ["s"]
     await client.ask.delete_subscription(*topic, "s")
-    with pytest.raises(failures.Denied) as missing:
+    with pytest.raises(errors.Denied) as missing:
         await client.ask.subscription(*topic, "s")
     assert missing.value.code == "subscription_not_found"
 
@@ -181,14 +181,14 @@ async def test_names_are_never_paths(client: Client) -> None:
 
 async def test_refusals_carry_code_and_status(client: Client, topic: tuple[str, str]) -> None:
     """A missing topic can be told from bad input and from too much of it."""
-    with pytest.raises(failures.TopicMissing) as missing:
+    with pytest.raises(errors.TopicMissing) as missing:
         await client.ask.publish(*topic, [b"a"])
     assert (missing.value.code, missing.value.status) == ("topic_not_found", 404)
-    with pytest.raises(failures.Denied) as bad:
+    with pytest.raises(errors.Denied) as bad:
         await client.ask.create_topic(*topic, {"ttl": 0})
     assert (bad.value.code, bad.value.status) == ("bad_ttl", 400)
     await client.ask.create_topic(*topic)
-    with pytest.raises(failures.TooLarge):
+    with pytest.raises(errors.TooLarge):
         await client.ask.publish(*topic, [bytes(13 * 2**20)])
 
 
@@ -219,7 +219,7 @@ async def test_work_that_cannot_be_rolled_back_is_invalidated(client: Client, to
             await work.publish(*topic, [b"stored"])
             raise ZeroDivisionError
     assert [str(each) for each in work.failures] == ["rollback"]
-    with pytest.raises(failures.TransactionOver) as over:
+    with pytest.raises(errors.TransactionOver) as over:
         await client.ask.finish_transaction(work.started.transactionWritePointer, "commit")
     assert over.value.state == "invalid"
     assert await client.payloads(*topic) == []
@@ -239,7 +239,7 @@ async def test_the_loser_of_a_conflict_is_rolled_back(client: Client, topic: tup
     await client.ask.create_topic(*topic)
     key, losing = f"k{next(_numbers)}", Table(changes=[])
     losing._changes = [key]
-    with pytest.raises(failures.TransactionConflict):
+    with pytest.raises(errors.TransactionConflict):
         async with client.work(losing) as loser:
             await loser.publish(*topic, [b"loser"])
             async with client.work(Table(changes=[key])) as winner:
@@ -309,7 +309,7 @@ async def test_a_lost_answer_without_a_producer_is_in_doubt(
     async with flaky(plain.port) as between, Client(kind, between.url, retries=PATIENT) as client:
         await client.ask.create_topic(*topic)
         between.lose(1, containing=b"/publish")
-        with pytest.raises(failures.NoAnswer) as lost:
+        with pytest.raises(errors.NoAnswer) as lost:
             await client.ask.publish(*topic, [b"a"])
         assert lost.value.in_doubt
         assert await client.payloads(*topic) == [b"a"]
@@ -349,16 +349,16 @@ async def test_work_nobody_could_confirm_is_in_doubt_and_can_be_found_out(
     kind: str, plain: MessagingService, topic: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is rolled back; asking for an abort tells how it ended."""
-    monkeypatch.setattr(undertaking, "COMMIT_PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr(transaction_coordinator, "COMMIT_PAUSES_SECONDS", (0.0,))
     table = Table()
     async with flaky(plain.port) as between, Client(kind, between.url) as client:
         await client.ask.create_topic(*topic)
-        with pytest.raises(failures.InDoubt) as doubt:
+        with pytest.raises(errors.InDoubt) as doubt:
             async with client.work(table) as work:
                 await work.publish(*topic, [b"a"])
                 between.lose(100, containing=b"/commit")
         assert table.asked == ["persist"]
-        with pytest.raises(failures.TransactionOver) as over:
+        with pytest.raises(errors.TransactionOver) as over:
             await client.ask.finish_transaction(doubt.value.pointer, "abort")
         assert over.value.state == "committed"
         assert await client.payloads(*topic) == [b"a"]
@@ -404,7 +404,7 @@ async def test_a_restart_is_waited_for_and_reading_goes_on(
 async def test_nobody_there_is_unreachable(kind: str) -> None:
     """With the address in the sentence; nothing was sent, so nothing is in doubt."""
     async with Client(kind, "http://127.0.0.1:1") as client:
-        with pytest.raises(failures.Unreachable, match=r"127\.0\.0\.1:1") as failed:
+        with pytest.raises(errors.Unreachable, match=r"127\.0\.0\.1:1") as failed:
             await client.ask.publish("a", "b", [b"c"])
         assert not failed.value.in_doubt
 
@@ -414,7 +414,7 @@ async def test_a_silent_service_is_timed_out(kind: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         async with Client(kind, url, timeout_seconds=0.1) as client:
-            with pytest.raises(failures.TimedOut) as silent:
+            with pytest.raises(errors.TimedOut) as silent:
                 await client.ask.topics("n")
             assert silent.value.seconds == 0.1
 
@@ -427,11 +427,11 @@ ANSWERS = {
     "too long": (b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n" + b"x" * 200, RemoteError),
     "endless": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"64\r\n" + b"x" * 100 + b"\r\n" +
                 b"64\r\n" + b"x" * 100 + b"\r\n", RemoteError),
-    "cut short": (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n[]", failures.NoAnswer),
-    "nothing": (b"", failures.Disconnected),
-    "busy": (b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy", failures.Busy),
-    "elsewhere": (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", failures.Denied),
-    "forbidden": (b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", failures.NotAllowed),
+    "cut short": (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n[]", errors.NoAnswer),
+    "nothing": (b"", errors.Disconnected),
+    "busy": (b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy", errors.Busy),
+    "elsewhere": (b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", errors.Denied),
+    "forbidden": (b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n", errors.NotAllowed),
     "nonsense": (b"nonsense\r\n\r\n", Temporary),
 }  # fmt: skip
 
@@ -469,7 +469,7 @@ async def test_a_dripping_answer_ends_with_its_time(kind: str) -> None:
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with Client(kind, url, timeout_seconds=0.3) as client:
-        with pytest.raises(failures.TimedOut):
+        with pytest.raises(errors.TimedOut):
             await client.ask.topics("n")
     server.close()
 
@@ -518,5 +518,5 @@ async def test_strangers_are_not_talked_to(
             await client.ask.topics("n")
     unknown = Tls(ca=str(stranger.certificate), cert=service.tls.cert, key=service.tls.key)
     async with Client(kind, service.url, tls=unknown) as client:
-        with pytest.raises(failures.Unreachable, match="certificate"):
+        with pytest.raises(errors.Unreachable, match="certificate"):
             await client.ask.topics("n")

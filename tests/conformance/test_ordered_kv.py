@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_messaging.errors import StorageError
-from fairlead_messaging.io.rocksdb_kv import RocksKV
-from fairlead_messaging.io.sqlite_kv import SqliteKV
-from fairlead_messaging.kv import Batch, MemoryKV, OrderedKV
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
+from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
+from fairlead_messaging.server.log.kv import Batch, MemoryKV, OrderedKV
 
 Open = Callable[[], OrderedKV]
 

@@ -21,7 +21,7 @@ from tests.faults.collect import Count
 from tests.support.messaging_program import MessagingProgram
 from tests.support.processes import wait_until
 
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 from fairlead_wire import delivery
 from fairlead_wire.errors import FairleadError, Permanent
 

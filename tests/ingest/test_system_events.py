@@ -13,8 +13,8 @@ from deltalake.exceptions import TableNotFoundError
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, start, wait_until
 
-from fairlead_messaging.failures import TopicMissing
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.errors import TopicMissing
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
 COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
 SPARK_SECONDS = 240.0

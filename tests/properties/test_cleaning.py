@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
-from fairlead_messaging import keys, retention, transactions
-from fairlead_messaging.commands import (
+from fairlead_messaging.api.errors import MessagingError
+from fairlead_messaging.server import retention
+from fairlead_messaging.server.commands import (
     Abort,
     Command,
     Commit,
@@ -27,9 +28,10 @@ from fairlead_messaging.commands import (
     Start,
     Store,
 )
-from fairlead_messaging.errors import MessagingError
-from fairlead_messaging.kv import Batch
-from fairlead_messaging.producers import RETENTION_SECONDS_MIN
+from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.log.kv import Batch
+from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
+from fairlead_messaging.server.transactions import manager
 
 TTL_SECONDS = 10
 PASSES = 4
@@ -125,7 +127,7 @@ def _commit(pointer: int) -> Commit:
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "SETTLE_ROWS_MAX", 5)
+    monkeypatch.setattr(manager, "SETTLE_ROWS_MAX", 5)
 
 
 def test_what_is_removed_does_not_come_back() -> None:

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 from tests.support.messaging_core import NAMESPACE, Core
 
-from fairlead_messaging import bulk, bulk_page, retention, undecided, visibility
-from fairlead_messaging.commands import (
+from fairlead_messaging.api.message_id import FIRST, timestamp_of
+from fairlead_messaging.server import retention
+from fairlead_messaging.server.commands import (
     Abort,
     Commit,
     Expire,
@@ -29,8 +30,9 @@ from fairlead_messaging.commands import (
     Store,
     UpdateTopic,
 )
-from fairlead_messaging.message_id import FIRST, timestamp_of
-from fairlead_messaging.transaction import View
+from fairlead_messaging.server.log import bulk, bulk_page
+from fairlead_messaging.server.transactions import uncommitted, visibility
+from fairlead_messaging.server.transactions.transaction import View
 
 TOPIC = "t"
 TIMEOUT_SECONDS = 20.0
@@ -207,7 +209,7 @@ class History:
         with self.core.kv.snapshot() as snapshot:
             topic, view = self.core.topic(TOPIC), View(snapshot)
             while True:
-                held = undecided.first(snapshot, view, topic, now_ms=now_ms, after=after)
+                held = uncommitted.first(snapshot, view, topic, now_ms=now_ms, after=after)
                 stable = bulk.stable(snapshot, topic, held)
                 found = bulk.plan(
                     snapshot, topic, after=after, upto=stable, limit_rows=4, limit_bytes=10**6, splits=2, now_ms=now_ms

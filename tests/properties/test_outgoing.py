@@ -8,10 +8,10 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_messaging import failures
-from fairlead_messaging.outgoing import Outgoing
+from fairlead_messaging.client import errors
+from fairlead_messaging.client.publish_buffer import Outgoing
 
-LOST = failures.TimedOut("lost", seconds=1)
+LOST = errors.TimedOut("lost", seconds=1)
 STEPS = st.lists(st.sampled_from(["offer", "answered", "request lost", "answer lost", "refused"]), max_size=60)
 
 

@@ -17,8 +17,10 @@ from typing import Any
 from tests.sim.laws import LawBroken
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging import retention
-from fairlead_messaging.commands import (
+from fairlead_messaging.api.errors import Conflict, MessagingError
+from fairlead_messaging.api.message_id import FIRST
+from fairlead_messaging.server import retention
+from fairlead_messaging.server.commands import (
     Abort,
     Command,
     Commit,
@@ -31,10 +33,8 @@ from fairlead_messaging.commands import (
     Start,
     Store,
 )
-from fairlead_messaging.errors import Conflict, MessagingError
-from fairlead_messaging.message_id import FIRST
-from fairlead_messaging.producers import Producer
-from fairlead_messaging.transaction import State
+from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.transactions.transaction import State
 
 TOPIC = "t"
 STEPS = 80

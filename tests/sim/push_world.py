@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 from tests.sim.laws import LawBroken
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging import bulk, keys, push_page, retention, subscription, topics, undecided
-from fairlead_messaging.commands import (
+from fairlead_messaging.api.errors import MessagingError, NotFound, Unavailable
+from fairlead_messaging.api.message_id import FIRST, timestamp_of
+from fairlead_messaging.server import retention
+from fairlead_messaging.server.commands import (
     Abort,
     Command,
     Commit,
@@ -35,13 +37,27 @@ from fairlead_messaging.commands import (
     Store,
     UpdateTopic,
 )
-from fairlead_messaging.errors import MessagingError, NotFound, Unavailable
-from fairlead_messaging.message_id import FIRST, timestamp_of
-from fairlead_messaging.producers import Producer
-from fairlead_messaging.push import Find, Load, Note, Pause, Push, Read, Rest, Script, Send, Sent, Step, WriteLetter
-from fairlead_messaging.subscription import Subscription
-from fairlead_messaging.topic import Topic
-from fairlead_messaging.transaction import View
+from fairlead_messaging.server.log import bulk, keys, topics
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.subscriptions import push_page, subscription
+from fairlead_messaging.server.subscriptions.push import (
+    Find,
+    Load,
+    Note,
+    Pause,
+    Push,
+    Read,
+    Rest,
+    Script,
+    Send,
+    Sent,
+    Step,
+    WriteLetter,
+)
+from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.transactions import uncommitted
+from fairlead_messaging.server.transactions.transaction import View
 from fairlead_wire.delivery import DeliveryPolicy
 
 TOPIC, DEAD = "t", "dead"
@@ -340,7 +356,7 @@ class PushWorld:
         if living is None:
             return
         with self.core.kv.snapshot() as snapshot:
-            held = undecided.first(snapshot, View(snapshot), living, now_ms=self.core.now_ms)
+            held = uncommitted.first(snapshot, View(snapshot), living, now_ms=self.core.now_ms)
             position = bulk.shown(bulk.stable(snapshot, living, held))
         before = self._record()
         self.revision += 1

@@ -10,7 +10,8 @@ from tests.sim.world import World
 from tests.sim.worlds import WORLDS
 
 from fairlead_hub.cluster import placement
-from fairlead_messaging import push, sequences, subscription
+from fairlead_messaging.server.producers import sequences
+from fairlead_messaging.server.subscriptions import push, subscription
 
 DOSE = 60
 

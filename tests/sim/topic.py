@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from fairlead_messaging import reader, topics
-from fairlead_messaging.commands import CreateTopic, Message, Publish
-from fairlead_messaging.kv import Batch, MemoryKV
-from fairlead_messaging.producers import make
-from fairlead_messaging.service import Service
+from fairlead_messaging.server.commands import CreateTopic, Message, Publish
+from fairlead_messaging.server.log import reader, topics
+from fairlead_messaging.server.log.kv import Batch, MemoryKV
+from fairlead_messaging.server.producers.producer import make
+from fairlead_messaging.server.service import Service
 
 NAMESPACE = "default"
 NAMES = ("telemetry", "alarms", "meters", "logs", "rest")

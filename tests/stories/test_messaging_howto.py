@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.messaging_service import MessagingService
 
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "use-the-messaging-client.md"
 ADDRESS = "http://127.0.0.1:11015"

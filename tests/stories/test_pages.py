@@ -25,7 +25,7 @@ from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest import schema
 from fairlead_ingest.settings import Settings as IngestSettings
-from fairlead_messaging.settings import MessagingSettings
+from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io import settings
 
 FAIRLEAD = Path(sys.executable).parent / "fairlead"

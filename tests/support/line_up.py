@@ -25,7 +25,7 @@ from tests.support.slow_link import SlowLink
 from fairlead_hub.io.link_server import LinkServer
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.status import status_cache
-from fairlead_messaging.io.client import MessagingClient
+from fairlead_messaging.client.io.async_client import MessagingClient
 
 NODE = "edge-1"
 WAIT_SECONDS = 120.0

@@ -16,11 +16,11 @@ import aiohttp
 import msgspec
 from aiohttp.test_utils import TestServer
 
-from fairlead_messaging.io import rest
-from fairlead_messaging.io.broker import Broker
-from fairlead_messaging.io.metrics import Metrics
-from fairlead_messaging.kv import MemoryKV, OrderedKV
-from fairlead_messaging.settings import MessagingSettings
+from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.rest import routes
+from fairlead_messaging.server.log.kv import MemoryKV, OrderedKV
+from fairlead_messaging.server.settings import MessagingSettings
 
 NOON_MS = 1_800_000_000_000
 
@@ -153,8 +153,8 @@ async def serving(kv: OrderedKV | None = None, clock: Clock | None = None, **key
         _Kept(store), msgspec.convert({"security": "insecure", **keys}, MessagingSettings), clock, "test-service"
     )
     await broker.create_system_topics()
-    app = rest.application(broker, Metrics())
-    rest.add_health(app)
+    app = routes.application(broker, Metrics())
+    routes.add_health(app)
     server = TestServer(app)
     await server.start_server()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fairlead_messaging.answers import Message
-from fairlead_messaging.io.buffered import BufferedPublisher
-from fairlead_messaging.io.client import MessagingClient
-from fairlead_messaging.io.sync_buffered import SyncBufferedPublisher
-from fairlead_messaging.io.sync_client import SyncMessagingClient
-from fairlead_messaging.io.sync_unit_of_work import SyncUnitOfWork
-from fairlead_messaging.io.unit_of_work import UnitOfWork
+from fairlead_messaging.api.responses import Message
+from fairlead_messaging.client.io.async_client import MessagingClient
+from fairlead_messaging.client.io.buffered import BufferedPublisher
+from fairlead_messaging.client.io.sync_buffered import SyncBufferedPublisher
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_transaction_context import SyncUnitOfWork
+from fairlead_messaging.client.io.transaction_context import UnitOfWork
 
 KINDS = ("asyncio", "sync")
 

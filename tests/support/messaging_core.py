@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead_messaging import reader, topics, visibility
-from fairlead_messaging.commands import Command, CreateTopic, Message, Publish
-from fairlead_messaging.errors import MessagingError
-from fairlead_messaging.kv import Batch, MemoryKV, OrderedKV
-from fairlead_messaging.message_id import FIRST, LAST
-from fairlead_messaging.producers import Producer
-from fairlead_messaging.reader import Page
-from fairlead_messaging.service import Service
-from fairlead_messaging.topic import Topic
-from fairlead_messaging.transaction import View
+from fairlead_messaging.api.errors import MessagingError
+from fairlead_messaging.api.message_id import FIRST, LAST
+from fairlead_messaging.server.commands import Command, CreateTopic, Message, Publish
+from fairlead_messaging.server.log import reader, topics
+from fairlead_messaging.server.log.kv import Batch, MemoryKV, OrderedKV
+from fairlead_messaging.server.log.reader import Page
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.service import Service
+from fairlead_messaging.server.transactions import visibility
+from fairlead_messaging.server.transactions.transaction import View
 
 NAMESPACE = "n"
 START_MS = 1_000_000_000

@@ -9,7 +9,7 @@ from typing import Self
 
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 from fairlead_wire.errors import FairleadError
 
 START_SECONDS = 100.0

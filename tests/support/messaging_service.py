@@ -16,8 +16,8 @@ import msgspec
 from tests.support.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_messaging.answers import Producer
-from fairlead_messaging.io.sync_client import SyncMessagingClient, Tls
+from fairlead_messaging.api.responses import Producer
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient, Tls
 from fairlead_wire.errors import Permanent, Temporary
 
 UP_SECONDS = 20.0

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from fairlead_ingest.announcements import Numbered
 from fairlead_ingest.io.metrics import Metrics
-from fairlead_messaging.io.sync_client import Producer, SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Producer, SyncMessagingClient
 from fairlead_wire import event
 from fairlead_wire.errors import FairleadError, Permanent, Temporary
 from fairlead_wire.event import Event

@@ -20,7 +20,7 @@ from fairlead_ingest.io.session import activate
 from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.transforms import quoted
-from fairlead_messaging.io.sync_client import BulkClient, TopicMissing
+from fairlead_messaging.client.io.sync_client import BulkClient, TopicMissing
 
 # Of a position's text, the publish time in milliseconds.
 _TIME_DIGITS = 16

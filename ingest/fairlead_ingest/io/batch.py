@@ -25,7 +25,7 @@ from fairlead_ingest import ranges
 from fairlead_ingest.filters import Scope
 from fairlead_ingest.io.fetching import Stretch, ask, rows_of
 from fairlead_ingest.io.options import Options
-from fairlead_messaging.io.sync_client import TopicMissing
+from fairlead_messaging.client.io.sync_client import TopicMissing
 
 _RELATIONS: dict[type[Filter], str] = {
     EqualTo: "=",

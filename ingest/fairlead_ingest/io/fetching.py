@@ -17,8 +17,8 @@ from pyspark.sql.datasource import InputPartition
 from fairlead_ingest import errors, loss
 from fairlead_ingest.io import hidden
 from fairlead_ingest.io.options import Options
-from fairlead_messaging.failures import Busy
-from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
+from fairlead_messaging.client.errors import Busy
+from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary

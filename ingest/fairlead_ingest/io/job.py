@@ -30,7 +30,7 @@ from fairlead_ingest.io.poison import Search
 from fairlead_ingest.io.session import UNDERSTOOD, activate
 from fairlead_ingest.offsets import Offsets
 from fairlead_ingest.settings import Pipeline, Settings, start_of
-from fairlead_messaging.io.sync_client import BulkClient, Tls
+from fairlead_messaging.client.io.sync_client import BulkClient, Tls
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
 

@@ -28,7 +28,7 @@ from pyspark.sql import types
 from fairlead_ingest import envelope, errors, loss, schema
 from fairlead_ingest.halving import Piece
 from fairlead_ingest.settings import start_of
-from fairlead_messaging.io.sync_client import BulkClient, Tls
+from fairlead_messaging.client.io.sync_client import BulkClient, Tls
 
 FORMATS = ("raw", "envelope")
 N = TypeVar("N", int, float)

@@ -17,7 +17,7 @@ from fairlead_ingest import errors, halving
 from fairlead_ingest.halving import Piece
 from fairlead_ingest.io.session import UNDERSTOOD
 from fairlead_ingest.offsets import Offsets
-from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.poison")

@@ -27,7 +27,7 @@ from fairlead_ingest.io.options import Options, spark_schema
 from fairlead_ingest.io.topic_stream_writer import TopicStreamWriter
 from fairlead_ingest.io.topic_writer import TopicWriter
 from fairlead_ingest.offsets import Offsets, Position
-from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, Plan, TopicMissing
+from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, Plan, TopicMissing
 
 FORMAT = "fairlead"
 

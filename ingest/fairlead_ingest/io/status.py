@@ -12,7 +12,7 @@ from fairlead_ingest.io import tables
 from fairlead_ingest.io.table_kind import Kind
 from fairlead_ingest.offsets import Offsets, Position
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
-from fairlead_messaging.io.sync_client import BulkClient, Expired, GenerationChanged, TopicMissing
+from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, TopicMissing
 from fairlead_wire.errors import FairleadError, Temporary
 
 # The last commits that freshness and rates are taken from.

@@ -29,8 +29,8 @@ from fairlead_ingest.io.fetching import reachable
 from fairlead_ingest.io.files import sync
 from fairlead_ingest.io.options import Options
 from fairlead_ingest.io.topic_writer import PAYLOAD, TRANSACTION_SECONDS, portions
-from fairlead_messaging.failures import InDoubt, TransactionOver
-from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_messaging.client.errors import InDoubt, TransactionOver
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.errors import Permanent, Temporary
 
 FOLDER = "fairlead_topic"

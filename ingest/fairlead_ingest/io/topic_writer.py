@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from fairlead_ingest import errors
 from fairlead_ingest.io.fetching import reachable
 from fairlead_ingest.io.options import Options
-from fairlead_messaging.failures import InDoubt
+from fairlead_messaging.client.errors import InDoubt
 from fairlead_wire.errors import Permanent, Temporary
 
 PAYLOAD = "payload"

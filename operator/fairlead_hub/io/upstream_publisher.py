@@ -18,8 +18,8 @@ from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.upstream import publish_batch
-from fairlead_messaging.failures import Busy, NoAnswer, Unreachable
-from fairlead_messaging.io.client import Producer, Published
+from fairlead_messaging.client.errors import Busy, NoAnswer, Unreachable
+from fairlead_messaging.client.io.async_client import Producer, Published
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs

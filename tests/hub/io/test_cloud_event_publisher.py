@@ -15,7 +15,7 @@ from tests.support.upstream import until
 
 from fairlead_hub.io import cloud_event_publisher
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
-from fairlead_messaging.io.client import MessagingClient
+from fairlead_messaging.client.io.async_client import MessagingClient
 from fairlead_wire.errors import Permanent, Temporary
 
 TOPIC = "system/events"

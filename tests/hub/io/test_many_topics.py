@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.line_up import LineUp, line_up, route
 
-from fairlead_messaging import sequences
+from fairlead_messaging.server.producers import sequences
 
 COUNT = 4_000
 

@@ -17,8 +17,8 @@ from tests.support.upstream import until
 from fairlead_hub.io import upstream_publisher
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
-from fairlead_messaging.failures import Busy, Disconnected, TimedOut, Unreachable
-from fairlead_messaging.io.client import MessagingClient, Producer, Published
+from fairlead_messaging.client.errors import Busy, Disconnected, TimedOut, Unreachable
+from fairlead_messaging.client.io.async_client import MessagingClient, Producer, Published
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 

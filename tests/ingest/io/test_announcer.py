@@ -14,7 +14,7 @@ from fairlead_ingest.announcements import Numbered
 from fairlead_ingest.io import announcer
 from fairlead_ingest.io.announcer import Announcer
 from fairlead_ingest.io.metrics import Metrics
-from fairlead_messaging.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 from fairlead_wire.event import Event
 
 

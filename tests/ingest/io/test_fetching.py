@@ -12,8 +12,8 @@ from fairlead_ingest import errors
 from fairlead_ingest.io import fetching
 from fairlead_ingest.io.fetching import Stretch
 from fairlead_ingest.io.options import Options
-from fairlead_messaging.failures import Busy, TimedOut
-from fairlead_messaging.io.sync_client import BulkClient, Expired
+from fairlead_messaging.client.errors import Busy, TimedOut
+from fairlead_messaging.client.io.sync_client import BulkClient, Expired
 from fairlead_wire.errors import Temporary
 
 

@@ -20,7 +20,7 @@ from fairlead_ingest.io import backfill, tables
 from fairlead_ingest.io.job import Job
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.settings import SINKS, Settings
-from fairlead_messaging.io.sync_client import BulkClient, SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import BulkClient, SyncMessagingClient
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]

@@ -13,7 +13,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io import poison
 from fairlead_ingest.io.poison import Search
 from fairlead_ingest.offsets import Offsets, Position, Skip
-from fairlead_messaging.io.sync_client import BulkClient, SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import BulkClient, SyncMessagingClient
 
 
 def batch(client: BulkClient, topic: str) -> Offsets:

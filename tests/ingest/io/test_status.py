@@ -14,7 +14,7 @@ from fairlead_ingest.commit import Append
 from fairlead_ingest.io import delta, status
 from fairlead_ingest.offsets import Offsets, Position
 from fairlead_ingest.settings import Pipeline
-from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 NOW = datetime.datetime.now(datetime.UTC)
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])

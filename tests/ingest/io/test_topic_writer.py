@@ -18,8 +18,8 @@ from fairlead_ingest.io import topic_writer
 from fairlead_ingest.io.options import Options
 from fairlead_ingest.io.session import activate
 from fairlead_ingest.io.topic_writer import TopicWriter
-from fairlead_messaging import undertaking
-from fairlead_messaging.io.sync_client import BulkClient
+from fairlead_messaging.client import transaction_coordinator
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 
 def payloads(messaging: MessagingService, topic: str) -> list[bytes]:
@@ -108,7 +108,7 @@ async def test_a_commit_that_cannot_be_confirmed_is_named(
     messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not as a failure: the rows may be there, and the reason says where to look."""
-    monkeypatch.setattr(undertaking, "COMMIT_PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr(transaction_coordinator, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
         stored = await asyncio.to_thread(writer.write, batches(b"1"))

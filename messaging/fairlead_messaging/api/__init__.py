@@ -1,0 +1,1 @@
+"""What server and clients share: message ids, the shapes of answers, error codes."""

@@ -1,0 +1,70 @@
+"""Message ids: 20 bytes whose byte order is the order of delivery, for ever.
+
+    publish timestamp (8) · sequence (2) · payload write timestamp (8) · payload sequence (2)
+
+Big endian.  The first ten bytes are the *position* of a row in the message table; the last ten are
+zero unless the payload lies in the payload table (seed: transactional messaging, "Message Identifier").
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairlead_messaging.api.errors import Refused
+
+ID_BYTES = 20
+POSITION_BYTES = 10
+SEQUENCE_MAX = 0xFFFF
+TIMESTAMP_MAX = 2**63 - 1
+NO_PAYLOAD = bytes(POSITION_BYTES)
+"""The payload half of an id whose payload stands in the message row itself."""
+
+FIRST = bytes(ID_BYTES)
+"""Below every message: reading after it reads everything."""
+
+LAST = b"\xff" * ID_BYTES
+"""Above every message."""
+
+
+class Position(NamedTuple):
+    """Where a row stands: publish time in milliseconds, and the sequence within that millisecond."""
+
+    timestamp: int
+    sequence: int
+
+    def encode(self) -> bytes:
+        return self.timestamp.to_bytes(8, "big") + self.sequence.to_bytes(2, "big")
+
+
+def decode_position(raw: bytes) -> Position:
+    return Position(int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:10], "big"))
+
+
+def timestamp_of(message_id: bytes) -> int:
+    """Publish time in milliseconds."""
+    return int.from_bytes(message_id[:8], "big")
+
+
+def before(message_id: bytes) -> bytes:
+    """The greatest id below this one, so that "inclusive" becomes an exclusive start."""
+    value = int.from_bytes(message_id, "big")
+    return (value - 1).to_bytes(ID_BYTES, "big") if value else FIRST
+
+
+def before_time(timestamp_ms: int) -> bytes:
+    """The exclusive start from which reading yields messages of that time and later."""
+    return before(Position(min(timestamp_ms, TIMESTAMP_MAX), 0).encode() + NO_PAYLOAD)
+
+
+def parse_hex(text: str) -> bytes:
+    """An id from its hex form.
+
+    Raises: Refused when it is not 40 hex digits.
+    """
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        raw = b""
+    if len(raw) != ID_BYTES or len(text) != 2 * ID_BYTES:
+        raise Refused(f"a message id is {2 * ID_BYTES} hex digits ({ID_BYTES} bytes)", code="bad_message_id")
+    return raw

@@ -1,0 +1,1 @@
+"""The client's side of the service: requests, retries, iteration, transactions."""

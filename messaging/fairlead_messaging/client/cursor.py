@@ -1,0 +1,64 @@
+"""Where an iteration over a topic stands: the next page to ask for, and whether there is one.
+
+cursor.ask() ─→ Call ─(sent)→ Page ─take→ its messages; ``cursor.more`` says whether to ask again
+"""
+
+from __future__ import annotations
+
+from fairlead_messaging.api.responses import Message, Page
+from fairlead_messaging.client import request
+from fairlead_messaging.client.request import Call
+from fairlead_wire.errors import RemoteError
+
+FOLLOW_WAIT_MS = 10_000
+
+
+class Cursor:
+    """Every message from a start on, once, in order; with ``follow`` it never ends and waits for what comes."""
+
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        start_from: str | int | None = None,
+        inclusive: bool = True,
+        follow: bool = False,
+        read_committed: bool = True,
+        limit: int | None = None,
+    ) -> None:
+        self._topic = (namespace, name)
+        self._start, self._inclusive = start_from, inclusive
+        self._follow = follow
+        self._read_committed = read_committed
+        self._limit = limit
+        self.more = True
+
+    def ask(self) -> Call[Page]:
+        """The next page; asked again after a failure it is the same one."""
+        return request.poll(
+            *self._topic,
+            start_from=self._start,
+            inclusive=self._inclusive,
+            limit=self._limit,
+            read_committed=self._read_committed,
+            wait_ms=FOLLOW_WAIT_MS if self._follow else 0,
+        )
+
+    @property
+    def position(self) -> str | int | None:
+        """Where the next page begins: behind this id once a page was taken."""
+        return self._start
+
+    def take(self, page: Page) -> tuple[Message, ...]:
+        """The page's messages; the next ``ask`` goes on behind them.
+
+        Raises ``RemoteError`` for a page that leads back: whoever answers so would be asked for ever.
+        """
+        start = self._start
+        if page.messages and isinstance(start, str) and not self._inclusive and page.next_position <= start:
+            raise RemoteError(f"the page behind {start} ends at {page.next_position}, which is not behind it")
+        # An empty page that moved on has passed over what may not be seen; the end is where nothing moves any more.
+        self.more = self._follow or bool(page.messages) or self._start != page.next_position
+        self._start, self._inclusive = page.next_position, False
+        return page.messages

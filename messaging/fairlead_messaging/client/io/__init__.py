@@ -1,0 +1,1 @@
+"""Sends: connections, the asyncio client and the synchronous one."""

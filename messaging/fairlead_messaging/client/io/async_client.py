@@ -1,0 +1,214 @@
+"""A client of the messaging service for asyncio programs; ``sync_client`` has the same one for all others.
+
+    async with MessagingClient("http://127.0.0.1:11015") as client:
+        await client.publish("default", "orders", [b"1"])
+        async for message in client.messages("default", "orders"): …
+
+Every call either did what it says, durably, or raises one of ``fairlead_messaging.client.errors``: ``Temporary``
+(repeat it, after ``retry_after_seconds``; ``in_doubt`` says whether it may have happened) or ``Permanent`` (the same
+request will be refused again; ``code`` says why).  With ``retries`` the client repeats by itself what is safe to
+repeat: reads, changes that are the same twice, and publishing with a producer, whose messages are stored once however
+often they are sent; anything at all that surely was not begun.
+
+An instance belongs to one event loop and may be used by any number of its tasks at once.  It must not be carried over a
+fork or into another thread: make one where it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import aiohttp
+from yarl import URL
+
+from fairlead_messaging.api.responses import Message, Page, Producer, Published, Started
+from fairlead_messaging.client import request, signatures
+from fairlead_messaging.client.cursor import Cursor
+from fairlead_messaging.client.errors import Disconnected, Failed, NoAnswer, TimedOut, Unreachable
+from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Tls, check_url
+from fairlead_messaging.client.request import Answer, Call
+from fairlead_messaging.client.retry import Attempts
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.errors import RemoteError
+from fairlead_wire.io import logs
+from fairlead_wire.io.tls import RELOAD_SECONDS, TlsFilesError, renew
+
+__all__ = ["Message", "MessagingClient", "Page", "Producer", "Published", "Started", "Tls"]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_log = logs.get("messaging.client")
+
+
+def _asking(build: Callable[P, Call[T]]) -> Callable[Concatenate[MessagingClient, P], Coroutine[Any, Any, T]]:
+    """The method that makes this call and sends it."""
+
+    async def method(self: MessagingClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.do(build(*args, **kwargs))
+
+    return signatures.as_method(method, build)
+
+
+class MessagingClient:
+    """``tls``: files, read again when they change; or a ``ssl_context`` of your own, which you keep up to date.
+
+    ``timeout_seconds`` is for one attempt, from the connection to the last byte of the answer (a long poll's wait comes
+    on top), ``connect_seconds`` for its connection.  ``retries``: None, or a policy such as ``retry.PATIENT``.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        tls: Tls | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        timeout_seconds: float = ANSWER_SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        retries: DeliveryPolicy | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
+        self._base_url = check_url(base_url, has_tls=tls is not None or ssl_context is not None)
+        self._files = tls.files() if tls is not None else None
+        self._ssl = tls.context() if tls is not None else ssl_context
+        self._files_looked_at = 0.0
+        self._timeout_seconds = timeout_seconds
+        self._connect_seconds = connect_seconds
+        self._retries = retries
+        self._answer_bytes_max = answer_bytes_max
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connections; another call makes new ones."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    create_topic = _asking(request.create_topic)
+    topic = _asking(request.topic)
+    namespaces = _asking(request.namespaces)
+    topics = _asking(request.topics)
+    update_topic = _asking(request.update_topic)
+    delete_topic = _asking(request.delete_topic)
+
+    publish = _asking(request.publish)
+    poll = _asking(request.poll)
+    inspect = _asking(request.inspect)
+
+    plan = _asking(request.plan)
+    offsets = _asking(request.offsets)
+    note_reader = _asking(request.note_reader)
+    readers = _asking(request.readers)
+
+    start_transaction = _asking(request.start_transaction)
+    finish_transaction = _asking(request.finish_transaction)
+    transactions = _asking(request.transactions)
+    publish_in = _asking(request.publish_in)
+    store_in = _asking(request.store_in)
+    roll_back = _asking(request.roll_back)
+
+    put_subscription = _asking(request.put_subscription)
+    subscription = _asking(request.subscription)
+    subscriptions = _asking(request.subscriptions)
+    delete_subscription = _asking(request.delete_subscription)
+
+    async def messages(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        start_from: str | int | None = None,
+        inclusive: bool = True,
+        follow: bool = False,
+        read_committed: bool = True,
+    ) -> AsyncIterator[Message]:
+        """Every message from a start on, page by page; with ``follow`` also those that come later, without end.
+
+        To go on another day start from the last message's id with ``inclusive=False``.
+        """
+        cursor = Cursor(
+            namespace, name, start_from=start_from, inclusive=inclusive, follow=follow, read_committed=read_committed
+        )
+        while cursor.more:
+            for message in cursor.take(await self.do(cursor.ask())):
+                yield message
+
+    async def do(self, call: Call[T]) -> T:
+        """Send any call of ``fairlead_messaging.client.request``, as often as it needs and ``retries`` allow."""
+        attempts = Attempts(call, self._retries, random.random)
+        while True:
+            try:
+                return attempts.read(await self._send(call))
+            except Failed as failed:
+                await asyncio.sleep(attempts.after(failed))
+
+    async def _send(self, call: Call[Any]) -> Answer:
+        """One attempt.  Raises as ``Connections.exchange`` does."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+            # aiohttp would send a GET, PUT or DELETE again by itself when a kept connection ends, and nobody would know
+            # that the first one may have been done. What is repeated is decided in one place, ``Attempts``.
+            self._session._retry_connection = False
+        self._reload()
+        seconds = self._timeout_seconds + call.wait_seconds
+        try:
+            async with self._session.request(
+                call.method,
+                URL(self._base_url + call.path, encoded=True),
+                data=call.body,
+                headers=call.headers,
+                ssl=self._ssl or True,
+                timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=self._connect_seconds),
+                allow_redirects=False,
+            ) as response:
+                body = await self._body(call, response)
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                return Answer(status=response.status, headers=headers, body=body)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise Unreachable(f"{self._base_url} cannot be reached: {error or type(error).__name__}") from error
+        except TimeoutError as error:
+            raise TimedOut(
+                f"{self._base_url} did not answer {call.method} {call.path} within {seconds:g} s", seconds=seconds
+            ) from error
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError) as error:
+            raise Disconnected(f"{self._base_url} ended the connection before its answer: {error}") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise NoAnswer(f"{self._base_url} does not answer: {error or type(error).__name__}") from error
+
+    async def _body(self, call: Call[Any], response: aiohttp.ClientResponse) -> bytes:
+        limit = self._answer_bytes_max
+        if (response.content_length or 0) <= limit:
+            pieces, size = [], 0
+            async for piece in response.content.iter_any():
+                size += len(piece)
+                if size > limit:
+                    break
+                pieces.append(piece)
+            else:
+                return b"".join(pieces)
+        response.close()
+        raise RemoteError(f"{call.path}: the answer is over {limit} bytes")
+
+    def _reload(self) -> None:
+        """Certificates are replaced under running programs; a bad replacement is told, the old ones stay."""
+        if self._files is None or self._ssl is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._files_looked_at < RELOAD_SECONDS:
+            return
+        self._files_looked_at = now
+        if self._files.changed():
+            try:
+                renew(self._ssl, self._files)
+            except TlsFilesError as error:
+                _log.error("tls_reload_failed", reason=str(error))

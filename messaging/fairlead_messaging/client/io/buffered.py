@@ -1,0 +1,89 @@
+"""Publishing without waiting, for asyncio programs; ``sync_buffered`` is for all others.
+
+    async with BufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
+        visits.publish(b"…")
+
+For telling, not for promising: ``publish`` never waits; messages gather and go out together, what finds no room or is
+refused is dropped and counted, and the service's answer is seen only in the counts.  Repeats after a lost answer store
+nothing twice, because the publisher numbers its messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self, Unpack
+
+from fairlead_messaging.client.io.async_client import MessagingClient
+from fairlead_messaging.client.io.publisher import Options, Publisher
+from fairlead_wire.errors import FairleadError, LocalError, Temporary
+
+
+class BufferedPublisher(Publisher):
+    """For one event loop.  More arguments: ``Options``."""
+
+    def __init__(self, client: MessagingClient, namespace: str, name: str, **options: Unpack[Options]) -> None:
+        super().__init__(namespace, name, **options)
+        self._client = client
+        self._something = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def publish(self, payload: bytes) -> bool:
+        """False when it was dropped because too much is waiting.  Raises ``LocalError`` once it is closed."""
+        if self._closed:
+            raise LocalError("this publisher is closed")
+        self._something.set()
+        return self._outgoing.offer(payload)
+
+    async def flush(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until all that was accepted before is published or dropped; False when the time was over first."""
+        accepted = self._outgoing.accepted
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._outgoing.settled < accepted:
+                    self._settled.clear()
+                    await self._settled.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self, timeout_seconds: float | None = None) -> None:
+        """Send what waits for at most ``timeout_seconds`` (absent: ``close_seconds``); the rest is dropped, counted."""
+        self._closed = True
+        try:
+            await self.flush(self._close_seconds if timeout_seconds is None else timeout_seconds)
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
+                self._task = None
+            self._tell(self._outgoing.give_up(), Temporary("the publisher was closed"))
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self) -> None:
+        while True:
+            call = self._outgoing.batch()
+            if call is None:
+                self._something.clear()
+                await self._something.wait()
+                continue
+            try:
+                await self._client.do(call)
+            except Temporary as failed:
+                await asyncio.sleep(self._outgoing.failed(failed))
+                continue
+            except FairleadError as refused:
+                self._tell(self._outgoing.refused(), refused)
+            else:
+                self._outgoing.taken()
+            self._settled.set()

@@ -1,0 +1,259 @@
+"""Kept connections of the synchronous clients: one request, one answer, each with a time it may take.
+
+    exchange ─→ an idle connection that still lives, or a new one ─→ Answer ─→ idle again
+
+Stands on the standard library, so that it works in worker processes of a batch engine without an event loop. Any
+number of threads may ask at once; each has a connection to itself while it does. After a fork the child makes its own
+connections: those of the parent are neither used nor ended. Answers are bounded before they are read, also in time: a
+peer that sends a byte now and then does not hold a caller beyond ``answer_seconds``.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import io
+import os
+import select
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
+from fairlead_messaging.client.request import Answer
+from fairlead_wire.errors import LocalError, RemoteError
+from fairlead_wire.io import logs, tls
+
+ANSWER_BYTES_MAX = 256 * 1024 * 1024
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
+IDLE_MAX = 16
+"""Connections kept for later; how many are in use at once is up to the callers."""
+
+_log = logs.get("messaging.connections")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """Files for mutual TLS: who signs the service (``ca``) and who we are (``cert``, ``key``)."""
+
+    ca: str
+    cert: str
+    key: str
+
+    def files(self) -> tls.Files:
+        return tls.Files(ca=Path(self.ca), cert=Path(self.cert), key=Path(self.key))
+
+    def context(self) -> ssl.SSLContext:
+        """A client context. Raises ``LocalError`` naming what could not be read."""
+        try:
+            return tls.client_context(self.files())
+        except tls.TlsFilesError as error:
+            raise LocalError(f"cannot use {error}") from error
+
+
+def check_url(base_url: str, *, has_tls: bool) -> str:
+    """The address without its last slash.  Raises ``LocalError`` for one that cannot work."""
+    try:
+        parts = urlsplit(base_url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or not base_url.isascii() or not base_url.isprintable() or " " in base_url:
+        raise LocalError(f"messaging_url must look like http://host:port, not {base_url!r}")
+    if parts.scheme == "https" and not has_tls:
+        raise LocalError("an https messaging_url needs tls_ca, tls_cert and tls_key")
+    return base_url.rstrip("/")
+
+
+def _is_refused_certificate(error: BaseException) -> bool:
+    """With TLS 1.3 a server says so only after our handshake is done, in place of an answer; nothing was begun."""
+    reason = str(error.reason) if isinstance(error, ssl.SSLError) else ""
+    return "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason)
+
+
+class Connections:
+    """To one service at ``base_url`` (``http://host:port`` or ``https://…``)."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        tls: Tls | None,
+        connect_seconds: float = CONNECT_SECONDS,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
+        self.base_url = check_url(base_url, has_tls=tls is not None)
+        parts = urlsplit(self.base_url)
+        self._host, self._port, self._prefix = parts.hostname or "", parts.port, parts.path
+        self._connect_seconds = connect_seconds
+        self._answer_bytes_max = answer_bytes_max
+        self._files = tls.files() if tls is not None and parts.scheme == "https" else None
+        self._context = tls.context() if tls is not None and self._files is not None else None
+        self._idle: deque[http.client.HTTPConnection] = deque()
+        self._process = os.getpid()
+
+    def close(self) -> None:
+        """End what is idle.  Another exchange makes new connections."""
+        self._mind_the_fork()
+        while self._idle:
+            self._idle.pop().close()
+
+    def exchange(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, answer_seconds: float
+    ) -> Answer:
+        """Raises ``Unreachable``, ``TimedOut``, ``Disconnected``, ``NoAnswer``; ``RemoteError`` for too much answer."""
+        connection = self._ready()
+        deadline = time.monotonic() + answer_seconds
+        try:
+            _ask(connection, method, self._prefix + path, body, headers, deadline)
+            response = connection.getresponse()
+            answer = self._read(path, response)
+        except TimeoutError as error:
+            connection.close()
+            raise TimedOut(
+                f"{self.base_url} did not answer {method} {path} within {answer_seconds:g} s", seconds=answer_seconds
+            ) from error
+        except (ConnectionError, http.client.IncompleteRead, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+            connection.close()
+            raise Disconnected(f"{self.base_url} ended the connection before its answer: {_why(error)}") from error
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            if _is_refused_certificate(error):
+                raise Unreachable(f"{self.base_url} does not accept our certificate: {_why(error)}") from error
+            raise NoAnswer(f"{self.base_url} does not answer: {_why(error)}") from error
+        except BaseException:
+            connection.close()  # interrupted between request and answer: the next caller must not get this answer
+            raise
+        if not response.will_close and len(self._idle) < IDLE_MAX:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return answer
+
+    def _read(self, path: str, response: http.client.HTTPResponse) -> Answer:
+        limit = self._answer_bytes_max
+        # With a length, read() notices an answer cut short; read(n) would not. Without one the chunks are counted.
+        too_much = response.length is not None and response.length > limit
+        body = b"" if too_much else response.read() if response.length is not None else response.read(limit + 1)
+        if too_much or len(body) > limit:
+            raise RemoteError(f"{path}: the answer is over {limit} bytes")
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(status=response.status, headers=headers, body=body)
+
+    def _ready(self) -> http.client.HTTPConnection:
+        """An idle connection the peer has not ended, or a new one.  Raises ``Unreachable``."""
+        self._mind_the_fork()
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if _lives(connection):
+                return connection
+            connection.close()
+        connection = self._made()
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            connection.close()
+            raise Unreachable(f"{self.base_url} cannot be reached: {_why(error)}") from error
+        return connection
+
+    def _made(self) -> http.client.HTTPConnection:
+        if self._context is None:
+            made = http.client.HTTPConnection(self._host, self._port, timeout=self._connect_seconds)
+        else:
+            self._reload()
+            made = http.client.HTTPSConnection(
+                self._host, self._port, timeout=self._connect_seconds, context=self._context
+            )
+        made.response_class = _Response
+        return made
+
+    def _reload(self) -> None:
+        """Certificates are replaced under running programs; a bad replacement is told, the old ones stay."""
+        assert self._files is not None and self._context is not None
+        if self._files.changed():
+            try:
+                tls.renew(self._context, self._files)
+            except tls.TlsFilesError as error:
+                _log.error("tls_reload_failed", reason=str(error))
+
+    def _mind_the_fork(self) -> None:
+        if self._process != os.getpid():
+            # Two processes on one connection would read each other's answers. Detached, not closed: TLS would say
+            # goodbye on the parent's behalf.
+            for connection in self._idle:
+                if connection.sock is not None:
+                    os.close(connection.sock.detach())
+            self._idle = deque()
+            self._process = os.getpid()
+
+
+class _Response(http.client.HTTPResponse):
+    """Reads with one deadline for all of the answer instead of a new wait for every piece."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        raw = self.fp.detach()
+        self.fp = io.BufferedReader(_Timed(raw, sock), io.DEFAULT_BUFFER_SIZE)
+
+
+class _Timed(io.RawIOBase):
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
+        self._raw, self._sock = raw, sock
+        self._deadline = time.monotonic() + (sock.gettimeout() or 0.0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._sock.settimeout(left)
+        read: int | None = self._raw.readinto(into)
+        return read
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _ask(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    deadline: float,
+) -> None:
+    """Send the request; what is left of the time is for the answer."""
+    connection.sock.settimeout(max(0.001, deadline - time.monotonic()))
+    connection.request(method, path, body=body, headers=dict(headers))
+    connection.sock.settimeout(max(0.001, deadline - time.monotonic()))
+
+
+def _lives(connection: http.client.HTTPConnection) -> bool:
+    """Nothing to read on an idle connection: the peer has neither ended it nor said something nobody asked for."""
+    if connection.sock is None:
+        return False
+    asking = select.poll()
+    try:
+        asking.register(connection.sock, select.POLLIN)
+        return not asking.poll(0)
+    except (OSError, ValueError):
+        return False
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno == errno.ECONNREFUSED:
+        return "connection refused"
+    return str(error) or type(error).__name__

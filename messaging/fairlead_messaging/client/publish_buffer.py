@@ -1,0 +1,123 @@
+"""Messages on their way out: gathered, numbered, sent in order, dropped and counted when there is no room.
+
+    offer ─→ waiting ─batch→ one request ─┬─taken→ published      the same batch is sent again until one of these
+                                          └─refused→ dropped       is known, so a lost answer stores nothing twice
+
+No clock and no socket: ``io.buffered`` and ``io.sync_buffered`` send what ``batch`` gives.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+
+from fairlead_messaging.api.responses import Producer, Published
+from fairlead_messaging.client import request
+from fairlead_messaging.client.request import Call
+from fairlead_wire.errors import Temporary
+
+WAITING_MESSAGES_MAX = 10_000
+WAITING_BYTES_MAX = 16 * 1024 * 1024
+BATCH_MESSAGES_MAX = 1000
+BATCH_BYTES_MAX = 4 * 1024 * 1024
+"""Of payload; in JSON a third more, far from the 16 MiB the service takes in one request."""
+RETRY_SECONDS = 1.0
+RETRY_SECONDS_MAX = 10.0
+"""A batch that does not get through is tried again after the first, then twice as long each time up to the second."""
+
+
+class Outgoing:
+    """One topic, one run of one producer: ``producer_id`` with ``epoch`` must never be used by another run."""
+
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        producer_id: str,
+        epoch: int,
+        waiting_messages_max: int = WAITING_MESSAGES_MAX,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
+    ) -> None:
+        self._topic = (namespace, name)
+        self._producer_id = producer_id
+        self._epoch = epoch
+        self._messages_max = waiting_messages_max
+        self._bytes_max = waiting_bytes_max
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._sending = 0
+        self._next = 0
+        self._pause = RETRY_SECONDS
+        self.accepted = 0
+        self.published = 0
+        self.dropped = 0
+
+    @property
+    def waiting(self) -> int:
+        """Messages accepted and not yet published or dropped."""
+        return len(self._waiting)
+
+    @property
+    def settled(self) -> int:
+        """How many of those accepted are published or dropped; when it reaches an ``accepted`` of before, those are."""
+        return self.accepted - len(self._waiting)
+
+    def offer(self, payload: bytes) -> bool:
+        """False when there is no room: it is dropped."""
+        if len(self._waiting) >= self._messages_max or self._bytes + len(payload) > self._bytes_max:
+            self.dropped += 1
+            return False
+        self._waiting.append(payload)
+        self._bytes += len(payload)
+        self.accepted += 1
+        return True
+
+    def batch(self) -> Call[Published] | None:
+        """The oldest messages as one request; asked again before it is settled, the very same one."""
+        if not self._waiting:
+            return None
+        if not self._sending:
+            self._sending = self._fit()
+        producer = Producer(id=self._producer_id, epoch=self._epoch, sequence=self._next)
+        return request.publish(*self._topic, list(islice(self._waiting, self._sending)), producer=producer)
+
+    def taken(self) -> None:
+        """The batch is stored."""
+        self.published += self._sending
+        self._forget(self._sending)
+
+    def failed(self, failed: Temporary) -> float:
+        """The batch did not get through; seconds to wait before it is sent again."""
+        pause = max(self._pause, failed.retry_after_seconds or 0.0)
+        self._pause = min(2 * self._pause, RETRY_SECONDS_MAX)
+        return pause
+
+    def refused(self) -> int:
+        """The batch will never be stored; how many messages that were."""
+        return self._drop(self._sending)
+
+    def give_up(self) -> int:
+        """Drop all that waits; how many messages that were."""
+        return self._drop(len(self._waiting))
+
+    def _fit(self) -> int:
+        """How many of the oldest go together; at least one, however large."""
+        size = 0
+        for count, payload in enumerate(islice(self._waiting, BATCH_MESSAGES_MAX)):
+            size += len(payload)
+            if size > BATCH_BYTES_MAX and count:
+                return count
+        return min(len(self._waiting), BATCH_MESSAGES_MAX)
+
+    def _drop(self, count: int) -> int:
+        self.dropped += count
+        self._forget(count)
+        return count
+
+    def _forget(self, count: int) -> None:
+        for _ in range(count):
+            self._bytes -= len(self._waiting.popleft())
+        self._next += count
+        self._sending = 0
+        self._pause = RETRY_SECONDS

@@ -1,0 +1,74 @@
+"""How often one call is sent: what may be repeated, after what wait, and what a refusal means the second time.
+
+send ─→ Answer ─read→ result            (a refusal may mean "done already" after a lost answer)
+  └──→ Failed ─after→ seconds to wait, or the failure again: that was the last attempt
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from fairlead_messaging.client.errors import Disconnected, Failed
+from fairlead_messaging.client.request import Answer, Call
+from fairlead_wire import delivery
+from fairlead_wire.delivery import DeliveryPolicy, Uniform
+
+T = TypeVar("T")
+
+PATIENT = DeliveryPolicy(
+    retries_with_no_delay=0,
+    minimum_delay_retries=0,
+    minimum_delay=0.1,
+    maximum_delay=5,
+    backoff_retries=8,
+    maximum_delay_retries=100,
+    retry_backoff_function="exponential",
+    jitter="equal",
+    total_seconds_max=60,
+)
+"""For programs that would rather wait than fail: a service that restarts is waited for, a minute at most."""
+
+
+class Attempts(Generic[T]):
+    """Of one call.  Without a policy only a kept connection that had died is replaced, once."""
+
+    def __init__(self, call: Call[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
+        self._call = call
+        self._policy = policy
+        self._uniform = uniform if policy is None or policy.seed is None else delivery.generator_of(policy)
+        self._in_doubt = False
+        self._reconnected = False
+        self._retries = 0
+        self._waited = self._previous = 0.0
+
+    def read(self, answer: Answer) -> T:
+        """Raises what ``Call.read`` does."""
+        return self._call.read(answer, in_doubt=self._in_doubt)
+
+    def after(self, failed: Failed) -> float:
+        """Seconds to wait before the next attempt.  Raises ``failed`` when there is none.
+
+        It is raised in doubt when any attempt was: that the last one found nobody says nothing about the first.
+        """
+        self._in_doubt = failed.in_doubt = self._in_doubt or failed.in_doubt
+        if failed.in_doubt and not self._call.repeatable:
+            raise failed
+        if isinstance(failed, Disconnected) and not self._reconnected:
+            self._reconnected = True
+            return 0.0
+        if self._policy is None:
+            raise failed
+        wait = delivery.next_delay(
+            self._policy,
+            self._retries,
+            uniform=self._uniform,
+            waited_seconds=self._waited,
+            previous_seconds=self._previous,
+            retry_after_seconds=failed.retry_after_seconds if failed.answered else None,
+        )
+        if wait is None:
+            raise failed
+        self._retries += 1
+        self._previous = wait.seconds
+        self._waited += wait.seconds
+        return wait.seconds

@@ -1,0 +1,181 @@
+"""A transaction around several participants, as a script: what is done in which order, and how it is undone.
+
+    begin ─→ add… (a full buffer is stored) ─→ finish:  persist each ─→ publish ─→ commit
+                                                  └─any failure─→ roll back each, newest first ─→ abort | invalidate
+
+A script yields steps and is sent what each came to, or thrown what it met; ``io.transaction_context`` awaits the steps,
+``io.sync_transaction_context`` simply does them.  Messages go last, so that none is visible before what it tells of,
+and readers wait for this transaction as briefly as can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from fairlead_messaging.api.responses import How, Started
+from fairlead_messaging.client import request
+from fairlead_messaging.client.errors import Failed, InDoubt
+from fairlead_messaging.client.request import Call
+from fairlead_wire.errors import FairleadError, LocalError
+
+BUFFER_BYTES_MAX = 1024 * 1024
+COMMIT_PAUSES_SECONDS = (0.1, 0.2, 0.5, *[1.0] * 29)
+"""Waits between attempts to commit while nobody answers; together about as long as a transaction lives by default."""
+
+Name = tuple[str, str]
+
+
+class Changing(Protocol):
+    """What a script needs to know of a participant."""
+
+    def changes(self) -> Sequence[str]:
+        """Keys changed, for conflict detection; may be empty."""
+        ...
+
+
+Who = TypeVar("Who", bound=Changing)
+
+
+@dataclass(frozen=True, slots=True)
+class Persist(Generic[Who]):
+    """Let this participant write; it may still be rolled back."""
+
+    participant: Who
+
+
+@dataclass(frozen=True, slots=True)
+class RollBack(Generic[Who]):
+    """Let this participant undo what it wrote, also when it wrote only a part."""
+
+    participant: Who
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nobody answers; wait."""
+
+    seconds: float
+
+
+Step = Call[Any] | Persist[Who] | RollBack[Who] | Pause
+Script = Generator[Step[Who], Any, None]
+
+
+def advance(script: Script[Who], result: Any = None, *, error: BaseException | None = None) -> Step[Who] | None:
+    """The next step, after the last one gave ``result`` or met ``error``; None at the end."""
+    try:
+        return script.send(result) if error is None else script.throw(error)
+    except StopIteration:
+        return None
+
+
+def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[Call[Any] | Pause, Any, None]:
+    """Commit, and after a lost answer ask again: what was committed must not be undone or reported as failed.
+
+    Raises ``InDoubt`` when no answer came at all, ``TransactionConflict``, ``TransactionOver``.
+    """
+    in_doubt: Failed | None = None
+    for seconds in (*COMMIT_PAUSES_SECONDS, None):
+        try:
+            yield request.finish_transaction(pointer, "commit", changes, may_be_done=in_doubt is not None)
+            return
+        except Failed as failed:
+            in_doubt = failed if failed.in_doubt else in_doubt
+            if seconds is None:
+                if in_doubt is None:
+                    raise
+                raise InDoubt(f"nobody could say whether {pointer} committed: {failed}", pointer=pointer) from failed
+        yield Pause(seconds)
+
+
+class Undertaking(Generic[Who]):
+    """One use, one transaction."""
+
+    def __init__(
+        self, participants: Sequence[Who], *, timeout_seconds: float | None, buffer_bytes_max: int = BUFFER_BYTES_MAX
+    ) -> None:
+        self._participants = participants
+        self._timeout_seconds = timeout_seconds
+        self._buffer_bytes_max = buffer_bytes_max
+        self._buffers: dict[Name, list[bytes]] = {}
+        self._buffered = 0
+        self._stored: dict[Name, None] = {}
+        self._details: list[tuple[Name, bytes]] = []
+        self._started: Started | None = None
+        self.failures: list[BaseException] = []
+        """What went wrong while rolling back; the messages are hidden all the same, at the latest by the timeout."""
+
+    @property
+    def started(self) -> Started:
+        """Raises ``LocalError`` outside the block."""
+        if self._started is None:
+            raise LocalError("the unit of work is not open")
+        return self._started
+
+    def begin(self) -> Script[Who]:
+        self._started = yield request.start_transaction(self._timeout_seconds)
+
+    def add(self, namespace: str, name: str, payloads: Sequence[bytes]) -> Script[Who]:
+        """Into the buffer; all of it into the service's store when it is full."""
+        assert self.started
+        self._buffers.setdefault((namespace, name), []).extend(payloads)
+        self._buffered += sum(map(len, payloads))
+        if self._buffered > self._buffer_bytes_max:
+            yield from self._store()
+
+    def finish(self, error: BaseException | None) -> Script[Who]:
+        """``error``: what the block ended with; it is the caller's to raise."""
+        if error is not None:
+            yield from self._undo()
+            return
+        try:
+            for participant in self._participants:
+                yield Persist(participant)
+            yield from self._publish()
+            changes = [change for participant in self._participants for change in participant.changes()]
+            yield from commit(self.started.transactionWritePointer, changes)
+        except (InDoubt, GeneratorExit):
+            raise
+        except BaseException:
+            yield from self._undo()
+            raise
+
+    def _store(self) -> Script[Who]:
+        for name, payloads in self._buffers.items():
+            yield request.store_in(self.started.transactionWritePointer, *name, payloads)
+            self._stored[name] = None
+        self._buffers.clear()
+        self._buffered = 0
+
+    def _publish(self) -> Script[Who]:
+        if self._stored:
+            yield from self._store()  # what came later belongs behind what is stored, in every topic
+            batches = {name: list[bytes]() for name in self._stored}
+        else:
+            batches = self._buffers
+        for name, payloads in batches.items():
+            detail = yield request.publish_in(self.started.transactionWritePointer, *name, payloads)
+            self._details.append((name, detail))
+
+    def _undo(self) -> Script[Who]:
+        """Roll everybody back, then abort; invalidate when anybody could not.
+
+        The transaction may be over already: aborted by a conflict, or timed out.  Its messages are hidden then.
+        """
+        for participant in reversed(self._participants):
+            try:
+                yield RollBack(participant)
+            except Exception as error:  # noqa: BLE001 - the others must be rolled back too
+                self.failures.append(error)
+        for name, detail in self._details:
+            try:
+                yield request.roll_back(*name, detail)
+            except FairleadError as error:
+                self.failures.append(error)
+        how: How = "invalidate" if self.failures else "abort"
+        try:
+            yield request.finish_transaction(self.started.transactionWritePointer, how)
+        except FairleadError as error:
+            self.failures.append(error)

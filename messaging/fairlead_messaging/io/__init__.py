@@ -1,1 +1,0 @@
-"""Acts: everything that touches disk, net, clock or cluster."""

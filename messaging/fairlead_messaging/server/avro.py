@@ -1,0 +1,147 @@
+"""The seed's Avro bodies: schemaless binary, exactly its schemas; what they cannot say comes as query parameters.
+
+publish, store   ttl (seconds, for every message), producer_id, epoch, sequence or sequences (1,2,5), fence
+poll             isolation, wait_ms
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import fastavro
+import msgspec
+
+from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.server import requests
+from fairlead_messaging.server.log.reader import Page
+
+CONTENT_TYPE = "avro/binary"
+
+_PUBLISH_REQUEST = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "PublishRequest",
+        "fields": [
+            {"name": "transactionWritePointer", "type": ["long", "null"]},
+            {"name": "messages", "type": {"type": "array", "items": "bytes"}},
+        ],
+    }
+)
+_PUBLISH_RESPONSE = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "PublishResponse",
+        "fields": [
+            {"name": "transactionWritePointer", "type": ["long", "null"]},
+            {"name": "startTimestamp", "type": "long"},
+            {"name": "startSequenceId", "type": "int"},
+            {"name": "endTimestamp", "type": "long"},
+            {"name": "endSequenceId", "type": "int"},
+        ],
+    }
+)
+_CONSUME_REQUEST = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "ConsumeRequest",
+        "fields": [
+            {"name": "startFrom", "type": ["bytes", "long", "null"]},
+            {"name": "inclusive", "type": "boolean", "default": True},
+            {"name": "limit", "type": ["int", "null"]},
+            {"name": "transaction", "type": ["bytes", "null"]},
+        ],
+    }
+)
+_CONSUME_RESPONSE = fastavro.parse_schema(
+    {
+        "type": "array",
+        "items": {
+            "type": "record",
+            "name": "Message",
+            "fields": [{"name": "id", "type": "bytes"}, {"name": "payload", "type": "bytes"}],
+        },
+    }
+)
+
+
+def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> requests.PublishBody:
+    """Raises: Refused with what is wrong, TooLarge as ``requests.check_size``."""
+    asked = _decode(raw, _PUBLISH_REQUEST)
+    requests.check_size(len(asked["messages"]), bytes_max)
+    messages: list[bytes | requests.MessageBody] = list(asked["messages"])
+    if "ttl" in query:
+        messages = [requests.MessageBody(payload=payload, ttl=query["ttl"]) for payload in asked["messages"]]
+    producer = None
+    if "producer_id" in query:
+        producer = _convert(
+            {
+                "id": query["producer_id"],
+                "epoch": query.get("epoch", ""),
+                "fence": query.get("fence", "false"),
+                **({"sequence": query["sequence"]} if "sequence" in query else {}),
+                **({"sequences": query["sequences"].split(",")} if "sequences" in query else {}),
+            },
+            requests.ProducerBody,
+        )
+    return requests.PublishBody(
+        transactionWritePointer=asked["transactionWritePointer"], messages=messages, producer=producer
+    )
+
+
+def poll_body(raw: bytes, query: Mapping[str, str]) -> requests.PollBody:
+    """Raises: Refused with what is wrong."""
+    asked = _decode(raw, _CONSUME_REQUEST)
+    if isinstance(asked["startFrom"], bytes):
+        asked["startFrom"] = asked["startFrom"].hex()
+    found = requests.PollBody(**asked)
+    for key in ("isolation", "wait_ms"):
+        if key in query:
+            setattr(found, key, getattr(_convert({key: query[key]}, requests.PollBody), key))
+    return found
+
+
+def rollback_body(raw: bytes) -> requests.RollbackBody:
+    """Raises: Refused with what is wrong."""
+    asked = _decode(raw, _PUBLISH_RESPONSE)
+    if asked["transactionWritePointer"] is None:
+        raise Refused("transactionWritePointer must not be null", code="bad_rollback")
+    return requests.RollbackBody(**asked)
+
+
+def encode_rollback(detail: requests.RollbackBody) -> bytes:
+    return _encode(msgspec.structs.asdict(detail), _PUBLISH_RESPONSE)
+
+
+def encode_page(page: Page) -> bytes:
+    return _encode(
+        [{"id": message_id, "payload": payload} for message_id, payload in zip(page.ids, page.payloads, strict=True)],
+        _CONSUME_RESPONSE,
+    )
+
+
+def _decode(raw: bytes, schema: Any) -> dict[str, Any]:
+    source = io.BytesIO(raw)
+    try:
+        found: Any = fastavro.schemaless_reader(source, schema)
+    except (EOFError, IndexError, ValueError, TypeError, OverflowError, struct.error) as error:
+        raise Refused(f"body is not Avro of the expected schema: {error}", code="bad_body") from None
+    if source.tell() != len(raw):
+        raise Refused("body has bytes after its Avro record", code="bad_body")
+    return dict(found)
+
+
+def _encode(value: Any, schema: Any) -> bytes:
+    target = io.BytesIO()
+    fastavro.schemaless_writer(target, schema, value)
+    return target.getvalue()
+
+
+def _convert(text: Mapping[str, object], kind: type[requests.Body]) -> requests.Body:
+    """Query parameters into a body's types."""
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(f"query: {error}", code="bad_query") from None

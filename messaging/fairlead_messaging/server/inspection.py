@@ -1,0 +1,82 @@
+"""Looking into a topic without consuming it: every row, also those that readers skip or wait for, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, timestamp_of
+from fairlead_messaging.server.log import keys, reader, rows
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions import visibility
+from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.visibility import Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """``state``: visible, undecided (its transaction is open), hidden (rolled back or aborted) or expired."""
+
+    id: str
+    state: str
+    payload: bytes
+    published_ms: int
+    ttl_seconds: int
+    transaction: int | None
+
+
+def inspect(
+    snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, bytes_max: int, now_ms: int
+) -> list[Inspected]:
+    """At most ``limit`` rows after a position, oldest first; what the topic's ttl has passed is not shown.
+
+    Ends once ``bytes_max`` payload bytes are reached.
+    """
+    view = View(snapshot)
+    decide = visibility.decide(view, None, read_committed=True)
+    assert decide is not None
+    after = max(after, reader.oldest_live(topic, now_ms))
+    prefix = keys.table(keys.MESSAGE, topic)
+    found: list[Inspected] = []
+    size = 0
+    for key, value in snapshot.scan(prefix + after[:POSITION_BYTES], keys.above(prefix)):
+        position, row = key[-POSITION_BYTES:], rows.decode(value)
+        state = _STATES[decide(row.pointer)] if row.pointer else "visible"
+        for message_id, stored in _messages(snapshot, topic, position, row, after):
+            if len(found) >= limit or size >= bytes_max:
+                return found
+            size += len(stored.payload)
+            published_ms = timestamp_of(position)
+            expires_ms = published_ms + (stored.ttl_seconds or topic.ttl_seconds) * 1000
+            found.append(
+                Inspected(
+                    id=message_id.hex(),
+                    state="expired" if now_ms > expires_ms else state,
+                    payload=stored.payload,
+                    published_ms=published_ms,
+                    ttl_seconds=min(stored.ttl_seconds or topic.ttl_seconds, topic.ttl_seconds),
+                    transaction=abs(row.pointer) or None,
+                )
+            )
+    return found
+
+
+_STATES = {Decision.ACCEPT: "visible", Decision.HOLD: "undecided", Decision.SKIP: "hidden"}
+
+
+def _messages(
+    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, after: bytes
+) -> Iterator[tuple[bytes, rows.Row]]:
+    """The messages of one row after an id: itself, or the payload rows it refers to."""
+    if not row.is_reference:
+        if position + NO_PAYLOAD > after:
+            yield position + NO_PAYLOAD, row
+        return
+    first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
+    if position == after[:POSITION_BYTES]:
+        first = max(first, after[POSITION_BYTES:])
+    prefix = keys.payloads(topic, abs(row.pointer))
+    if first < last:
+        for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
+            yield position + key[-POSITION_BYTES:], rows.decode(value)

@@ -1,0 +1,1 @@
+"""Acts: disks, sockets, clocks and threads of the service."""

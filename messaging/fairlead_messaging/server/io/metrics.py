@@ -1,0 +1,90 @@
+"""What the service counts, in the Prometheus text format."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from fairlead_messaging.server.commands import Message
+from fairlead_messaging.server.topic_stats import Vitals
+
+LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+TOPIC_LABELS_MAX = 10_000
+PREFIX = "fairlead_messaging_"
+
+
+class Metrics:
+    """One registry per running service."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.published = self._counter("published_messages", "Messages stored", "topic")
+        self.published_bytes = self._counter("published_bytes", "Payload bytes stored", "topic")
+        self.known = self._counter("known_messages", "Messages of a producer that were stored before", "topic")
+        self.polled = self._counter("polled_messages", "Messages given to readers", "topic")
+        self.refused = self._counter("refused_requests", "Requests refused, by reason", "code")
+        self.pushed = self._counter(
+            "pushed_messages", "Messages of subscriptions dealt with, by outcome", "topic", "subscription", "outcome"
+        )
+        self.push_failures = self._counter("push_failures", "Pauses of subscriptions for other reasons than endpoints")
+        self.publish_seconds = self._histogram("publish_seconds", "Time until a publish was durable")
+        self.poll_seconds = self._histogram("poll_seconds", "Time of a poll, waiting included")
+        self.connections = self._gauge("connections", "Open connections", "port")
+        self.closed_connections = self._counter(
+            "closed_connections", "Connections closed: late with a request, for room, or refused", "port", "reason"
+        )
+        self.batches = self._gauge("batches", "Durable writes since start")
+        self.failures = self._gauge("storage_failures", "Failed writes since start")
+        self.waiting = self._gauge("waiting_commands", "Commands waiting for a write")
+        self.listeners = self._gauge("long_polls", "Readers waiting for something new")
+        self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies arriving or being worked on")
+        self.page_bytes = self._gauge("page_bytes", "Bytes of pages on their way to readers")
+        self.removed = self._gauge("removed_rows", "Removals by cleanup since start; a whole range counts as one")
+        self.cleanups = self._gauge("cleanups", "Finished cleanup passes since start")
+        self.cache_bytes = self._gauge("cache_bytes", "Bytes of recent pages in memory")
+        self.cache_hits = self._gauge("cache_hits", "Polls answered from memory since start")
+        self.cache_misses = self._gauge("cache_misses", "Polls answered from the store since start")
+        self.transactions = self._gauge("transactions_in_progress", "Transactions that may still publish")
+        self.messages = self._gauge("topic_messages", "Messages a topic holds", "topic")
+        self.bytes = self._gauge("topic_bytes", "Payload bytes a topic holds", "topic")
+        self.blocked = self._gauge("topic_blocked_seconds", "Age of a topic's first undecided message", "topic")
+        self.lag_messages = self._gauge("reader_lag_messages", "Messages a reader is behind", "topic", "reader")
+        self.lag_seconds = self._gauge("reader_lag_seconds", "Age of a reader's next message", "topic", "reader")
+        # Finding a labelled child costs more than counting in it; a topic's are looked up once.
+        self._published = lru_cache(TOPIC_LABELS_MAX)(
+            lambda topic: (self.published.labels(topic), self.published_bytes.labels(topic))
+        )
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(PREFIX + name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(PREFIX + name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str) -> Histogram:
+        return Histogram(PREFIX + name, text, buckets=LATENCY_SECONDS, registry=self.registry)
+
+    def note_published(self, topic: str, messages: list[Message], known: int) -> None:
+        count, size = self._published(topic)
+        stored = len(messages) - known
+        if stored:
+            count.inc(stored)
+            size.inc(sum(len(message.payload) for message in messages))
+        if known:
+            self.known.labels(topic).inc(known)
+
+    def note_vitals(self, found: list[Vitals]) -> None:
+        """Replace what was told about topics; deleted ones disappear."""
+        for gauge in (self.messages, self.bytes, self.blocked, self.lag_messages, self.lag_seconds):
+            gauge.clear()
+        for each in found:
+            self.messages.labels(each.topic).set(each.messages)
+            self.bytes.labels(each.topic).set(each.size)
+            self.blocked.labels(each.topic).set(each.blocked_seconds)
+            for reader in each.readers:
+                self.lag_messages.labels(each.topic, reader.name).set(reader.lag_messages)
+                self.lag_seconds.labels(each.topic, reader.name).set(reader.lag_seconds)
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)

@@ -1,0 +1,256 @@
+"""Bulk readers: Arrow pages, plans of ranges, offsets by time, reader positions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+
+from aiohttp import web
+
+from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.api.message_id import FIRST, LAST, TIMESTAMP_MAX, before_time
+from fairlead_messaging.server import inspection, readers, requests
+from fairlead_messaging.server.commands import NoteReader
+from fairlead_messaging.server.inspection import Inspected
+from fairlead_messaging.server.io.rest.http import (
+    BROKER,
+    EXPIRED_MESSAGES,
+    GENERATION,
+    HIDDEN_MESSAGES,
+    JSON,
+    METRICS,
+    NEXT_POSITION,
+    OLDEST_POSITION,
+    SERVICE,
+    STABLE_POSITION,
+    body,
+    check_content_type,
+    json_response,
+    send,
+)
+from fairlead_messaging.server.log import arrow, bulk, bulk_page, running_totals, topics
+from fairlead_messaging.server.log.bulk import Plan, shown
+from fairlead_messaging.server.log.bulk_page import BulkPage
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions import uncommitted, visibility
+from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.visibility import Decide
+
+PAGE_BYTES_DEFAULT = 8 * 1024 * 1024
+"""Of an Arrow page when the reader names no limit; larger ones cost more a message, for memory is touched anew."""
+
+INSPECT_LIMIT_DEFAULT = 100
+INSPECT_LIMIT_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """Where the topic stood in the snapshot that answered."""
+
+    topic: Topic
+    stable: bytes
+    oldest: bytes
+    decide: Decide | None
+    held_by: int | None
+    held_since: int | None
+
+
+def _standing(
+    request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int, after: bytes = FIRST
+) -> _Standing:
+    """As a reader sees it that starts after an id: what is undecided before does not concern it."""
+    topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
+    bulk.check_generation(topic, generation)
+    view = View(snapshot)
+    held = uncommitted.first(snapshot, view, topic, now_ms=now_ms, after=after)
+    return _Standing(
+        topic=topic,
+        stable=bulk.stable(snapshot, topic, held),
+        oldest=bulk.oldest(snapshot, topic, now_ms),
+        decide=visibility.decide(view, None, read_committed=True),
+        held_by=held.pointer if held else None,
+        held_since=held.since_ms if held else None,
+    )
+
+
+async def poll(request: web.Request) -> web.StreamResponse:
+    """One Arrow page: after < id ≤ upto, never past the stable position unless ``isolation`` is ``none``."""
+    started = time.perf_counter()
+    broker, metrics = request.app[BROKER], request.app[METRICS]
+    check_content_type(request, JSON)
+    asked = requests.decode(await body(request) or b"{}", requests.BulkPollBody)
+    after, upto = requests.bound(asked.after, FIRST), requests.bound(asked.upto, LAST)
+    limit_rows = requests.limit(asked.limit_rows, requests.LIMIT_MAX)
+    limit_bytes = min(PAGE_BYTES_DEFAULT, broker.settings.bulk_bytes_max)
+    if asked.limit_bytes is not None:
+        limit_bytes = requests.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
+    now_ms = broker.now_ms()
+
+    def look(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
+        broker.pages.check()
+        standing = _standing(request, snapshot, asked.generation, now_ms, after)
+        readers.check_start(snapshot, standing.topic, after, now_ms)
+        committed_only = asked.isolation != "none"
+        end = min(upto, standing.stable) if committed_only else upto
+        page = bulk_page.read(
+            snapshot,
+            standing.topic,
+            after=after,
+            upto=end,
+            limit=limit_rows,
+            bytes_max=limit_bytes,
+            now_ms=now_ms,
+            decide=standing.decide if committed_only else None,
+        )
+        if page.complete and end != LAST:
+            page.next_position = max(page.next_position, end)
+        return standing, page
+
+    standing, page = await broker.read(look, passing=True)
+    topic = standing.topic
+    metrics.polled.labels(f"{topic.namespace}/{topic.name}").inc(page.count)
+    metrics.poll_seconds.observe(time.perf_counter() - started)
+    return await send(
+        request,
+        page.parts,
+        arrow.CONTENT_TYPE,
+        {
+            NEXT_POSITION: shown(page.next_position),
+            HIDDEN_MESSAGES: str(page.hidden),
+            EXPIRED_MESSAGES: str(page.expired),
+            GENERATION: str(topic.generation),
+            STABLE_POSITION: shown(standing.stable),
+            OLDEST_POSITION: shown(standing.oldest),
+            SERVICE: broker.service_id,
+        },
+    )
+
+
+async def plan(request: web.Request) -> web.Response:
+    """What to read next, split into ranges; waits ``wait_ms`` for something to read."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    check_content_type(request, JSON)
+    asked = requests.decode(await body(request) or b"{}", requests.PlanBody)
+    after, upto = requests.bound(asked.after, FIRST), requests.bound(asked.upto, LAST)
+    limit_rows = requests.limit(asked.limit_rows, requests.LIMIT_MAX)
+    limit_bytes = requests.limit(asked.limit_bytes, 2**62) if asked.limit_bytes is not None else 2**62
+    splits = requests.splits(asked.splits)
+
+    def look(snapshot: Snapshot) -> tuple[_Standing, Plan, int]:
+        now_ms = broker.now_ms()
+        standing = _standing(request, snapshot, asked.generation, now_ms, after)
+        readers.check_start(snapshot, standing.topic, after, now_ms)
+        end = min(upto, standing.stable)
+        found = bulk.plan(
+            snapshot,
+            standing.topic,
+            after=after,
+            upto=end,
+            limit_rows=limit_rows,
+            limit_bytes=limit_bytes,
+            splits=splits,
+            now_ms=now_ms,
+        )
+        return (
+            standing,
+            found,
+            running_totals.passed(snapshot, standing.topic, found.upto if found.rows else max(after, end)),
+        )
+
+    standing, found, passed = await broker.read_until(
+        (namespace, name), look, lambda answer: answer[1].rows > 0, requests.wait_ms(asked.wait_ms)
+    )
+    return json_response(
+        {
+            "service": broker.service_id,
+            "generation": standing.topic.generation,
+            "oldest": shown(standing.oldest),
+            "stable": shown(standing.stable),
+            "upto": shown(found.upto),
+            "rows": found.rows,
+            "bytes": found.size,
+            "passed": passed,
+            "ranges": [
+                {"after": shown(each.after), "upto": shown(each.upto), "rows": each.rows, "bytes": each.size}
+                for each in found.ranges
+            ],
+            "held_by": standing.held_by,
+            "held_since": standing.held_since,
+        }
+    )
+
+
+async def offsets(request: web.Request) -> web.Response:
+    """``ts=`` a time in milliseconds, ``earliest`` or ``latest`` → an exclusive start position."""
+    broker = request.app[BROKER]
+    asked = request.query.get("ts", "")
+    moment = 0 if asked in ("earliest", "latest") else requests.whole(asked, "ts")
+    if moment > TIMESTAMP_MAX:
+        raise Refused("ts must be milliseconds since 1970, earliest or latest", code="bad_ts")
+
+    def look(snapshot: Snapshot) -> tuple[_Standing, bytes, int]:
+        standing = _standing(request, snapshot, None, broker.now_ms())
+        at = max(before_time(moment), standing.oldest)
+        if asked in ("earliest", "latest"):
+            at = standing.oldest if asked == "earliest" else standing.stable
+        return standing, at, running_totals.passed(snapshot, standing.topic, min(at, standing.stable))
+
+    standing, position, passed = await broker.read(look)
+    return json_response(
+        {
+            "service": broker.service_id,
+            "generation": standing.topic.generation,
+            "position": shown(position),
+            "stable": shown(standing.stable),
+            "oldest": shown(standing.oldest),
+            "passed": passed,
+        }
+    )
+
+
+async def inspect(request: web.Request) -> web.Response:
+    """``after`` (hex), ``limit``: rows with their state, without consuming anything."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    after = requests.bound(request.query.get("after"), FIRST)
+    asked = request.query.get("limit", str(INSPECT_LIMIT_DEFAULT))
+    limit = requests.limit(requests.whole(asked, "limit"), INSPECT_LIMIT_MAX)
+
+    def look(snapshot: Snapshot) -> list[Inspected]:
+        topic = topics.lookup(snapshot, namespace, name)
+        bytes_max = broker.settings.poll_bytes_max
+        return inspection.inspect(
+            snapshot, topic, after=after, limit=limit, bytes_max=bytes_max, now_ms=broker.now_ms()
+        )
+
+    return json_response([asdict(each) for each in await broker.read(look)])
+
+
+async def note_reader(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    check_content_type(request, JSON)
+    asked = requests.decode(await body(request), requests.ReaderBody)
+    command = NoteReader(
+        namespace=request.match_info["namespace"],
+        name=request.match_info["topic"],
+        reader=request.match_info["reader"],
+        position=requests.bound(asked.position, FIRST),
+        generation=asked.generation,
+    )
+    await broker.change(
+        await broker.read(
+            lambda found: readers.counted(found, topics.lookup(found, command.namespace, command.name), command)
+        )
+    )
+    return web.Response()
+
+
+async def list_readers(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    found = await broker.read(
+        lambda snapshot: readers.every(snapshot, topics.lookup(snapshot, namespace, name), broker.now_ms())
+    )
+    return json_response([asdict(each) for each in found])

@@ -1,0 +1,168 @@
+"""What all HTTP handlers share: bounded bodies, content types, and errors as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+
+from aiohttp import web
+
+from fairlead_messaging.api.errors import MessagingError, Refused, TooLarge, TooSlow, Unavailable
+from fairlead_messaging.server import requests
+from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.pusher import Pusher
+from fairlead_wire.io import logs
+
+BROKER = web.AppKey("broker", Broker)
+METRICS = web.AppKey("metrics", Metrics)
+PUSHER = web.AppKey("pusher", Pusher)
+
+JSON = "application/json"
+NEXT_POSITION = "Fairlead-Next-Position"
+GENERATION = "Fairlead-Generation"
+STABLE_POSITION = "Fairlead-Stable-Position"
+OLDEST_POSITION = "Fairlead-Oldest-Position"
+SERVICE = "Fairlead-Service"
+HIDDEN_MESSAGES = "Fairlead-Hidden-Messages"
+EXPIRED_MESSAGES = "Fairlead-Expired-Messages"
+
+SMALL_PAGE_BYTES = 16 * 1024
+"""Pages up to this size are not counted: less than what a connection keeps in its buffers anyway."""
+
+_body_bytes: ContextVar[int] = ContextVar("body_bytes", default=0)
+"""What the request being answered in this task has taken of the budget for bodies."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = logs.get("messaging.http")
+
+
+def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(body=requests.encode(value), status=status, content_type=JSON, headers=headers)
+
+
+async def body(request: web.Request) -> bytes:
+    """The whole body, never more than ``body_bytes_max``, also once it is unpacked; counted until it is answered.
+
+    Raises: TooLarge, TooSlow, Unavailable when all bodies together are too much, Refused when it is not what its
+    Content-Encoding says.
+    """
+    broker = request.app[BROKER]
+    size_max, seconds_max = broker.settings.body_bytes_max, broker.settings.request_seconds_max
+    chunks: list[bytes] = []
+    size = 0
+
+    def take(chunk: bytes) -> None:
+        nonlocal size
+        size += len(chunk)
+        if size > size_max:
+            raise _too_large(size_max)
+        # As it arrives, not as it was announced: who announces much and sends nothing keeps nobody out.
+        broker.bodies.take(len(chunk))
+        _body_bytes.set(size)
+        chunks.append(chunk)
+
+    try:
+        if (request.content_length or 0) > size_max:
+            raise _too_large(size_max)
+        if request.content.is_eof():  # all of it came with the head, as most do: no clock is needed
+            take(request.content.read_nowait())
+        else:
+            async with asyncio.timeout(seconds_max):
+                async for chunk in request.content.iter_any():
+                    take(chunk)
+        return b"".join(chunks)
+    except TimeoutError:
+        raise TooSlow(f"the body did not arrive within {seconds_max:g} s") from None
+    except web.RequestPayloadError:
+        raise Refused("body cannot be unpacked: it is not what its Content-Encoding says", code="bad_body") from None
+
+
+def count_decoded(request: web.Request, size: int) -> None:
+    """Count what a body takes once it is decoded, until it is answered.
+
+    Raises: Unavailable when all requests together are too much.
+    """
+    request.app[BROKER].bodies.take(size)
+    _body_bytes.set(_body_bytes.get() + size)
+
+
+def _too_large(size_max: int) -> TooLarge:
+    return TooLarge(f"a request body may have {size_max} bytes", code="body_too_large")
+
+
+async def send(
+    request: web.Request, parts: Sequence[bytes | memoryview], content_type: str, headers: dict[str, str]
+) -> web.StreamResponse:
+    """A page, counted until the reader has taken it; one who does not is cut off after ``request_seconds_max``."""
+    broker = request.app[BROKER]
+    size = sum(map(len, parts))
+    headers = {"Content-Type": content_type, **headers}
+    if size <= SMALL_PAGE_BYTES:
+        return web.Response(body=b"".join(parts), headers=headers)
+    response = web.StreamResponse(headers=headers)
+    response.content_length = size
+    broker.pages.add(size)
+    try:
+        async with asyncio.timeout(broker.settings.request_seconds_max):
+            await response.prepare(request)
+            for part in parts:
+                await response.write(part)
+            await response.write_eof()
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the reader took too long") from None
+    finally:
+        broker.pages.give_back(size)
+    return response
+
+
+def check_content_type(request: web.Request, *allowed: str) -> str:
+    """The content type, JSON when none was given or there is no body.
+
+    Raises: Refused for any other.
+    """
+    if request.content_type in allowed:
+        return request.content_type
+    if "Content-Type" not in request.headers or not request.can_read_body:
+        return JSON
+    raise Refused(f"Content-Type must be {' or '.join(allowed)}", code="bad_content_type")
+
+
+def error_response(error: MessagingError) -> web.Response:
+    headers = {}
+    if isinstance(error, Unavailable):
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
+    return json_response(
+        {"error": {"code": error.code, "message": error.message, **error.facts}}, status=error.status, headers=headers
+    )
+
+
+@web.middleware
+async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    _body_bytes.set(0)  # one task answers all requests of a connection
+    try:
+        return await handler(request)
+    except MessagingError as error:
+        request.app[METRICS].refused.labels(error.code).inc()
+        return error_response(error)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        code = {404: "no_such_path", 405: "method_not_allowed", 413: "body_too_large"}.get(error.status, "http_error")
+        request.app[METRICS].refused.labels(code).inc()
+        headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+        return json_response(
+            {"error": {"code": code, "message": error.reason or code}}, status=error.status, headers=headers
+        )
+    except (ConnectionError, TimeoutError):
+        raise
+    except Exception:  # noqa: BLE001 - the last line of defence: logged with its traceback, told without it
+        _log.exception("request_failed", path=request.path, method=request.method)
+        return json_response({"error": {"code": "internal", "message": "internal error"}}, status=500)
+    finally:
+        request.app[BROKER].bodies.give_back(_body_bytes.get())

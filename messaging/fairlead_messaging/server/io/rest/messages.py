@@ -1,0 +1,178 @@
+"""Publish, store, rollback and poll (seed: transactional messaging, "RESTful")."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from aiohttp import web
+
+from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.server import avro, page_cache, requests
+from fairlead_messaging.server.commands import Message, Publish, Published, Rollback, Store
+from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.io.committer import LARGE_BYTES
+from fairlead_messaging.server.io.rest import bulk
+from fairlead_messaging.server.io.rest.http import (
+    BROKER,
+    JSON,
+    METRICS,
+    NEXT_POSITION,
+    body,
+    check_content_type,
+    count_decoded,
+    json_response,
+    send,
+)
+from fairlead_messaging.server.log import arrow, keys, reader, topics
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.page_cache import Kept, Question
+from fairlead_messaging.server.transactions import visibility
+from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
+
+
+async def publish(request: web.Request) -> web.Response:
+    started = time.perf_counter()
+    broker, metrics = request.app[BROKER], request.app[METRICS]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    broker.topic(namespace, name)
+    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    asked, messages, size = await _publish_body(request, content_type)
+    producer, pointer = requests.producer(asked), asked.transactionWritePointer
+    if pointer is None and not messages:
+        raise Refused("without a transaction there must be messages", code="no_messages")
+    command = Publish(namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer)
+    answer: Published = await broker.change(command, size)
+    metrics.note_published(f"{namespace}/{name}", messages, len(answer.known))
+    metrics.publish_seconds.observe(time.perf_counter() - started)
+    if pointer is not None:
+        detail = requests.rollback_of(pointer, answer)
+        if content_type == avro.CONTENT_TYPE:
+            return web.Response(body=avro.encode_rollback(detail), content_type=content_type)
+        return json_response(detail)
+    if producer is not None:
+        return web.Response(body=requests.encode_published(answer), content_type=JSON)
+    return web.Response()
+
+
+async def _publish_body(request: web.Request, content_type: str) -> tuple[requests.PublishBody, list[Message], int]:
+    """The body, its messages, and how many bytes it came in; a large one is decoded beside the event loop."""
+    raw = await body(request)
+    bytes_max = request.app[BROKER].settings.bodies_bytes_max - len(raw)
+    if content_type == avro.CONTENT_TYPE:
+        parse = partial(avro.publish_body, raw, request.query, bytes_max)
+    else:
+        parse = partial(requests.publish_body, raw, bytes_max)
+    asked, messages = _decoded(parse) if len(raw) < LARGE_BYTES else await asyncio.to_thread(_decoded, parse)
+    count_decoded(request, requests.check_size(len(messages), bytes_max))
+    return asked, messages, len(raw)
+
+
+def _decoded(parse: Callable[[], requests.PublishBody]) -> tuple[requests.PublishBody, list[Message]]:
+    asked = parse()
+    return asked, requests.messages(asked)
+
+
+async def store(request: web.Request) -> web.Response:
+    """Payloads for a later publish under the same pointer."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    broker.topic(namespace, name)
+    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    asked, messages, size = await _publish_body(request, content_type)
+    if asked.transactionWritePointer is None or not messages or asked.producer is not None:
+        raise Refused("store needs transactionWritePointer and messages, and no producer", code="bad_store")
+    command = Store(namespace=namespace, name=name, messages=messages, pointer=asked.transactionWritePointer)
+    await broker.change(command, size)
+    return web.Response()
+
+
+async def rollback(request: web.Request) -> web.Response:
+    """Takes what a transactional publish answered, as it is."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    broker.topic(namespace, name)
+    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    raw = await body(request)
+    is_avro = content_type == avro.CONTENT_TYPE
+    asked = avro.rollback_body(raw) if is_avro else requests.decode(raw, requests.RollbackBody)
+    first, last = requests.rollback_range(asked)
+    await broker.change(
+        Rollback(namespace=namespace, name=name, pointer=asked.transactionWritePointer, first=first, last=last)
+    )
+    return web.Response()
+
+
+async def poll(request: web.Request) -> web.StreamResponse:
+    if arrow.CONTENT_TYPE in request.headers.get("Accept", ""):
+        return await bulk.poll(request)
+    started = time.perf_counter()
+    broker, metrics = request.app[BROKER], request.app[METRICS]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    topic = broker.topic(namespace, name)
+    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    is_avro = content_type == avro.CONTENT_TYPE
+    raw = await body(request)
+    asked = avro.poll_body(raw, request.query) if is_avro else requests.decode(raw or b"{}", requests.PollBody)
+    after = requests.start(asked)
+    limit = requests.limit(asked.limit, broker.settings.poll_limit_max)
+    within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
+    question = page_cache.question(topic, after, limit, content_type)
+    kept = broker.cached(topic, question)
+    if kept is None:
+        ask = _Ask(broker, question, within, asked.isolation == "read_committed")
+        kept = await broker.read_until((namespace, name), ask.look, _is_enough, requests.wait_ms(asked.wait_ms))
+    metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
+    metrics.poll_seconds.observe(time.perf_counter() - started)
+    return await send(request, (kept.body,), content_type, {NEXT_POSITION: kept.next_position.hex()})
+
+
+class _Ask:
+    """One poll, looked at again each time the topic changes while it waits."""
+
+    def __init__(
+        self, broker: Broker, question: Question, within: TransactionSnapshot | None, read_committed: bool
+    ) -> None:
+        self._broker = broker
+        self._question = question
+        self._within = within
+        self._read_committed = read_committed
+        self._after = question.after
+
+    def look(self, snapshot: Snapshot) -> Kept:
+        self._broker.pages.check()
+        topic = topics.lookup(snapshot, self._question.namespace, self._question.name)
+        now_ms = self._broker.now_ms()
+        read_from = self._after
+        page = reader.read(
+            snapshot,
+            topic,
+            after=read_from,
+            limit=self._question.limit,
+            bytes_max=self._broker.settings.poll_bytes_max,
+            now_ms=now_ms,
+            decide=visibility.decide(View(snapshot), self._within, read_committed=self._read_committed),
+        )
+        self._after = page.next_position
+        is_avro = self._question.content_type == avro.CONTENT_TYPE
+        kept = Kept(
+            body=avro.encode_page(page) if is_avro else requests.encode_page(page),
+            next_position=page.next_position,
+            count=len(page.ids),
+            first=page.ids[0] if page.ids else b"",
+            oldest_live=reader.oldest_live(topic, now_ms),
+            end=snapshot.get(keys.high(topic)) if page.complete else None,
+            complete=page.complete,
+        )
+        if page.ids and page.plain and topic.generation == self._question.generation:
+            self._broker.keep(replace(self._question, after=read_from), kept)
+        return kept
+
+
+def _is_enough(page: Kept) -> bool:
+    """Something to show, or so much passed over that the page ended early; a reader goes on from its position."""
+    return page.count > 0 or not page.complete

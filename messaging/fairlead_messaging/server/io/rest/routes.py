@@ -1,0 +1,153 @@
+"""The REST interface: topics (seed: transactional messaging, "APIs"), and the routes of the other handlers."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from fairlead_messaging.server import requests, topic_stats
+from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, UpdateTopic
+from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.pusher import Pusher
+from fairlead_messaging.server.io.rest import authorization, bulk, messages, subscriptions, transactions
+from fairlead_messaging.server.io.rest.http import BROKER, METRICS, PUSHER, body, errors_as_json, json_response
+from fairlead_messaging.server.log import topics
+from fairlead_messaging.server.log.topic import parse_properties
+
+NAMESPACE = "/v1/namespaces/{namespace}"
+TOPIC = NAMESPACE + "/topics/{topic}"
+
+
+def application(broker: Broker, metrics: Metrics) -> web.Application:
+    app = web.Application(
+        middlewares=[errors_as_json, authorization.admit], client_max_size=broker.settings.body_bytes_max
+    )
+    app[BROKER] = broker
+    app[METRICS] = metrics
+    app[PUSHER] = Pusher(broker, metrics)
+    app.on_startup.append(_start_pushing)
+    app.on_cleanup.append(_stop_pushing)
+    app.router.add_post(TOPIC + "/publish", messages.publish)
+    app.router.add_post(TOPIC + "/poll", messages.poll)
+    app.router.add_post(TOPIC + "/store", messages.store)
+    app.router.add_post(TOPIC + "/rollback", messages.rollback)
+    app.router.add_post("/v1/transactions", transactions.start)
+    app.router.add_get("/v1/transactions", transactions.list_open)
+    app.router.add_post("/v1/transactions/{pointer}/commit", transactions.commit)
+    app.router.add_post("/v1/transactions/{pointer}/abort", transactions.abort)
+    app.router.add_post("/v1/transactions/{pointer}/invalidate", transactions.invalidate)
+    app.router.add_post(TOPIC + "/plan", bulk.plan)
+    app.router.add_get(TOPIC + "/offsets", bulk.offsets)
+    app.router.add_put(TOPIC + "/subscriptions/{subscription}", subscriptions.put)
+    app.router.add_get(TOPIC + "/subscriptions/{subscription}", subscriptions.get)
+    app.router.add_delete(TOPIC + "/subscriptions/{subscription}", subscriptions.delete)
+    app.router.add_get(TOPIC + "/subscriptions", subscriptions.list_all)
+    app.router.add_get(TOPIC + "/inspect", bulk.inspect)
+    app.router.add_put(TOPIC + "/readers/{reader}", bulk.note_reader)
+    app.router.add_get(TOPIC + "/readers", bulk.list_readers)
+    app.router.add_put(TOPIC, create_topic)
+    app.router.add_get(TOPIC, get_topic)
+    app.router.add_delete(TOPIC, delete_topic)
+    app.router.add_put(TOPIC + "/properties", update_topic)
+    app.router.add_get("/v1/namespaces", list_namespaces)
+    app.router.add_get(NAMESPACE + "/topics", list_topics)
+    return app
+
+
+async def _start_pushing(app: web.Application) -> None:
+    await app[PUSHER].start()
+
+
+async def _stop_pushing(app: web.Application) -> None:
+    await app[PUSHER].close()
+
+
+def health_application(broker: Broker, metrics: Metrics) -> web.Application:
+    app = web.Application(middlewares=[errors_as_json])
+    app[BROKER] = broker
+    app[METRICS] = metrics
+    add_health(app)
+    return app
+
+
+def add_health(app: web.Application) -> None:
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", metrics_text)
+
+
+def names(request: web.Request) -> tuple[str, str]:
+    """(namespace, topic) of the path."""
+    return request.match_info["namespace"], request.match_info["topic"]
+
+
+async def create_topic(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    namespace, name = names(request)
+    raw = requests.decode_properties(await body(request))
+    ttl, properties = parse_properties(raw, broker.settings.default_ttl_seconds)
+    await broker.change(CreateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=properties))
+    return web.Response()
+
+
+async def update_topic(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    namespace, name = names(request)
+    broker.topic(namespace, name)  # a missing topic is the first thing to say, before what is wrong with the body
+    raw = requests.decode_properties(await body(request))
+    ttl, properties = parse_properties(raw, broker.settings.default_ttl_seconds)
+    await broker.change(UpdateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=properties))
+    return web.Response()
+
+
+async def get_topic(request: web.Request) -> web.Response:
+    topic = request.app[BROKER].topic(*names(request))
+    return json_response({"name": topic.name, "properties": topic.shown_properties()})
+
+
+async def delete_topic(request: web.Request) -> web.Response:
+    namespace, name = names(request)
+    await request.app[BROKER].change(DeleteTopic(namespace=namespace, name=name))
+    return web.Response()
+
+
+async def list_topics(request: web.Request) -> web.Response:
+    namespace = request.match_info["namespace"]
+    return json_response(await request.app[BROKER].read(lambda snapshot: topics.names(snapshot, namespace)))
+
+
+async def list_namespaces(request: web.Request) -> web.Response:
+    return json_response(await request.app[BROKER].read(topics.namespaces))
+
+
+async def healthz(request: web.Request) -> web.Response:
+    return json_response({"status": "ok"})
+
+
+async def readyz(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    if broker.closing:
+        return json_response({"status": "stopping"}, status=503)
+    if not await broker.is_writable():
+        return json_response({"status": "the store cannot be written"}, status=503)
+    await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE), probe=True)
+    return json_response({"status": "ready", "service": broker.service_id})
+
+
+async def metrics_text(request: web.Request) -> web.Response:
+    broker, metrics = request.app[BROKER], request.app[METRICS]
+    metrics.batches.set(broker.batches)
+    metrics.failures.set(broker.failures)
+    metrics.waiting.set(broker.waiting)
+    metrics.listeners.set(broker.listeners)
+    metrics.body_bytes.set(broker.bodies.held)
+    metrics.page_bytes.set(broker.pages.held)
+    metrics.removed.set(broker.removed_rows)
+    metrics.cleanups.set(broker.cleanups)
+    metrics.cache_bytes.set(broker.cache.size)
+    metrics.cache_hits.set(broker.cache.hits)
+    metrics.cache_misses.set(broker.cache.misses)
+    metrics.transactions.set(broker.in_progress)
+    now_ms = broker.now_ms()
+    metrics.note_vitals(await broker.read(lambda snapshot: topic_stats.take(snapshot, now_ms), probe=True))
+    return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

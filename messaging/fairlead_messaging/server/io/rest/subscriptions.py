@@ -1,0 +1,82 @@
+"""Subscriptions over HTTP: who gets a topic's messages pushed, and how that goes."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from fairlead_messaging.api.errors import NotFound
+from fairlead_messaging.server import requests
+from fairlead_messaging.server.commands import DeleteSubscription, PutSubscription
+from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_response
+from fairlead_messaging.server.log import bulk, topics
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.transactions import uncommitted
+from fairlead_messaging.server.transactions.transaction import View
+
+
+def _name(request: web.Request) -> tuple[str, str, str]:
+    found = request.match_info
+    return found["namespace"], found["topic"], found["subscription"]
+
+
+async def put(request: web.Request) -> web.Response:
+    """Creates it from now on, or changes it and keeps its place."""
+    broker = request.app[BROKER]
+    namespace, topic, name = _name(request)
+    broker.topic(namespace, topic)
+    record = subscription.parse(requests.decode(await body(request), object))
+
+    def latest(snapshot: Snapshot) -> str:
+        living = topics.lookup(snapshot, namespace, topic)
+        held = uncommitted.first(snapshot, View(snapshot), living, now_ms=broker.now_ms())
+        return bulk.shown(bulk.stable(snapshot, living, held))
+
+    start = msgspec.structs.replace(record, position=await broker.read(latest), revision=secrets.token_hex(8))
+    await broker.change(PutSubscription(namespace=namespace, name=topic, subscription=name, record=start))
+    request.app[PUSHER].renew((namespace, topic, name))
+    return web.Response()
+
+
+async def get(request: web.Request) -> web.Response:
+    namespace, topic, name = _name(request)
+    found = (await _all(request, namespace, topic)).get(name)
+    if found is None:
+        raise NotFound(f"subscription {name} does not exist", code="subscription_not_found")
+    return json_response(_shown(request, name, found))
+
+
+async def list_all(request: web.Request) -> web.Response:
+    found = await _all(request, request.match_info["namespace"], request.match_info["topic"])
+    return json_response([_shown(request, name, record) for name, record in found.items()])
+
+
+async def delete(request: web.Request) -> web.Response:
+    namespace, topic, name = _name(request)
+    await request.app[BROKER].change(DeleteSubscription(namespace=namespace, name=topic, subscription=name))
+    request.app[PUSHER].renew((namespace, topic, name))
+    return web.Response()
+
+
+async def _all(request: web.Request, namespace: str, topic: str) -> dict[str, Subscription]:
+    return await request.app[BROKER].read(
+        lambda snapshot: subscription.of_topic(snapshot, topics.lookup(snapshot, namespace, topic))
+    )
+
+
+def _shown(request: web.Request, name: str, record: Subscription) -> dict[str, Any]:
+    trouble = request.app[PUSHER].trouble((request.match_info["namespace"], request.match_info["topic"], name))
+    shown = msgspec.to_builtins(record)
+    waiting = shown.pop("undeliverable")
+    return {
+        "name": name,
+        **shown,
+        "waiting_dead_letters": len(waiting),
+        "state": "paused" if trouble else record.state,
+        "reason": trouble or record.reason,
+    }

@@ -1,0 +1,1 @@
+"""Stores behind the ordered key-value port."""

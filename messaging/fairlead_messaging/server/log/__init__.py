@@ -1,0 +1,1 @@
+"""A topic's messages: keys, rows, reading, counting."""

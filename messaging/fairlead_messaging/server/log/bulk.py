@@ -1,0 +1,122 @@
+"""Bulk reading: where a topic stands, how a stretch of it is split, and what has expired unread.
+
+A bulk reader never passes the *stable position*: from its start up to there nothing changes, so the same range read
+twice, today or after a crash, holds the same messages (less what has expired).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_messaging.api.errors import Conflict
+from fairlead_messaging.api.message_id import FIRST, LAST, NO_PAYLOAD, POSITION_BYTES, before
+from fairlead_messaging.server.log import keys, reader, running_totals
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.running_totals import Tally
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions.uncommitted import Undecided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """after < id ≤ upto; ``rows`` and ``size`` (bytes) are what was stored there."""
+
+    after: bytes
+    upto: bytes
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to read next: ``upto`` is the last id included, ``after`` when there is nothing."""
+
+    upto: bytes
+    rows: int
+    size: int
+    ranges: tuple[Range, ...]
+
+
+def check_generation(topic: Topic, expected: int | None) -> None:
+    """Raises: Conflict when the reader began in another generation."""
+    if expected is not None and expected != topic.generation:
+        raise Conflict(
+            f"topic {topic.namespace}/{topic.name} was created anew", code="generation_changed",
+            generation=topic.generation,
+        )  # fmt: skip
+
+
+def stable(snapshot: Snapshot, topic: Topic, first_undecided: Undecided | None) -> bytes:
+    """Ids at or below never change: the last durable one, or just below the first undecided message.
+
+    For a reader that starts behind an undecided message: ids from its start on, at or below.
+    """
+    raw = snapshot.get(keys.high(topic))
+    high = running_totals.decode_high(raw) if raw is not None else None
+    if high is None or high.generation != topic.generation:
+        return FIRST
+    last = high.position.encode() + LAST[POSITION_BYTES:]
+    return min(last, before(first_undecided.message_id)) if first_undecided is not None else last
+
+
+def oldest(snapshot: Snapshot, topic: Topic, now_ms: int) -> bytes:
+    """The exclusive start that yields every living message; FIRST when there never was one."""
+    bound = reader.oldest_live(topic, now_ms)
+    prefix = keys.table(keys.MESSAGE, topic)
+    for key, _ in snapshot.scan(prefix + bound[:POSITION_BYTES] + b"\x00", keys.above(prefix)):
+        return before(key[-POSITION_BYTES:] + NO_PAYLOAD)
+    return max(last_expired(snapshot, topic, now_ms), FIRST)
+
+
+def last_expired(snapshot: Snapshot, topic: Topic, now_ms: int) -> bytes:
+    """The id after which nothing has outlived the topic's time to live: of the last such row, removed or not."""
+    removed = snapshot.get(keys.table(keys.REMOVED, topic))
+    bound = reader.oldest_live(topic, now_ms)
+    prefix = keys.table(keys.MESSAGE, topic)
+    found = snapshot.last_below(prefix, prefix + bound[:POSITION_BYTES] + b"\x00")
+    position = max(removed or b"", found[0][-POSITION_BYTES:] if found else b"")
+    return position + LAST[POSITION_BYTES:] if position else FIRST
+
+
+def shown(position: bytes) -> str:
+    """Hex, "" for "before everything"."""
+    return "" if position == FIRST else position.hex()
+
+
+def plan(
+    snapshot: Snapshot,
+    topic: Topic,
+    *,
+    after: bytes,
+    upto: bytes,
+    limit_rows: int,
+    limit_bytes: int,
+    splits: int,
+    now_ms: int,
+) -> Plan:
+    """At most ``splits`` ranges of about the same weight, together within the limits.
+
+    ``upto`` must not lie beyond the stable position.  At least one row is planned when there is one.
+    """
+    start = max(after, reader.oldest_live(topic, now_ms))
+    end, whole = (
+        running_totals.furthest(snapshot, topic, start, upto, limit_rows, limit_bytes)
+        if start < upto
+        else (start, Tally())
+    )
+    if not whole.rows:
+        return Plan(upto=after, rows=0, size=0, ranges=())
+    ranges: list[Range] = []
+    low = after
+    share_rows, share_size = -(-whole.rows // splits), -(-whole.size // splits)
+    while len(ranges) < splits - 1 and max(low, start) < end:
+        high, part = running_totals.furthest(snapshot, topic, max(low, start), end, share_rows, max(share_size, 1))
+        if not part.rows:
+            break
+        ranges.append(Range(after=low, upto=high, rows=part.rows, size=part.size))
+        low = high
+    if low < end:
+        done = Tally(sum(each.rows for each in ranges), sum(each.size for each in ranges))
+        rest = whole.minus(done)
+        ranges.append(Range(after=low, upto=end, rows=rest.rows, size=rest.size))
+    return Plan(upto=end, rows=whole.rows, size=whole.size, ranges=tuple(ranges))

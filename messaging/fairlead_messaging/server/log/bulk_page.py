@@ -1,0 +1,122 @@
+"""An Arrow page straight from the rows of a topic.
+
+Rows are taken from the store a piece at a time.  As far as a piece is plain (no transaction, no ttl of its own), it
+becomes columns without a look at each message; the rest of it is judged row by row, as every other page is.  The answer
+is what ``reader.read`` gives, at a third of its cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import itemgetter
+
+from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES
+from fairlead_messaging.server.log import arrow, keys, reader
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.reader import PASSED_ROWS_MAX, Page, Stretch
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions.visibility import Decide
+
+PIECE_ROWS = 1024
+PIECE_BYTES = 1024 * 1024
+"""Of one piece: small enough to stay in the processor's cache, and its memory is used again by the next one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class BulkPage:
+    """``parts`` joined are one Arrow stream; the rest is as in ``reader.Page``."""
+
+    next_position: bytes
+    parts: list[memoryview] = field(default_factory=lambda: [arrow.HEAD])
+    count: int = 0
+    size: int = 0
+    complete: bool = False
+    hidden: int = 0
+    expired: int = 0
+    passed: int = 0
+
+
+def read(
+    snapshot: Snapshot,
+    topic: Topic,
+    *,
+    after: bytes,
+    upto: bytes,
+    limit: int,
+    bytes_max: int,
+    now_ms: int,
+    decide: Decide | None = None,
+) -> BulkPage:
+    """The messages ``reader.read`` would answer, as an Arrow stream."""
+    asked = Stretch(
+        after=max(after, reader.oldest_live(topic, now_ms)), upto=upto, limit=limit, bytes_max=bytes_max, now_ms=now_ms
+    )
+    page = BulkPage(next_position=asked.after)
+    prefix = keys.table(keys.MESSAGE, topic)
+    low, high = prefix + asked.after[:POSITION_BYTES], prefix + upto[:POSITION_BYTES] + b"\x00"
+    while (left := _left(page, asked)) is not None:
+        # One row more than the limit: the first may be the one that reading goes on after.
+        # And a byte more for each row than what is left: its flags.
+        bytes_max = min(PIECE_BYTES, left.bytes_max + PIECE_ROWS)
+        places, values = snapshot.take(low, high, min(PIECE_ROWS, left.limit + 1), bytes_max)
+        if not places:
+            page.complete = True
+            break
+        low = places[-1] + b"\x00"
+        if places[0][-POSITION_BYTES:] + NO_PAYLOAD <= asked.after and not values[0][0]:
+            del places[0], values[0]
+        plain = len(values) - len(bytes(map(_FLAGS, values)).lstrip(b"\x00"))
+        _take_plain(page, left, places[:plain], values[:plain])
+        left = _left(page, asked)
+        if plain == len(values) or left is None:
+            continue
+        judged = reader.judge(zip(places[plain:], values[plain:], strict=True), snapshot, topic, left, decide)
+        _add(page, judged)
+        if not judged.complete or judged.held:
+            page.complete = judged.held
+            break
+    page.parts.append(arrow.END)
+    return page
+
+
+_FLAGS = itemgetter(0)
+
+
+def _left(page: BulkPage, asked: Stretch) -> Stretch | None:
+    """What still belongs into the page; None when one of its limits was met."""
+    if page.count >= asked.limit or page.size >= asked.bytes_max or page.passed >= PASSED_ROWS_MAX:
+        return None
+    return Stretch(
+        after=page.next_position,
+        upto=asked.upto,
+        limit=asked.limit - page.count,
+        bytes_max=asked.bytes_max - page.size,
+        now_ms=asked.now_ms,
+    )
+
+
+def _take_plain(page: BulkPage, left: Stretch, places: list[bytes], values: list[bytes]) -> None:
+    """Add plain rows, as many as there is room for."""
+    count = min(len(places), left.limit)
+    size = sum(map(len, values[:count])) - count
+    if size >= left.bytes_max:
+        totals = accumulate(len(value) - 1 for value in values)
+        count, size = next((n, total) for n, total in enumerate(totals, 1) if total >= left.bytes_max)
+    if not count:
+        return
+    page.parts.append(arrow.encode_plain(places[:count], values[:count]))
+    page.count += count
+    page.size += size
+    page.next_position = places[count - 1][-POSITION_BYTES:] + NO_PAYLOAD
+
+
+def _add(page: BulkPage, judged: Page) -> None:
+    if judged.ids:
+        page.parts.append(arrow.encode(judged.ids, judged.payloads))
+    page.count += len(judged.ids)
+    page.size += judged.size
+    page.next_position = judged.next_position
+    page.hidden += judged.hidden
+    page.expired += judged.expired
+    page.passed += judged.passed

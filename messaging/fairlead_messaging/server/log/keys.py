@@ -1,0 +1,118 @@
+"""How rows are keyed: one ordered keyspace, a letter per table.
+
+    T ns:topic:                                        metadata
+    H ns:topic:                                        highest position ever given out
+    M ns:topic: generation timestamp sequence          message table
+    P ns:topic: generation pointer timestamp sequence  payload table
+    R ns:topic: generation id-length id epoch [first]  sequences known of a producer, by page
+    F ns:topic: generation id-length id                newest and fenced epoch of a producer
+    I ns:topic: generation timestamp sequence          running totals (tally)
+    E ns:topic: generation expiry timestamp sequence   messages with a ttl of their own
+    Y ns:topic: generation timestamp sequence          payload rows each reference stands for
+    W ns:topic: generation                             the last position removed
+    D ns:topic: generation name                        how far a named reader is
+    U ns:topic: generation name                        subscriptions
+    O pointer                                          transactions readers must know of
+    X pointer                                          finished transactions
+    S name                                             facts of this service
+
+The colon after each name keeps ``a`` and ``ab`` apart; names cannot contain it.  Integers are big
+endian and unsigned, so byte order is numeric order.
+"""
+
+from __future__ import annotations
+
+from fairlead_messaging.server.log.topic import Topic
+
+METADATA, HIGH, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
+MARK, REMOVED, READER = b"I", b"W", b"D"
+EXPIRY, REFERENCE, SUBSCRIPTION = b"E", b"Y", b"U"
+OPEN, FINISHED = b"O", b"X"
+
+
+def above(prefix: bytes) -> bytes:
+    """The first key above every key with this prefix."""
+    value = int.from_bytes(prefix, "big") + 1
+    return value.to_bytes(len(prefix), "big")
+
+
+def names(namespace: str, name: str) -> bytes:
+    return f"{namespace}:{name}:".encode()
+
+
+def metadata(namespace: str, name: str) -> bytes:
+    return METADATA + names(namespace, name)
+
+
+def namespace_metadata(namespace: str) -> bytes:
+    """Prefix of the metadata of every topic of a namespace."""
+    return METADATA + f"{namespace}:".encode()
+
+
+def metadata_names(key: bytes) -> tuple[str, str]:
+    """(namespace, name) of a metadata key."""
+    namespace, name, _ = key[1:].decode().split(":")
+    return namespace, name
+
+
+def high(topic: Topic) -> bytes:
+    return HIGH + names(topic.namespace, topic.name)
+
+
+def table(letter: bytes, topic: Topic) -> bytes:
+    """Prefix of one table's rows of this generation."""
+    return letter + names(topic.namespace, topic.name) + topic.generation.to_bytes(4, "big")
+
+
+def dead_generations(letter: bytes, topic: Topic) -> tuple[bytes, bytes]:
+    """Key range of one table's rows of all generations that are no longer reachable."""
+    prefix = letter + names(topic.namespace, topic.name)
+    first_live = topic.generation if topic.exists else -topic.generation + 1
+    return prefix, prefix + first_live.to_bytes(4, "big")
+
+
+def payloads(topic: Topic, pointer: int) -> bytes:
+    """Prefix of the payload rows of one transaction."""
+    return table(PAYLOAD, topic) + pointer.to_bytes(8, "big")
+
+
+def _producer_id(producer_id: str) -> bytes:
+    raw = producer_id.encode()
+    return len(raw).to_bytes(2, "big") + raw
+
+
+def producer(topic: Topic, producer_id: str, epoch: int) -> bytes:
+    return table(PRODUCER, topic) + _producer_id(producer_id) + epoch.to_bytes(8, "big")
+
+
+def producer_page(producer: bytes, first: int) -> bytes:
+    """The page from ``first`` on of the producer with this key; its own key is that of the page from 0 on."""
+    return producer + first.to_bytes(8, "big") if first else producer
+
+
+def first_of_page(producer: bytes, page: bytes) -> int:
+    return int.from_bytes(page[len(producer) :], "big")
+
+
+def fence(topic: Topic, producer_id: str) -> bytes:
+    return table(FENCE, topic) + _producer_id(producer_id)
+
+
+def reader(topic: Topic, name: str) -> bytes:
+    return table(READER, topic) + name.encode()
+
+
+def subscription(topic: Topic, name: str) -> bytes:
+    return table(SUBSCRIPTION, topic) + name.encode()
+
+
+def open_transaction(pointer: int) -> bytes:
+    return OPEN + pointer.to_bytes(8, "big")
+
+
+def finished(pointer: int) -> bytes:
+    return FINISHED + pointer.to_bytes(8, "big")
+
+
+def service(name: str) -> bytes:
+    return SERVICE + name.encode()

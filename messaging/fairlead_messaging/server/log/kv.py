@@ -1,0 +1,320 @@
+"""The ordered key-value port everything is stored behind, and its memory twin.
+
+A store promises: keys in byte order; ``apply`` is atomic and durable when it returns; a snapshot never
+changes; ``scan`` is bounded and lazy.  Every store obeys the suite in ``tests/conformance``.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import threading
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Protocol, Self
+
+from fairlead_messaging.api.errors import StorageError
+
+PUT, DELETE, DELETE_RANGE = 0, 1, 2
+
+DEAD_KEYS_MAX = 10_000
+"""Deleted keys the memory twin carries before it forgets them."""
+
+
+class Gets(Protocol):
+    """A store or one of its snapshots."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+
+class Batch:
+    """Writes that become durable together or not at all, applied in the order they were added."""
+
+    __slots__ = ("_emptied", "_rewritten", "operations", "size")
+
+    def __init__(self) -> None:
+        self.operations: list[tuple[int, bytes, bytes]] = []
+        self.size = 0
+        """Bytes of keys and values."""
+        self._rewritten: set[bytes] = set()
+        self._emptied: list[tuple[bytes, bytes]] = []
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.operations.append((PUT, key, value))
+        self.size += len(key) + len(value)
+
+    def delete(self, key: bytes) -> None:
+        self.operations.append((DELETE, key, b""))
+        self.size += len(key)
+
+    def delete_range(self, low: bytes, high: bytes) -> None:
+        """Delete low ≤ key < high."""
+        self.operations.append((DELETE_RANGE, low, high))
+        self.size += len(low) + len(high)
+
+    def remove(self, removals: Batch) -> None:
+        """Take over what cleaning found; whoever writes rows again later in this batch asks ``is_removed`` before."""
+        self.operations += removals.operations
+        self.size += removals.size
+        for kind, low, high in removals.operations:
+            if kind == DELETE_RANGE:
+                self._emptied.append((low, high))
+            else:
+                self._rewritten.add(low)
+
+    def is_removed(self, key: bytes) -> bool:
+        """Whether cleaning deletes or replaces this row in this very batch."""
+        return key in self._rewritten or any(low <= key < high for low, high in self._emptied)
+
+    def latest(self, key: bytes, store: Gets) -> bytes | None:
+        """The key's value once this batch is applied; reads every operation, so for rare questions only."""
+        for kind, low, value in reversed(self.operations):
+            if kind == DELETE_RANGE:
+                if low <= key < value:
+                    return None
+            elif low == key:
+                return value if kind == PUT else None
+        return store.get(key)
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+
+class Snapshot(Protocol):
+    """The store as it was at one moment; close it (or use ``with``) as soon as possible."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Rows with low ≤ key < high in ascending order, lazily."""
+        ...
+
+    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
+        """The first rows of such a scan at once, as keys and values: the cheapest way to read many.
+
+        Ends after ``rows_max`` rows, or with the row by which the values have ``bytes_max`` bytes.
+        """
+        ...
+
+    def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
+        """The row with the greatest key in low ≤ key < high."""
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class OrderedKV(Protocol):
+    """A store.  One writer at a time; readers from any thread.  Failures raise ``StorageError``."""
+
+    def apply(self, batch: Batch) -> None:
+        """All of the batch, durable on return.  On StorageError it is unknown whether it took place."""
+        ...
+
+    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
+        """Put ``value`` if the key holds ``expected`` (None: is absent); durable when True."""
+        ...
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def snapshot(self, *, passing: bool = False) -> Snapshot:
+        """``passing``: what is read goes by once, so the store need not keep it at hand."""
+        ...
+
+    def compact(self, low: bytes, high: bytes) -> None:
+        """Reclaim the space of deleted rows in this range; may take long, changes no answer."""
+        ...
+
+    def reclaim(self) -> None:
+        """Give space that files hold and nothing uses back to the system, a bounded piece."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def take_of(rows: Iterable[tuple[bytes, bytes]], rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
+    """``Snapshot.take`` over any scan."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    size = 0
+    for key, value in itertools.islice(rows, rows_max):
+        keys.append(key)
+        values.append(value)
+        size += len(value)
+        if size >= bytes_max:
+            break
+    return keys, values
+
+
+class MemoryKV:
+    """The twin: versions per key, so that a snapshot costs nothing and never changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._keys: list[bytes] = []
+        self._versions: dict[bytes, list[tuple[int, bytes | None]]] = {}
+        self._sequence = 0
+        self._open: dict[int, int] = {}
+        self._dead = 0
+        self._closed = False
+
+    def apply(self, batch: Batch) -> None:
+        with self._lock:
+            self._check_open()
+            self._sequence += 1
+            for kind, key, value in batch.operations:
+                if kind == PUT:
+                    self._write(key, value)
+                elif kind == DELETE:
+                    self._write(key, None)
+                else:
+                    for doomed in self._keys[
+                        bisect.bisect_left(self._keys, key) : bisect.bisect_left(self._keys, value)
+                    ]:
+                        self._write(doomed, None)
+            if self._dead > DEAD_KEYS_MAX and not self._open:
+                self._forget_dead(0, len(self._keys))
+
+    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
+        with self._lock:
+            self._check_open()
+            if self._read(key, self._sequence) != expected:
+                return False
+            self._sequence += 1
+            self._write(key, value)
+            return True
+
+    def get(self, key: bytes) -> bytes | None:
+        with self._lock:
+            self._check_open()
+            return self._read(key, self._sequence)
+
+    def snapshot(self, *, passing: bool = False) -> MemorySnapshot:
+        with self._lock:
+            self._check_open()
+            self._open[self._sequence] = self._open.get(self._sequence, 0) + 1
+            return MemorySnapshot(self, self._sequence)
+
+    def compact(self, low: bytes, high: bytes) -> None:
+        """Forget deleted keys of the range that no open snapshot can see."""
+        with self._lock:
+            if self._open:
+                return
+            self._forget_dead(bisect.bisect_left(self._keys, low), bisect.bisect_left(self._keys, high))
+
+    def reclaim(self) -> None:
+        """Memory has no files."""
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageError("the store is closed")
+
+    def _forget_dead(self, start: int, stop: int) -> None:
+        kept = []
+        for key in self._keys[start:stop]:
+            if self._versions[key][-1][1] is None:
+                del self._versions[key]
+            else:
+                kept.append(key)
+        self._dead -= stop - start - len(kept)
+        self._keys[start:stop] = kept
+
+    def _write(self, key: bytes, value: bytes | None) -> None:
+        versions = self._versions.get(key)
+        if versions is None:
+            if value is None:
+                return
+            self._versions[key] = [(self._sequence, value)]
+            if not self._keys or key > self._keys[-1]:
+                self._keys.append(key)
+            else:
+                bisect.insort(self._keys, key)
+            return
+        self._dead += (value is None) - (versions[-1][1] is None)
+        if not self._open:
+            versions.clear()
+        versions.append((self._sequence, value))
+
+    def _read(self, key: bytes, sequence: int) -> bytes | None:
+        for written, value in reversed(self._versions.get(key, ())):
+            if written <= sequence:
+                return value
+        return None
+
+    def _next(self, low: bytes, high: bytes, sequence: int, *, inclusive: bool) -> tuple[bytes, bytes] | None:
+        with self._lock:
+            find = bisect.bisect_left if inclusive else bisect.bisect_right
+            index = find(self._keys, low)
+            while index < len(self._keys) and self._keys[index] < high:
+                value = self._read(self._keys[index], sequence)
+                if value is not None:
+                    return self._keys[index], value
+                index += 1
+            return None
+
+    def _previous(self, low: bytes, high: bytes, sequence: int) -> tuple[bytes, bytes] | None:
+        with self._lock:
+            index = bisect.bisect_left(self._keys, high) - 1
+            while index >= 0 and self._keys[index] >= low:
+                value = self._read(self._keys[index], sequence)
+                if value is not None:
+                    return self._keys[index], value
+                index -= 1
+            return None
+
+    def _release(self, sequence: int) -> None:
+        with self._lock:
+            self._open[sequence] -= 1
+            if not self._open[sequence]:
+                del self._open[sequence]
+
+
+class MemorySnapshot:
+    """The memory store as it was after one batch."""
+
+    def __init__(self, store: MemoryKV, sequence: int) -> None:
+        self._store: MemoryKV | None = store
+        self._sequence = sequence
+
+    def _source(self) -> MemoryKV:
+        if self._store is None:
+            raise StorageError("the snapshot is closed")
+        return self._store
+
+    def get(self, key: bytes) -> bytes | None:
+        store = self._source()
+        with store._lock:
+            return store._read(key, self._sequence)
+
+    def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        row = self._source()._next(low, high, self._sequence, inclusive=True)
+        while row is not None:
+            yield row
+            row = self._source()._next(row[0], high, self._sequence, inclusive=False)
+
+    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
+        return take_of(self.scan(low, high), rows_max, bytes_max)
+
+    def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
+        return self._source()._previous(low, high, self._sequence)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store._release(self._sequence)
+            self._store = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,186 @@
+"""Reading a topic: a page of messages from a snapshot, and where the next page starts.
+
+Every start is turned into one exclusive 20-byte id, so a start inside a payload list, right before a
+reference, or on an expired row needs no special case and can lose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, before_time, timestamp_of
+from fairlead_messaging.server.log import keys, rows
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions.visibility import Decide, Decision
+
+PASSED_ROWS_MAX = 50_000
+"""Rows that must be judged one by one before a page ends early, so that one poll is bounded work."""
+
+PAYLOAD_END = LAST[POSITION_BYTES:]
+
+
+@dataclass(slots=True, kw_only=True)
+class Page:
+    """Messages as two columns; ``next_position`` is the exclusive start of the next page.
+
+    ``complete`` says that the scan reached the end, or the first undecided row (``held``), and not a limit.
+    ``hidden`` and ``expired`` count messages passed over: of aborted transactions, and past a ttl of their own.
+    """
+
+    ids: list[bytes] = field(default_factory=list)
+    payloads: list[bytes] = field(default_factory=list)
+    next_position: bytes
+    size: int = 0
+    complete: bool = False
+    held: bool = False
+    hidden: int = 0
+    expired: int = 0
+    passed: int = 0
+    """Rows that were not plain: with a transaction or a ttl of their own."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but expiry by the topic's ttl, and growth, can change this page."""
+        return not self.passed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """What a page may hold: after < id ≤ upto, at most ``limit`` messages, ended by ``bytes_max`` payload bytes."""
+
+    after: bytes
+    upto: bytes
+    limit: int
+    bytes_max: int
+    now_ms: int
+
+
+def oldest_live(topic: Topic, now_ms: int) -> bytes:
+    """The exclusive start below which everything has outlived the topic's time to live."""
+    return before_time(max(0, now_ms - topic.ttl_seconds * 1000))
+
+
+def read(
+    snapshot: Snapshot,
+    topic: Topic,
+    *,
+    after: bytes,
+    upto: bytes = LAST,
+    limit: int,
+    bytes_max: int,
+    now_ms: int,
+    decide: Decide | None = None,
+) -> Page:
+    """Messages with after < id ≤ upto that are alive at ``now_ms`` (milliseconds), oldest first.
+
+    Without ``decide`` everything is shown, rolled-back rows too (the seed's non-transactional reader).
+    A page holds at most ``limit`` messages and ends once ``bytes_max`` payload bytes are reached.
+    """
+    asked = Stretch(
+        after=max(after, oldest_live(topic, now_ms)), upto=upto, limit=limit, bytes_max=bytes_max, now_ms=now_ms
+    )
+    prefix = keys.table(keys.MESSAGE, topic)
+    found = snapshot.scan(prefix + asked.after[:POSITION_BYTES], prefix + upto[:POSITION_BYTES] + b"\x00")
+    return judge(found, snapshot, topic, asked, decide)
+
+
+def judge(
+    found: Iterable[tuple[bytes, bytes]], snapshot: Snapshot, topic: Topic, asked: Stretch, decide: Decide | None
+) -> Page:
+    """The page that consecutive rows of the message table make; ``complete`` when all of them were passed."""
+    after, limit, bytes_max = asked.after, asked.limit, asked.bytes_max
+    page = Page(next_position=after)
+    ids, payloads = page.ids, page.payloads
+    size = 0
+    for key, value in found:
+        if value[0] == 0:  # a plain message, by far the most: this branch decides how fast reading is
+            message_id = key[-POSITION_BYTES:] + NO_PAYLOAD
+            if message_id <= after:
+                continue
+            ids.append(message_id)
+            payloads.append(value[1:])
+            size += len(value) - 1
+        else:
+            position, row = key[-POSITION_BYTES:], rows.decode(value)
+            if not row.is_reference and position + NO_PAYLOAD <= after:
+                continue  # the reader's own start: what becomes of it concerns only those who start before it
+            decision = decide(row.pointer) if row.pointer and decide is not None else Decision.ACCEPT
+            page.passed += 1
+            page.size = size
+            page.next_position = max(page.next_position, ids[-1] if ids else after)
+            if row.is_reference:
+                _read_payloads(snapshot, topic, position, row, page, asked, decision)
+            else:
+                _read_row(position, row, page, asked, decision)
+            size = page.size
+        if page.held or len(ids) >= limit or size >= bytes_max or page.passed >= PASSED_ROWS_MAX:
+            break
+    else:
+        page.complete = True
+    page.complete = page.complete or page.held
+    page.size = size
+    if ids:
+        page.next_position = max(page.next_position, ids[-1])
+    return page
+
+
+def _read_row(position: bytes, row: rows.Row, page: Page, asked: Stretch, decision: Decision) -> None:
+    """A message in the row itself: shown, or counted by why not; the page is held by an undecided living one."""
+    if decision is Decision.SKIP:
+        page.hidden += 1
+    elif is_expired(position, row.ttl_seconds, asked.now_ms):
+        page.expired += 1
+    elif decision is Decision.HOLD:
+        page.held = True
+        return
+    else:
+        page.ids.append(position + NO_PAYLOAD)
+        page.payloads.append(row.payload)
+        page.size += len(row.payload)
+        return
+    page.next_position = _past(position, page, asked.upto)
+
+
+def _past(position: bytes, page: Page, upto: bytes) -> bytes:
+    """The position after everything of one row, never beyond what was asked for."""
+    return min(max(page.next_position, position + PAYLOAD_END), upto)
+
+
+def is_expired(position: bytes, ttl_seconds: int, now_ms: int) -> bool:
+    """Whether a message is past a ttl of its own (0: it has none); expired is decided, also in an open transaction."""
+    return ttl_seconds > 0 and now_ms > timestamp_of(position) + ttl_seconds * 1000
+
+
+def _read_payloads(
+    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, page: Page, asked: Stretch, decision: Decision
+) -> None:
+    """The payload rows a reference stands for, from where the reader stopped last time."""
+    hidden = decision is Decision.SKIP
+    first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
+    if position == asked.after[:POSITION_BYTES]:
+        first = max(first, asked.after[POSITION_BYTES:])
+    if position == asked.upto[:POSITION_BYTES]:
+        last = min(last, asked.upto[POSITION_BYTES:])
+    prefix = keys.payloads(topic, abs(row.pointer))
+    if first < last:
+        for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
+            stored = rows.decode(value)
+            message_id = position + key[-POSITION_BYTES:]
+            is_over = hidden or is_expired(position, stored.ttl_seconds, asked.now_ms)
+            if decision is Decision.HOLD and not is_over:
+                page.held = True
+                return
+            page.next_position = message_id
+            if is_over:
+                page.passed += 1
+                page.hidden += hidden
+                page.expired += not hidden
+            else:
+                page.ids.append(message_id)
+                page.payloads.append(stored.payload)
+                page.size += len(stored.payload)
+            if len(page.ids) >= asked.limit or page.size >= asked.bytes_max or page.passed >= PASSED_ROWS_MAX:
+                return
+    page.next_position = _past(position, page, asked.upto)

@@ -1,0 +1,144 @@
+"""A topic: its name, its generation and its properties.
+
+Generations are never reused: deleting keeps the record with the generation negated, recreating takes
+the next one, so rows of an older generation are unreachable at once and removed later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fairlead_messaging.api.errors import Refused
+
+NAME_CHARS_MAX = 200
+TTL_SECONDS_MAX = 2**31 - 1
+PROPERTIES_MAX = 64
+SYSTEM_TOPICS_MAX = 10_000
+PROPERTY_CHARS_MAX = 4096
+TRANSACTIONAL = ("allowed", "required", "refused")
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_WHOLE_SECONDS = re.compile(r"[0-9]{1,10}")
+
+
+def check_name(what: str, name: str) -> str:
+    """Namespace and topic names: one or more letters, digits, ``_`` or ``-``.
+
+    Raises: Refused otherwise.
+    """
+    if len(name) > NAME_CHARS_MAX or _NAME.fullmatch(name) is None:
+        raise Refused(f"{what} must be 1 to {NAME_CHARS_MAX} letters, digits, '_' or '-'", code="bad_name")
+    return name
+
+
+def parse_ttl(value: object, what: str = "ttl") -> int:
+    """Seconds to live, 1 to 2147483647, given as a whole number or its decimal text.
+
+    Raises: Refused for anything else.
+    """
+    if isinstance(value, str) and _WHOLE_SECONDS.fullmatch(value):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= TTL_SECONDS_MAX:
+        return value
+    raise Refused(f"{what} must be whole seconds, 1 to {TTL_SECONDS_MAX}", code="bad_ttl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One generation of a topic; ``properties`` are the texts a caller sees, ``ttl`` always among them."""
+
+    namespace: str
+    name: str
+    generation: int
+    ttl_seconds: int
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exists(self) -> bool:
+        return self.generation > 0
+
+    @property
+    def transactional(self) -> str:
+        return self.properties.get("transactional", "allowed")
+
+    def shown_properties(self) -> dict[str, str]:
+        """Properties as the outside sees them, the generation beside the caller's own."""
+        return {**self.properties, "ttl": str(self.ttl_seconds), "generation": str(self.generation)}
+
+
+class _Record(msgspec.Struct, forbid_unknown_fields=True):
+    generation: int
+    ttl_seconds: int
+    properties: dict[str, str]
+
+
+def encode(topic: Topic) -> bytes:
+    return msgspec.json.encode(_Record(topic.generation, topic.ttl_seconds, dict(sorted(topic.properties.items()))))
+
+
+def decode(namespace: str, name: str, raw: bytes) -> Topic:
+    record = msgspec.json.decode(raw, type=_Record)
+    return Topic(
+        namespace=namespace,
+        name=name,
+        generation=record.generation,
+        ttl_seconds=record.ttl_seconds,
+        properties=record.properties,
+    )
+
+
+def parse_properties(raw: object, default_ttl_seconds: int) -> tuple[int, dict[str, str]]:
+    """A caller's properties → (ttl, properties as text).
+
+    What is absent returns to its default; a caller's own ``generation`` is never honoured.
+    Raises: Refused naming the property.
+    """
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, dict):
+        raise Refused("topic properties must be a JSON object", code="bad_properties")
+    if len(raw) > PROPERTIES_MAX:
+        raise Refused(f"at most {PROPERTIES_MAX} properties", code="bad_properties")
+    ttl = parse_ttl(raw["ttl"]) if "ttl" in raw else default_ttl_seconds
+    properties = {}
+    for key, value in raw.items():
+        if key in ("ttl", "generation"):
+            continue
+        properties[key] = _property_text(key, value)
+    if properties.get("transactional", "allowed") not in TRANSACTIONAL:
+        raise Refused(f"transactional must be one of {', '.join(TRANSACTIONAL)}", code="bad_properties")
+    return ttl, properties
+
+
+def _property_text(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, str | int | float):
+        text = str(value)
+    else:
+        raise Refused(f"property {key[:64]!r} must be text, a number or a boolean", code="bad_properties")
+    if len(key) > PROPERTY_CHARS_MAX or len(text) > PROPERTY_CHARS_MAX:
+        raise Refused(f"property {key[:64]!r} is longer than {PROPERTY_CHARS_MAX} characters", code="bad_properties")
+    return text
+
+
+def expand_system_topics(names: list[str]) -> list[str]:
+    """``prefix:N`` stands for prefix0 … prefix(N-1); other entries stand for themselves.
+
+    Raises: ValueError naming the entry, for bad names and counts.
+    """
+    topics: list[str] = []
+    for entry in (name.strip() for name in names):
+        prefix, colon, count = entry.partition(":")
+        if colon and not (prefix and count.isascii() and count.isdecimal() and 1 <= int(count) <= SYSTEM_TOPICS_MAX):
+            raise ValueError(f"{entry!r}: must be a prefix, a colon and a count of 1 to {SYSTEM_TOPICS_MAX}")
+        for name in [f"{prefix}{i}" for i in range(int(count))] if colon else [entry]:
+            if _NAME.fullmatch(name) is None or len(name) > NAME_CHARS_MAX:
+                raise ValueError(f"{entry!r}: not a topic name")
+            if name not in topics:
+                topics.append(name)
+    return topics

@@ -1,0 +1,56 @@
+"""The metadata table: which topics there are.  Reading needs any snapshot, changing a batch."""
+
+from __future__ import annotations
+
+from fairlead_messaging.api.errors import NotFound
+from fairlead_messaging.server.log import keys, topic
+from fairlead_messaging.server.log.kv import Batch, Gets, Snapshot
+from fairlead_messaging.server.log.topic import Topic
+
+
+def record(source: Gets, namespace: str, name: str) -> Topic | None:
+    """The topic's record, deleted or not; None when there never was one."""
+    topic.check_name("namespace", namespace)
+    topic.check_name("topic", name)
+    raw = source.get(keys.metadata(namespace, name))
+    return topic.decode(namespace, name, raw) if raw is not None else None
+
+
+def lookup(source: Gets, namespace: str, name: str) -> Topic:
+    """The living topic.
+
+    Raises: NotFound when there is none, Refused for names that cannot be.
+    """
+    found = record(source, namespace, name)
+    if found is None or not found.exists:
+        raise missing(namespace, name)
+    return found
+
+
+def missing(namespace: str, name: str) -> NotFound:
+    return NotFound(f"topic {namespace}/{name} does not exist", code="topic_not_found")
+
+
+def names(snapshot: Snapshot, namespace: str) -> list[str]:
+    """Living topics of one namespace, by name."""
+    topic.check_name("namespace", namespace)
+    prefix = keys.namespace_metadata(namespace)
+    return [found.name for found in _scan(snapshot, prefix) if found.exists]
+
+
+def namespaces(snapshot: Snapshot) -> list[str]:
+    """Namespaces with a living topic, by name."""
+    return sorted({found.namespace for found in _scan(snapshot, keys.METADATA) if found.exists})
+
+
+def every(snapshot: Snapshot) -> list[Topic]:
+    """Every record, deleted ones too: what cleanup walks."""
+    return _scan(snapshot, keys.METADATA)
+
+
+def _scan(snapshot: Snapshot, prefix: bytes) -> list[Topic]:
+    return [topic.decode(*keys.metadata_names(key), raw) for key, raw in snapshot.scan(prefix, keys.above(prefix))]
+
+
+def write(batch: Batch, changed: Topic) -> None:
+    batch.put(keys.metadata(changed.namespace, changed.name), topic.encode(changed))

@@ -1,0 +1,1 @@
+"""Which sequence numbers of a producer are stored already."""

@@ -1,0 +1,107 @@
+"""Named readers: how far each has durably read, so that their lag can be seen.  Positions move nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from fairlead_messaging.api.errors import Gone
+from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, timestamp_of
+from fairlead_messaging.server.commands import NoteReader
+from fairlead_messaging.server.log import bulk, keys, running_totals, topic
+from fairlead_messaging.server.log.kv import Batch, Snapshot
+from fairlead_messaging.server.log.topic import Topic
+
+
+class _Record(msgspec.Struct):
+    position: str
+    updated_ms: int
+    passed: int | None = None
+    """Messages the topic had held up to there, rolled-back ones too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """``lag_messages`` counts what was stored after its position; ``lag_seconds`` is the age of the first of these."""
+
+    name: str
+    position: str
+    updated_ms: int
+    lag_messages: int
+    lag_seconds: float
+
+
+def note(living: Topic, command: NoteReader, batch: Batch, now_ms: int) -> None:
+    """Raises: Refused for a bad name, Conflict when the generation is another."""
+    topic.check_name("reader", command.reader)
+    bulk.check_generation(living, command.generation)
+    record = _Record(bulk.shown(command.position), now_ms, command.passed)
+    batch.put(keys.reader(living, command.reader), msgspec.json.encode(record))
+
+
+def counted(snapshot: Snapshot, living: Topic, command: NoteReader) -> NoteReader:
+    """The same wish with what its position counts, so that it can be told later how much expired after it.
+
+    Without it when it cannot be known exactly.  Raises: Conflict as ``note``.
+    """
+    bulk.check_generation(living, command.generation)
+    # Undecided messages were counted when they were stored, so no commit or rollback changes what lies below.
+    if not FIRST < command.position <= bulk.stable(snapshot, living, None):
+        return command
+    total = running_totals.exactly(snapshot, living, command.position)
+    return replace(command, generation=living.generation, passed=total.rows if total is not None else None)
+
+
+def check_start(snapshot: Snapshot, living: Topic, after: bytes, now_ms: int) -> None:
+    """Raises: Gone when messages after this start have expired unread; from the very beginning nothing is missed.
+
+    How many is exact where a reader has noted this very position or its neighbours still exist, else at most so many.
+    """
+    expired = bulk.last_expired(snapshot, living, now_ms)
+    if after == FIRST or after[:POSITION_BYTES] >= expired[:POSITION_BYTES]:
+        return
+    first = bulk.oldest(snapshot, living, now_ms)
+    end, start = running_totals.exactly(snapshot, living, first), running_totals.exactly(snapshot, living, after)
+    passed = _noted(snapshot, living, after) if start is None else start.rows
+    exact = end is not None and passed is not None
+    if passed is None:
+        passed = running_totals.upto(snapshot, living, after).rows
+    raise Gone(
+        "messages after this position have expired", code="expired", oldest=bulk.shown(first),
+        expired=max(0, (end or running_totals.upto(snapshot, living, first)).rows - passed), exact=exact,
+    )  # fmt: skip
+
+
+def _noted(snapshot: Snapshot, living: Topic, after: bytes) -> int | None:
+    """What the topic had held up to here when a reader was here."""
+    prefix, shown = keys.table(keys.READER, living), bulk.shown(after)
+    records = (msgspec.json.decode(raw, type=_Record) for _, raw in snapshot.scan(prefix, keys.above(prefix)))
+    return next((each.passed for each in records if each.position == shown and each.passed is not None), None)
+
+
+def every(snapshot: Snapshot, living: Topic, now_ms: int) -> list[Reader]:
+    """Readers of this generation, by name."""
+    prefix = keys.table(keys.READER, living)
+    everything = running_totals.everything(snapshot, living)
+    found = []
+    for key, raw in snapshot.scan(prefix, keys.above(prefix)):
+        record = msgspec.json.decode(raw, type=_Record)
+        after = max(bytes.fromhex(record.position), bulk.last_expired(snapshot, living, now_ms))
+        found.append(
+            Reader(
+                name=key[len(prefix) :].decode(),
+                position=record.position,
+                updated_ms=record.updated_ms,
+                lag_messages=everything.minus(running_totals.upto(snapshot, living, after)).rows,
+                lag_seconds=_age_of_next(snapshot, living, after, now_ms),
+            )
+        )
+    return found
+
+
+def _age_of_next(snapshot: Snapshot, living: Topic, after: bytes, now_ms: int) -> float:
+    prefix = keys.table(keys.MESSAGE, living)
+    for key, _ in snapshot.scan(prefix + after[:POSITION_BYTES] + b"\x00", keys.above(prefix)):
+        return max(0.0, (now_ms - timestamp_of(key[-POSITION_BYTES:])) / 1000)
+    return 0.0

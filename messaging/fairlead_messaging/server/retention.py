@@ -1,0 +1,193 @@
+"""What may be removed for good: rows nobody can read any more.
+
+    older generations      unreachable since the topic was deleted or created anew
+    past the topic's ttl   one range from the topic's beginning, so nothing is scanned
+    past their own ttl     found by an index ordered by expiry, a bounded number a pass
+    payloads               with the reference that published them
+    producers              pages that did not grow for the topic's ttl and at least 30 days
+
+Readers never wait for any of this: expiry is judged when reading, removal only gives space back.
+
+Subscriptions count what expires before them, so removal stays behind them: by the topic's ttl it waits for the
+slowest, ``SUBSCRIPTION_GRACE_SECONDS`` at most; of a message with a ttl of its own it leaves an empty row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fairlead_messaging.api.message_id import LAST, POSITION_BYTES, timestamp_of
+from fairlead_messaging.server.log import keys, reader, rows, running_totals
+from fairlead_messaging.server.log.kv import Batch, OrderedKV, Snapshot
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.producers import sequences
+from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
+from fairlead_messaging.server.subscriptions import push_page, subscription
+
+ROWS_MAX = 20_000
+"""Single rows looked at or removed in one sweep of a topic."""
+
+COMPACT_ROWS_MIN = 10_000
+"""Fewer removed rows are left to the store's own housekeeping."""
+
+SILENT_MAX = 200
+"""Rows of silent producers forgotten in one write, which asks for each of them again."""
+
+SUBSCRIPTION_GRACE_SECONDS = 3600
+"""How long expired rows wait for subscriptions; they need moments, unless the service or its store is in trouble."""
+
+OF_GENERATION = (
+    keys.MESSAGE, keys.PAYLOAD, keys.PRODUCER, keys.FENCE, keys.MARK, keys.REMOVED, keys.READER, keys.EXPIRY,
+    keys.REFERENCE, keys.SUBSCRIPTION,
+)  # fmt: skip
+"""Tables whose rows belong to one generation."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Sweep:
+    """Removals of one pass; ``emptied`` are key ranges worth compacting; ``more`` says that a limit was met.
+
+    ``silent`` are rows of producers to forget if they are still so; ``resume`` is where to look for others.
+    """
+
+    batch: Batch = field(default_factory=Batch)
+    emptied: list[tuple[bytes, bytes]] = field(default_factory=list)
+    silent: list[tuple[bytes, bytes]] = field(default_factory=list)
+    resume: bytes = b""
+    more: bool = False
+
+
+def sweep(snapshot: Snapshot, topic: Topic, now_ms: int, resume: bytes = b"") -> Sweep:
+    """What to remove of one topic, living or deleted, as of ``now_ms``; ``resume`` as the sweep before said."""
+    found = Sweep()
+    for letter in OF_GENERATION:
+        dead = keys.dead_generations(letter, topic)
+        if _remove_range(snapshot, found, *dead):
+            found.emptied.append(dead)
+    if topic.exists:
+        needed = min((each.oldest_needed for each in subscription.of_topic(snapshot, topic).values()), default=None)
+        _remove_expired(snapshot, found, topic, now_ms, needed)
+        _remove_expired_messages(snapshot, found, topic, now_ms, needed)
+        _find_silent_producers(snapshot, found, topic, now_ms, resume)
+    return found
+
+
+def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> bool:
+    """Delete from the first row there is, so that ranges of later passes do not overlap; False when there is none."""
+    first = next(snapshot.scan(low, high), None)
+    if first is None:
+        return False
+    found.batch.delete_range(first[0], high)
+    return True
+
+
+def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: bytes | None) -> None:
+    prefix = keys.table(keys.MESSAGE, topic)
+    end = reader.oldest_live(topic, now_ms)[:POSITION_BYTES] + b"\x00"
+    if needed is not None:
+        graced = reader.oldest_live(topic, now_ms - SUBSCRIPTION_GRACE_SECONDS * 1000)[:POSITION_BYTES] + b"\x00"
+        end = min(end, max(needed[:POSITION_BYTES], graced))
+    end = _end_by_references(snapshot, found, topic, end)
+    last = snapshot.last_below(prefix, prefix + end)
+    if last is None:
+        return
+    removed = last[0][-POSITION_BYTES:]
+    key = keys.table(keys.REMOVED, topic)
+    # Looking from the beginning would walk over all that earlier passes removed.
+    begin = snapshot.get(key) or b""
+    if _was_written_again(removed, begin):
+        # Rows that were removed before and written again, as an earlier version did: all of them in one range.
+        _remove_range(snapshot, found, prefix, prefix + begin + b"\x00")
+        return
+    found.batch.put(key, removed)
+    _remove_range(snapshot, found, prefix + begin, prefix + end)
+    # The total of what is removed stays as a mark of its own: counting goes on from it.
+    marks = keys.table(keys.MARK, topic)
+    total = running_totals.upto(snapshot, topic, removed)
+    if total.minus(running_totals.upto(snapshot, topic, begin)).rows >= COMPACT_ROWS_MIN:
+        found.emptied.append((prefix, prefix + end))
+    found.batch.put(marks + removed, total.encode())
+    _remove_old_marks(snapshot, found, topic, marks, now_ms)
+    references = keys.table(keys.REFERENCE, topic)
+    for _, span in snapshot.scan(references, references + end):
+        payloads = span[: -2 * POSITION_BYTES]
+        first, upto = span[-2 * POSITION_BYTES : -POSITION_BYTES], span[-POSITION_BYTES:]
+        found.batch.delete_range(payloads + first + b"\x00", payloads + upto + b"\x00")
+    _remove_range(snapshot, found, references, references + end)
+
+
+def _was_written_again(removed: bytes, begin: bytes) -> bool:
+    return removed <= begin
+
+
+def _end_by_references(snapshot: Snapshot, found: Sweep, topic: Topic, end: bytes) -> bytes:
+    """Not more references than one pass takes: their payloads go with them, one range each."""
+    references = keys.table(keys.REFERENCE, topic)
+    for count, (key, _) in enumerate(snapshot.scan(references, references + end)):
+        if count >= ROWS_MAX:
+            found.more = True
+            return key[-POSITION_BYTES:]
+    return end
+
+
+def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: Topic, marks: bytes, now_ms: int) -> None:
+    """Marks outlive their rows by another time to live, so that a reader that was away learns how much it missed."""
+    old = reader.oldest_live(topic, now_ms - topic.ttl_seconds * 1000)[:POSITION_BYTES]
+    last_old = snapshot.last_below(marks, marks + old)
+    if last_old is not None:
+        _remove_range(snapshot, found, marks, last_old[0])
+
+
+def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: bytes | None) -> None:
+    index, messages = keys.table(keys.EXPIRY, topic), keys.table(keys.MESSAGE, topic)
+    count, lowest, highest, last = 0, LAST, b"", b""
+    for key, _ in snapshot.scan(index, index + now_ms.to_bytes(8, "big")):
+        if count >= ROWS_MAX:
+            found.more = True
+            break
+        position, last = key[-POSITION_BYTES:], key
+        if needed is not None and position > needed[:POSITION_BYTES]:
+            expires_ms = int.from_bytes(key[len(index) : len(index) + 8], "big")
+            _leave_tombstone(snapshot, found, messages + position, expires_ms)
+        else:
+            found.batch.delete(messages + position)
+        count, lowest, highest = count + 1, min(lowest, position), max(highest, position)
+    if count:
+        # One range of the index instead of single keys: the next pass begins there and would walk over each of them.
+        _remove_range(snapshot, found, index, last + b"\x00")
+    if count >= COMPACT_ROWS_MIN:
+        found.emptied += [(messages + lowest, messages + highest + b"\x00"), (index, last + b"\x00")]
+
+
+def _leave_tombstone(snapshot: Snapshot, found: Sweep, key: bytes, expires_ms: int) -> None:
+    """What subscriptions still have to count keeps an empty row; one nobody will see again just goes."""
+    raw = snapshot.get(key)
+    if raw is None:
+        return
+    if rows.decode(raw).pointer < 0:
+        found.batch.delete(key)
+    else:
+        ttl_seconds = (expires_ms - timestamp_of(key[-POSITION_BYTES:])) // 1000
+        found.batch.put(key, push_page.tombstone(ttl_seconds))
+
+
+def _find_silent_producers(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, resume: bytes) -> None:
+    prefix = keys.table(keys.PRODUCER, topic)
+    silent_since = now_ms - max(topic.ttl_seconds, RETENTION_SECONDS_MIN) * 1000
+    for count, (key, raw) in enumerate(snapshot.scan(max(prefix, resume), keys.above(prefix))):
+        if count >= ROWS_MAX or len(found.silent) >= SILENT_MAX:
+            found.resume, found.more = key, True
+            return
+        if sequences.updated_ms(raw) < silent_since:
+            found.silent.append((key, raw))
+
+
+def forget_silent(kv: OrderedKV, silent: Sequence[tuple[bytes, bytes]], batch: Batch) -> None:
+    """Delete rows of producers that are still as they were found: one may have come back, also in this batch."""
+    if not silent:
+        return
+    written = {key for _, key, _ in batch.operations}
+    for key, raw in silent:
+        if key not in written and kv.get(key) == raw:
+            batch.delete(key)

@@ -1,0 +1,1 @@
+"""Push subscriptions: their records, and the script that delivers one."""

@@ -1,0 +1,78 @@
+"""Changing the subscriptions of a topic."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlead_messaging.api.errors import Conflict, NotFound, Refused
+from fairlead_messaging.server.commands import (
+    DeleteSubscription,
+    NoteSubscription,
+    PutSubscription,
+    SubscriptionCommand,
+)
+from fairlead_messaging.server.log import keys, topic
+from fairlead_messaging.server.log.kv import Batch, OrderedKV
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, Subscription
+
+
+def change(kv: OrderedKV, living: Topic, command: SubscriptionCommand, batch: Batch) -> None:
+    """Raises: NotFound for one that is not there, Refused for a bad name, a bad dead letter topic or too many.
+
+    A note of another generation or revision is NotFound or Conflict: it tells of what is no longer.
+    """
+    topic.check_name("subscription", command.subscription)
+    key = keys.subscription(living, command.subscription)
+    raw = batch.latest(key, kv)
+    match command:
+        case PutSubscription(record=record):
+            if record.dead_letter_topic == f"{living.namespace}/{living.name}":
+                raise Refused("dead_letter_topic must be another topic", code="bad_subscription")
+            if raw is None:
+                _check_room(kv, living)
+            batch.put(key, subscription.encode(_in_place(record, raw)))
+        case NoteSubscription(record=record):
+            if command.generation != living.generation:
+                raise _missing(command.subscription)
+            if subscription.decode(_there(raw, command.subscription)).revision != record.revision:
+                raise Conflict(f"subscription {command.subscription} was changed", code="subscription_changed")
+            batch.put(key, subscription.encode(record))
+        case DeleteSubscription():
+            _there(raw, command.subscription)
+            batch.delete(key)
+
+
+def _there(raw: bytes | None, name: str) -> bytes:
+    if raw is None:
+        raise _missing(name)
+    return raw
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(f"subscription {name} does not exist", code="subscription_not_found")
+
+
+def _in_place(record: Subscription, raw: bytes | None) -> Subscription:
+    """A changed subscription goes on where it stands, with its attempts begun anew."""
+    if raw is None:
+        return record
+    found = subscription.decode(raw)
+    return msgspec.structs.replace(
+        record,
+        position=found.position,
+        delivered=found.delivered,
+        dead_lettered=found.dead_lettered,
+        dropped=found.dropped,
+        expired=found.expired,
+        undeliverable=found.undeliverable,
+        dead_letter_error=found.dead_letter_error,
+    )
+
+
+def _check_room(kv: OrderedKV, living: Topic) -> None:
+    with kv.snapshot() as snapshot:
+        count = sum(1 for _ in snapshot.scan(keys.SUBSCRIPTION, keys.above(keys.SUBSCRIPTION)))
+    if count >= SUBSCRIPTIONS_MAX:
+        raise Refused(f"at most {SUBSCRIPTIONS_MAX} subscriptions", code="too_many_subscriptions")

@@ -1,0 +1,133 @@
+"""What a subscription has before it: the next messages to push, and how many beside them are over.
+
+Unlike a reader's page it counts each expired message in the gap where it stands, so that the note which moves the
+position over a gap counts what lay in it, once, whatever fails in between.  Aborted messages are nobody's and not
+counted; an undecided one ends the page, unless its time is over: expired is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, timestamp_of
+from fairlead_messaging.server.log import keys, rows, running_totals
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions import visibility
+from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.visibility import Decision
+
+PASSED_ROWS_MAX = 50_000
+"""Rows passed over before a page ends early, so that one look is bounded work."""
+
+
+class Item(NamedTuple):
+    """A message to push until ``expires_ms``; ``expired`` are those over between the one before and this."""
+
+    id: bytes
+    payload: bytes
+    expires_ms: int
+    expired: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class PushPage:
+    """``end`` is how far it reaches, with ``expired`` behind the last item; ``complete``: nothing more now."""
+
+    items: list[Item] = field(default_factory=list)
+    end: bytes
+    expired: int = 0
+    complete: bool = False
+
+    def is_enough(self, after: bytes) -> bool:
+        """Something to push or to count, or so much passed over that the page ended early."""
+        return bool(self.items) or self.end > after or not self.complete
+
+
+def read(snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, bytes_max: int, now_ms: int) -> PushPage:
+    """At most ``limit`` messages after an id, ended by ``bytes_max`` payload bytes."""
+    page = PushPage(end=after)
+    _count_removed(snapshot, topic, page)
+    decide = visibility.decide(View(snapshot), None, read_committed=True)
+    assert decide is not None
+    size = passed = 0
+    prefix = keys.table(keys.MESSAGE, topic)
+    for key, value in snapshot.scan(prefix + page.end[:POSITION_BYTES], keys.above(prefix)):
+        position, row = key[-POSITION_BYTES:], rows.decode(value)
+        decision = decide(row.pointer) if row.pointer else Decision.ACCEPT
+        if decision is Decision.HOLD and _has_living(snapshot, topic, position, row, page.end, now_ms):
+            page.complete = True
+            return page
+        for message_id, payload, expires_ms in _messages(snapshot, topic, position, row, page.end):
+            passed += 1
+            if decision is Decision.SKIP:
+                page.end = message_id
+            elif now_ms > expires_ms:
+                page.end, page.expired = message_id, page.expired + 1
+            else:
+                page.items.append(Item(message_id, payload, expires_ms, page.expired))
+                page.end, page.expired = message_id, 0
+                size += len(payload)
+            if len(page.items) >= limit or size >= bytes_max or passed >= PASSED_ROWS_MAX:
+                return page
+    page.complete = True
+    return page
+
+
+def find(snapshot: Snapshot, topic: Topic, message_id: bytes, now_ms: int) -> Item | None:
+    """One committed message by its id; None when it is removed or expired."""
+    position = message_id[:POSITION_BYTES]
+    value = snapshot.get(keys.table(keys.MESSAGE, topic) + position)
+    if value is None:
+        return None
+    row = rows.decode(value)
+    if row.is_reference:
+        stored = snapshot.get(keys.payloads(topic, abs(row.pointer)) + message_id[POSITION_BYTES:])
+        if stored is None:
+            return None
+        row = rows.decode(stored)
+    expires_ms = _expires_ms(topic, position, row.ttl_seconds)
+    return Item(message_id, row.payload, expires_ms) if now_ms <= expires_ms else None
+
+
+def tombstone(ttl_seconds: int) -> bytes:
+    """What cleaning leaves of a message that expired by its own ttl before every subscription counted it."""
+    return rows.encode(b"", max(1, ttl_seconds))
+
+
+def _count_removed(snapshot: Snapshot, topic: Topic, page: PushPage) -> None:
+    """Cleaning waits for subscriptions, but not for ever: what it took after all is counted by the running totals."""
+    removed = snapshot.get(keys.table(keys.REMOVED, topic))
+    if removed is None or removed <= page.end[:POSITION_BYTES]:
+        return
+    gone = running_totals.upto(snapshot, topic, removed).minus(running_totals.upto(snapshot, topic, page.end))
+    page.expired, page.end = gone.rows, removed + LAST[POSITION_BYTES:]
+
+
+def _has_living(snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, after: bytes, now_ms: int) -> bool:
+    return any(now_ms <= expires_ms for _, _, expires_ms in _messages(snapshot, topic, position, row, after))
+
+
+def _messages(
+    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, after: bytes
+) -> Iterator[tuple[bytes, bytes, int]]:
+    """(id, payload, last millisecond of its life) of the messages of one row after an id."""
+    if not row.is_reference:
+        if position + NO_PAYLOAD > after:
+            yield position + NO_PAYLOAD, row.payload, _expires_ms(topic, position, row.ttl_seconds)
+        return
+    first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
+    if position == after[:POSITION_BYTES]:
+        first = max(first, after[POSITION_BYTES:])
+    prefix = keys.payloads(topic, abs(row.pointer))
+    if first < last:
+        for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
+            stored = rows.decode(value)
+            yield position + key[-POSITION_BYTES:], stored.payload, _expires_ms(topic, position, stored.ttl_seconds)
+
+
+def _expires_ms(topic: Topic, position: bytes, ttl_seconds: int) -> int:
+    """Its own ttl or the topic's, whichever is shorter, from its publication."""
+    return timestamp_of(position) + min(ttl_seconds or topic.ttl_seconds, topic.ttl_seconds) * 1000

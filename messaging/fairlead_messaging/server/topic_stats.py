@@ -1,0 +1,46 @@
+"""How each topic is doing, for metrics: how much it holds, who lags, and what holds its readers up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_messaging.server import readers
+from fairlead_messaging.server.log import bulk, running_totals, topics
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.readers import Reader
+from fairlead_messaging.server.transactions import uncommitted
+from fairlead_messaging.server.transactions.transaction import View
+
+TOPICS_MAX = 1000
+"""Topics told of in one scrape; the alphabetically first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """``messages`` and ``size`` (bytes) live in it; ``blocked_seconds``: age of its first undecided row."""
+
+    topic: str
+    messages: int
+    size: int
+    blocked_seconds: float
+    readers: list[Reader]
+
+
+def take(snapshot: Snapshot, now_ms: int) -> list[Vitals]:
+    """Of every living topic."""
+    view = View(snapshot)
+    found = []
+    for topic in [each for each in topics.every(snapshot) if each.exists][:TOPICS_MAX]:
+        gone = running_totals.upto(snapshot, topic, bulk.last_expired(snapshot, topic, now_ms))
+        held = running_totals.everything(snapshot, topic).minus(gone)
+        blocked = uncommitted.first(snapshot, view, topic, now_ms=now_ms)
+        found.append(
+            Vitals(
+                topic=f"{topic.namespace}/{topic.name}",
+                messages=held.rows,
+                size=held.size,
+                blocked_seconds=max(0.0, (now_ms - blocked.since_ms) / 1000) if blocked is not None else 0.0,
+                readers=readers.every(snapshot, topic, now_ms),
+            )
+        )
+    return found

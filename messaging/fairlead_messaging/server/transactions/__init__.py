@@ -1,0 +1,1 @@
+"""Transactions: who may be believed, and when."""

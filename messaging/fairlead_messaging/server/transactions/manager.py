@@ -1,0 +1,323 @@
+"""The transaction manager: start, commit, abort, invalidate, time out, settle.
+
+Every change is a record in the same atomic batch as everything else, so nothing is visible before it is
+durable, and non-transactional traffic does not depend on it.  Pointers only grow, whatever the clock does
+(seed: transactional messaging; pointer = max(last + 1, milliseconds · 1 000 000)).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from itertools import islice
+
+from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
+from fairlead_messaging.api.message_id import POSITION_BYTES, Position, decode_position
+from fairlead_messaging.server.log import keys, rows
+from fairlead_messaging.server.log.kv import Batch, OrderedKV, Snapshot
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions import transaction
+from fairlead_messaging.server.transactions.transaction import State, Transaction
+from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
+
+POINTERS_PER_MS = 1_000_000
+TIMEOUT_SECONDS_DEFAULT = 30.0
+TIMEOUT_SECONDS_MAX = 600.0
+"""How long one producer may hold up every transactional reader."""
+
+OPEN_MAX = 1000
+CHANGES_MAX = 10_000
+CHANGE_CHARS_MAX = 1024
+RECORD_KEPT_MS = 86_400_000
+"""How long a finished transaction still answers with its state."""
+
+SETTLE_ROWS_MAX = 500
+SETTLE_BYTES_MAX = 1024 * 1024
+"""Rows, and bytes of rows, looked at for marking in one turn."""
+
+PRUNE_ROWS_MAX = 500
+"""Finished transactions looked at in one turn."""
+
+CHANGE_BYTES = 8
+"""Of the digest by which a changed key is remembered; two that are alike by chance are a conflict that was none."""
+CHANGED_MAX = 1_000_000
+"""Keys remembered of what committed while others were open.  Beyond it the oldest are forgotten, and a transaction
+begun before they were committed is in conflict with whatever it changed."""
+FORGOTTEN_MAX = 50_000
+"""Keys forgotten in one turn; at least as many as one commit may add."""
+OPEN_MARGIN_POINTERS = 3_600_000 * POINTERS_PER_MS
+"""Transactions begun so much earlier than the oldest open one ended before it began, however the clock stepped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    transaction: Transaction
+    snapshot: TransactionSnapshot
+
+
+class Transactions:
+    """The open transactions and the newest pointer; finished ones are read from the store when asked for."""
+
+    def __init__(self, kv: OrderedKV, last_pointer: int = 0) -> None:
+        self._kv = kv
+        self.open: dict[int, Transaction] = {}
+        newest = kv.get(keys.service("pointer"))
+        self._last = max(last_pointer, int.from_bytes(newest, "big") if newest else 0)
+        self._changed: dict[bytes, int] = {}
+        """Digest of a key → when it was last committed, oldest first."""
+        self._forgotten = 0
+        """The newest of what is no longer among them."""
+        self._fresh: set[int] = set()
+        self._closed: dict[int, Transaction] = {}
+        self._pruned = b""
+        """Where the next look at finished transactions begins."""
+        with kv.snapshot() as snapshot:
+            for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
+                found = transaction.decode(raw)
+                self.open[found.pointer] = found
+            self._read_changes(snapshot)
+
+    def _read_changes(self, snapshot: Snapshot) -> None:
+        """Of those transactions alone that committed while one was open that still is; most often of none."""
+        oldest = self._oldest_open()
+        if oldest > self._last:
+            return
+        low = keys.finished(max(0, oldest - OPEN_MARGIN_POINTERS))
+        ended = []
+        for key, raw in snapshot.scan(low, keys.above(keys.FINISHED)):
+            found = transaction.decode_finished(raw)
+            if found.finished_at >= oldest:
+                ended.append((found.finished_at, key))
+        for _, key in sorted(ended):
+            raw_record = snapshot.get(key)
+            assert raw_record is not None
+            self._note_changes(transaction.decode(raw_record))
+
+    def _oldest_open(self) -> int:
+        """The least pointer that may still commit; one above all when there is none."""
+        return min((each.pointer for each in self.in_progress), default=self._last + 1)
+
+    @property
+    def last_pointer(self) -> int:
+        return self._last
+
+    @property
+    def in_progress(self) -> list[Transaction]:
+        return [each for each in self.open.values() if each.state is State.IN_PROGRESS]
+
+    @property
+    def rolling(self) -> list[Transaction]:
+        """Those of which a rollback is being carried out."""
+        return [each for each in self.in_progress if any(touched.rolling is not None for touched in each.touched)]
+
+    @property
+    def unsettled(self) -> list[Transaction]:
+        return [each for each in self.open.values() if each.state is not State.IN_PROGRESS]
+
+    def next_expiry_ms(self) -> int | None:
+        return min((each.expires_ms for each in self.in_progress), default=None)
+
+    def start(self, timeout_seconds: float, batch: Batch, now_ms: int) -> Started:
+        """Raises: Unavailable when too many are open."""
+        if len(self.open) >= OPEN_MAX:
+            raise Unavailable(f"{OPEN_MAX} transactions are open", code="too_many_transactions")
+        self._last = max(self._last + 1, now_ms * POINTERS_PER_MS)
+        started = Transaction(
+            pointer=self._last,
+            state=State.IN_PROGRESS,
+            started_ms=now_ms,
+            expires_ms=now_ms + int(timeout_seconds * 1000),
+        )
+        others = TransactionSnapshot(
+            started.pointer,
+            frozenset(each.pointer for each in self.in_progress),
+            frozenset(each.pointer for each in self.unsettled),
+        )
+        self.open[started.pointer] = started
+        batch.put(keys.service("pointer"), self._last.to_bytes(8, "big"))
+        self.write(started, batch)
+        return Started(transaction=started, snapshot=others)
+
+    def state(self, pointer: int) -> str:
+        """The state in words, ``unknown`` for a pointer that never was or is forgotten."""
+        found = self.find(pointer)
+        return found.state.value if found is not None else "unknown"
+
+    def find(self, pointer: int) -> Transaction | None:
+        if pointer in self.open:
+            return self.open[pointer]
+        if pointer in self._closed:
+            return self._closed[pointer]
+        if not 0 < pointer < 2**63:
+            return None
+        raw = self._kv.get(keys.finished(pointer))
+        return transaction.decode(raw) if raw is not None else None
+
+    def writable(self, pointer: int, now_ms: int) -> Transaction:
+        """The transaction, if it may still publish and be finished.
+
+        Raises: Conflict with its state otherwise.
+        """
+        found = self.find(pointer)
+        if found is None or found.state is not State.IN_PROGRESS:
+            state = found.state.value if found is not None else "unknown"
+            raise Conflict(f"transaction {pointer} is {state}", code="transaction_not_in_progress", state=state)
+        if now_ms > found.expires_ms:
+            raise Conflict(f"transaction {pointer} has timed out", code="transaction_not_in_progress", state="invalid")
+        return found
+
+    def write(self, changed: Transaction, batch: Batch) -> None:
+        if changed.is_open:
+            batch.put(keys.open_transaction(changed.pointer), transaction.encode(changed))
+        else:
+            self.open.pop(changed.pointer, None)
+            self._closed[changed.pointer] = changed
+            batch.delete(keys.open_transaction(changed.pointer))
+            batch.put(keys.finished(changed.pointer), transaction.encode(changed))
+
+    def commit(self, pointer: int, changes: list[str], batch: Batch, now_ms: int) -> Transaction:
+        """Committed; or aborted, when a transaction that committed since its start changed one of the same keys.
+
+        Raises: Conflict when it is not in progress, Unavailable while a rollback of it is being carried out.
+        """
+        found = self.writable(pointer, now_ms)
+        if any(touched.rolling is not None for touched in found.touched):
+            raise Unavailable("a rollback of this transaction is being carried out", code="rolling_back")
+        digests = [_digest(change) for change in changes]
+        is_forgotten = bool(digests) and self._forgotten >= pointer
+        if is_forgotten or any(self._changed.get(digest, 0) >= pointer for digest in digests):
+            return self._finish(found, State.ABORTED, batch, now_ms)
+        found.changed = b"".join(digests)
+        return self._finish(found, State.COMMITTED, batch, now_ms)
+
+    def abort(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
+        """Raises: Conflict when it is not in progress."""
+        return self._finish(self.writable(pointer, now_ms), State.ABORTED, batch, now_ms)
+
+    def invalidate(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
+        """For operators: ends whoever holds up the readers.  Raises: Conflict when it is not in progress."""
+        found = self.find(pointer)
+        if found is None or found.state is not State.IN_PROGRESS:
+            self.writable(pointer, now_ms)
+        assert found is not None
+        return self._finish(found, State.INVALID, batch, now_ms)
+
+    def expire(self, batch: Batch, now_ms: int) -> list[Transaction]:
+        """Those whose time is up become invalid."""
+        late = [each for each in self.in_progress if now_ms > each.expires_ms]
+        return [self._finish(each, State.INVALID, batch, now_ms) for each in late]
+
+    def settle(self, batch: Batch) -> bool:
+        """Mark rows of one aborted or invalid transaction, a bounded number; True while there is more to do.
+
+        Once every row carries the mark the pointer need not be remembered by readers any more.
+        """
+        for found in self.unsettled:
+            if found.pointer in self._fresh:
+                continue  # its last rows may be in this very batch, where they cannot be found yet
+            for touched in found.touched:
+                if touched.first is None or touched.last is None:
+                    continue
+                touched.first = self.mark(found.pointer, touched.topic, touched.first, touched.last, batch)
+                if touched.first is not None:
+                    self.write(found, batch)
+                    return True
+            found.settled = True
+            self.write(found, batch)
+            break
+        return bool(self.unsettled)
+
+    def settled_batch(self) -> None:
+        """The batch is durable: what finished in it can be settled from now on."""
+        self._fresh.clear()
+        self._closed.clear()
+
+    def mark(self, pointer: int, topic: Topic, first: Position, last: Position, batch: Batch) -> Position | None:
+        """Mark a transaction's rows from ``first`` to ``last``, a bounded piece; returns where to go on, or None."""
+        prefix = keys.table(keys.MESSAGE, topic)
+        looked = size = 0
+        with self._kv.snapshot() as snapshot:
+            for key, value in snapshot.scan(prefix + first.encode(), prefix + last.encode() + b"\x00"):
+                if looked >= SETTLE_ROWS_MAX or size >= SETTLE_BYTES_MAX:
+                    return decode_position(key[-POSITION_BYTES:])
+                looked, size = looked + 1, size + len(value)
+                if value[0] & rows.HAS_POINTER and rows.decode(value).pointer == pointer and not batch.is_removed(key):
+                    batch.put(key, rows.rolled_back(value))
+        return None
+
+    def prune(self, batch: Batch, now_ms: int) -> bool:
+        """Forget finished transactions that nobody can ask about in earnest any more; True while there may be more."""
+        oldest = self._oldest_open()
+        # A transaction ends after it began, so none that began later than this is due.
+        due = min(max(0, (now_ms - RECORD_KEPT_MS) * POINTERS_PER_MS), 2**63)
+        looked = 0
+        with self._kv.snapshot() as snapshot:
+            for key, raw in snapshot.scan(max(self._pruned, keys.FINISHED), keys.finished(due)):
+                found = transaction.decode_finished(raw)
+                looked += 1
+                if found.finished_ms + RECORD_KEPT_MS < now_ms and found.finished_at < oldest:
+                    batch.delete(key)
+                if looked >= PRUNE_ROWS_MAX:
+                    self._pruned = key + b"\x00"
+                    return True
+        self._pruned = b""
+        self._forget_changes()
+        return False
+
+    def _forget_changes(self) -> None:
+        """Those before the oldest open transaction concern nobody; beyond the limit the oldest go, which is noted."""
+        oldest = self._oldest_open()
+        gone: list[bytes] = []
+        for digest, at in islice(self._changed.items(), FORGOTTEN_MAX):
+            if at >= oldest and len(self._changed) - len(gone) <= CHANGED_MAX:
+                break
+            gone.append(digest)
+            if at >= oldest:
+                self._forgotten = max(self._forgotten, at)
+        for digest in gone:
+            del self._changed[digest]
+
+    def _finish(self, found: Transaction, state: State, batch: Batch, now_ms: int) -> Transaction:
+        found.state, found.finished_ms, found.finished_at = state, now_ms, self._last
+        for touched in found.touched:
+            if touched.pending_rows:  # stored but never published, and from now on it cannot be
+                payloads = keys.payloads(touched.topic, found.pointer)
+                batch.delete_range(
+                    payloads + touched.published.encode() + b"\x00", payloads + touched.stored.encode() + b"\x00"
+                )
+        for touched in found.touched:
+            touched.rolling = None  # whoever did not commit shows nothing
+        if state is not State.COMMITTED:
+            self._fresh.add(found.pointer)
+        self.write(found, batch)
+        self._note_changes(found)
+        return found
+
+    def _note_changes(self, found: Transaction) -> None:
+        if found.state is not State.COMMITTED or self._oldest_open() > found.finished_at:
+            return  # nobody is open who could be in conflict with it
+        digests = [found.changed[at : at + CHANGE_BYTES] for at in range(0, len(found.changed), CHANGE_BYTES)]
+        for digest in digests or map(_digest, found.changes):
+            self._changed.pop(digest, None)  # so that the order is that of the commits
+            self._changed[digest] = found.finished_at
+        self._forget_changes()
+
+
+def _digest(change: str) -> bytes:
+    return hashlib.blake2b(change.encode(errors="surrogatepass"), digest_size=CHANGE_BYTES).digest()
+
+
+def check_timeout(seconds: float | None) -> float:
+    """Raises: Refused outside what a transaction may last."""
+    if seconds is None:
+        return TIMEOUT_SECONDS_DEFAULT
+    if not 0 < seconds <= TIMEOUT_SECONDS_MAX:
+        raise Refused(f"timeout must be more than 0 and at most {TIMEOUT_SECONDS_MAX:g} seconds", code="bad_timeout")
+    return seconds
+
+
+def check_changes(changes: list[str]) -> list[str]:
+    """Raises: Refused when there are too many or too long keys."""
+    if len(changes) > CHANGES_MAX or any(len(change) > CHANGE_CHARS_MAX for change in changes):
+        raise Refused(f"changes: at most {CHANGES_MAX} keys of {CHANGE_CHARS_MAX} characters", code="bad_changes")
+    return changes

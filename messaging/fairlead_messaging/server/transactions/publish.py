@@ -1,0 +1,64 @@
+"""Store and publish under a transaction (seed: transactional messaging, "Transactional")."""
+
+from __future__ import annotations
+
+from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.server import publishing
+from fairlead_messaging.server.commands import Publish, Published, Store
+from fairlead_messaging.server.log import keys, rows
+from fairlead_messaging.server.log.kv import Batch
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.topic_state import TopicState
+from fairlead_messaging.server.transactions.manager import Transactions
+
+
+def publish(state: TopicState, transactions: Transactions, command: Publish, batch: Batch, now_ms: int) -> Published:
+    """Rows with the pointer; without messages one reference to what was stored before under it.
+
+    Raises: NotFound, Refused, Conflict when the transaction is not in progress.
+    """
+    topic = _open_to_transactions(state, command.namespace, command.name)
+    assert command.pointer is not None
+    if command.producer is not None:
+        # An abort would hide what the producer counts as stored, and its retry would be skipped: lost.
+        raise Refused("a producer and a transaction cannot be combined", code="producer_in_transaction")
+    writing = transactions.writable(command.pointer, now_ms)
+    touched = writing.touch(topic)
+    if command.messages:
+        first, last = publishing.append(state, command.messages, batch, now_ms, command.pointer)
+    else:
+        first = last = state.sequencer.next(now_ms)
+        place = last.encode()
+        span = touched.published.encode() + touched.stored.encode()
+        batch.put(state.message_prefix + place, rows.encode(span, pointer=command.pointer, is_reference=True))
+        batch.put(keys.table(keys.REFERENCE, topic) + place, keys.payloads(topic, command.pointer) + span)
+        state.count(place, touched.pending_rows, touched.pending_bytes, batch)
+        touched.published, touched.pending_rows, touched.pending_bytes = touched.stored, 0, 0
+    assert first is not None and last is not None
+    touched.extend(first, last, (message.ttl_seconds for message in command.messages))
+    transactions.write(writing, batch)
+    return Published(first=first, last=last)
+
+
+def store(state: TopicState, transactions: Transactions, command: Store, batch: Batch, now_ms: int) -> None:
+    """Payload rows, not visible before a publish under the same pointer.
+
+    Raises: NotFound, Refused, Conflict when the transaction is not in progress.
+    """
+    topic = _open_to_transactions(state, command.namespace, command.name)
+    writing = transactions.writable(command.pointer, now_ms)
+    touched = writing.touch(topic)
+    prefix = keys.payloads(topic, command.pointer)
+    for payload, ttl_seconds in command.messages:
+        touched.stored = state.sequencer.next(now_ms)
+        batch.put(prefix + touched.stored.encode(), rows.encode(payload, ttl_seconds))
+        touched.pending_rows += 1
+        touched.pending_bytes += len(payload)
+    transactions.write(writing, batch)
+
+
+def _open_to_transactions(state: TopicState, namespace: str, name: str) -> Topic:
+    topic = state.living(namespace, name)
+    if topic.transactional == "refused":
+        raise Refused("this topic takes no transactional messages", code="transaction_refused")
+    return topic

@@ -1,0 +1,161 @@
+"""One transaction: its pointer, its state and what it touched.
+
+in_progress ─→ committed            every message decided at once
+    ├────────→ aborted ─┐
+    └────────→ invalid ─┴→ settled  every row marked, so that nobody needs to remember the pointer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+import msgspec
+
+from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.topic import Topic
+
+
+class State(Enum):
+    IN_PROGRESS = "in_progress"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    INVALID = "invalid"
+
+
+class Rolling(msgspec.Struct, frozen=True, array_like=True):
+    """A rollback that is being carried out: what was asked for, and where its next slice begins."""
+
+    first: Position
+    last: Position
+    reached: Position
+
+
+class Touched(msgspec.Struct, kw_only=True):
+    """What a transaction did in one topic.
+
+    ``first`` … ``last`` bound its message rows that may be undecided (None: none), ``begin`` is the first of them
+    ever, rolled back or not; ``stored`` and ``published`` are positions in the payload table, ``pending_*`` what
+    was stored since the last publish.  ``shortest_ttl`` (seconds, 0: none): the least of its messages' own.
+    """
+
+    namespace: str
+    name: str
+    generation: int
+    first: Position | None = None
+    last: Position | None = None
+    stored: Position = Position(0, 0)
+    published: Position = Position(0, 0)
+    pending_rows: int = 0
+    pending_bytes: int = 0
+    begin: Position | None = None
+    shortest_ttl: int = 0
+    rolling: Rolling | None = None
+
+    @property
+    def topic(self) -> Topic:
+        """Enough of the topic to build keys with."""
+        return Topic(namespace=self.namespace, name=self.name, generation=self.generation, ttl_seconds=1)
+
+    def is_of(self, topic: Topic) -> bool:
+        return (self.namespace, self.name, self.generation) == (topic.namespace, topic.name, topic.generation)
+
+    def extend(self, first: Position, last: Position, ttls: Iterable[int] = ()) -> None:
+        """Rows were added; ``ttls``: their own times to live in seconds, 0 for none."""
+        if self.last is None:
+            self.begin = first
+        self.first = self.first or first
+        self.last = last
+        self.shortest_ttl = min((each for each in (self.shortest_ttl, *ttls) if each), default=0)
+
+    def spans(self, position: Position) -> bool:
+        """Whether it lies between the first and the last row of this transaction, rolled back or not."""
+        begin = self.begin or self.first  # records of an older version know only the latter
+        return begin is not None and self.last is not None and begin <= position <= self.last
+
+    def may_be_removed(self, position: Position, topic: Topic, now_ms: int) -> bool:
+        """Whether a row of this transaction could have stood here and be gone by now, past a time to live."""
+        if not self.spans(position):
+            return False
+        ttl_seconds = min(topic.ttl_seconds, self.shortest_ttl or topic.ttl_seconds)
+        return position.timestamp + ttl_seconds * 1000 < now_ms
+
+
+class Transaction(msgspec.Struct, kw_only=True):
+    """The durable record of one transaction; times in milliseconds."""
+
+    pointer: int
+    state: State
+    started_ms: int
+    expires_ms: int
+    finished_ms: int = 0
+    settled: bool = False
+    touched: list[Touched] = []
+    changes: list[str] = []
+    """As an earlier version wrote them; see ``changed``."""
+    changed: bytes = b""
+    """Digests of the keys it changed, ``CHANGE_BYTES`` each: a whole key may have a kilobyte."""
+    finished_at: int = 0
+    """The newest pointer when it finished: transactions above it began afterwards."""
+
+    @property
+    def is_open(self) -> bool:
+        """Readers must still know of it."""
+        return self.state is State.IN_PROGRESS or (self.state is not State.COMMITTED and not self.settled)
+
+    def in_topic(self, topic: Topic) -> Touched | None:
+        return next((each for each in self.touched if each.is_of(topic)), None)
+
+    def touch(self, topic: Topic) -> Touched:
+        """What it did in this topic so far, to be changed; nothing yet at first."""
+        found = self.in_topic(topic)
+        if found is None:
+            found = Touched(namespace=topic.namespace, name=topic.name, generation=topic.generation)
+            self.touched = [*self.touched, found]
+        return found
+
+
+class Finished(msgspec.Struct, kw_only=True):
+    """What is asked of most finished transactions: without their keys, which may be megabytes."""
+
+    pointer: int
+    finished_ms: int = 0
+    finished_at: int = 0
+
+
+def decode_finished(raw: bytes) -> Finished:
+    return msgspec.json.decode(raw, type=Finished)
+
+
+def encode(transaction: Transaction) -> bytes:
+    return msgspec.json.encode(transaction)
+
+
+def decode(raw: bytes) -> Transaction:
+    return msgspec.json.decode(raw, type=Transaction)
+
+
+class View:
+    """The open transactions of one store snapshot: with the rows of that same snapshot it decides everything.
+
+    A pointer that is not open is committed, or its rows carry the rollback mark.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.in_progress: dict[int, Transaction] = {}
+        self.hidden: set[int] = set()
+        for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
+            found = decode(raw)
+            if found.state is State.IN_PROGRESS:
+                self.in_progress[found.pointer] = found
+            else:
+                self.hidden.add(found.pointer)
+
+    def spans(self, topic: Topic) -> Iterator[tuple[int, Position, Position]]:
+        """(pointer, first, last): the open transactions with rows in a topic, and what bounds those of each."""
+        for each in self.in_progress.values():
+            touched = each.in_topic(topic)
+            if touched is not None and touched.first is not None and touched.last is not None:
+                yield each.pointer, touched.first, touched.last

@@ -1,0 +1,72 @@
+"""The first message a committed reader has to wait for: of an open transaction, alive, and behind the reader's start.
+
+What has expired is decided, and what lies before the start concerns others.  A transaction remembers where its rows
+in a topic begin and end; in between they are looked for, by far most often found at once in the very first row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_messaging.api.message_id import FIRST, NO_PAYLOAD, POSITION_BYTES, timestamp_of
+from fairlead_messaging.server.log import keys, reader, rows
+from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions.transaction import View
+
+SCAN_ROWS_MAX = 50_000
+"""Rows looked through.  Readers go on up to the last of them, and the next look starts where they are then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecided:
+    """Ids from ``message_id`` on may still change; ``pointer`` is None where only the search ended there."""
+
+    message_id: bytes
+    pointer: int | None
+
+    @property
+    def since_ms(self) -> int:
+        """When it was published, milliseconds since 1970."""
+        return timestamp_of(self.message_id)
+
+
+def first(snapshot: Snapshot, view: View, topic: Topic, *, now_ms: int, after: bytes = FIRST) -> Undecided | None:
+    """The first undecided message with an id above ``after``; None when everything there is decided."""
+    spans = {pointer: (begin.encode(), end.encode()) for pointer, begin, end in view.spans(topic)}
+    if not spans:
+        return None
+    start = max(after, reader.oldest_live(topic, now_ms))
+    low = max(min(begin for begin, _ in spans.values()), start[:POSITION_BYTES])
+    high = max(end for _, end in spans.values())
+    if low > high:
+        return None
+    prefix = keys.table(keys.MESSAGE, topic)
+    for looked, (key, value) in enumerate(snapshot.scan(prefix + low, prefix + high + b"\x00")):
+        position = key[-POSITION_BYTES:]
+        if looked >= SCAN_ROWS_MAX:
+            return Undecided(message_id=position + NO_PAYLOAD, pointer=None)
+        if not value[0] & rows.HAS_POINTER:
+            continue
+        row = rows.decode(value)
+        if row.pointer in spans and _waits(snapshot, topic, position, row, start, now_ms):
+            return Undecided(message_id=position + NO_PAYLOAD, pointer=row.pointer)
+    return None
+
+
+def _waits(snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, start: bytes, now_ms: int) -> bool:
+    """Whether an undecided row holds a message behind ``start`` that has not expired."""
+    if not row.is_reference:
+        return position + NO_PAYLOAD > start and not reader.is_expired(position, row.ttl_seconds, now_ms)
+    low, upto = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
+    if position == start[:POSITION_BYTES]:
+        low = max(low, start[POSITION_BYTES:])
+    if low >= upto:
+        return False
+    prefix = keys.payloads(topic, row.pointer)
+    stored = snapshot.scan(prefix + low + b"\x00", prefix + upto + b"\x00")
+    # More payload rows than one look may cost count as living: they are over when their transaction is.
+    return any(
+        looked >= SCAN_ROWS_MAX or not reader.is_expired(position, rows.decode(value).ttl_seconds, now_ms)
+        for looked, (_, value) in enumerate(stored)
+    )

@@ -1,0 +1,176 @@
+"""Kept connections: which are used again, and how much is read from them."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import os
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from tests.support.pki import Authority
+
+from fairlead_messaging.client import errors
+from fairlead_messaging.client.io import connections
+from fairlead_messaging.client.io.connections import Connections, Tls, check_url
+from fairlead_messaging.client.request import Answer
+from fairlead_wire.errors import LocalError, RemoteError
+from fairlead_wire.io import tls
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    connected = 0
+    answer = b"[]"
+    peers: ClassVar[list[str | None]] = []
+
+    def setup(self) -> None:
+        super().setup()
+        type(self).connected += 1
+        if isinstance(self.connection, ssl.SSLSocket):
+            self.peers.append(tls.peer_name(self.connection.getpeercert()))
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.answer)))
+        if self.path == "/close":
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(self.answer)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+
+@contextmanager
+def answering(body: bytes = b"[]", context: ssl.SSLContext | None = None) -> Iterator[tuple[str, type[_Handler]]]:
+    handler = type("Handler", (_Handler,), {"answer": body, "connected": 0, "peers": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http{'s' if context else ''}://127.0.0.1:{server.server_port}", handler
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def get(asking: Connections, path: str = "/") -> Answer:
+    return asking.exchange("GET", path, None, {}, answer_seconds=10)
+
+
+def test_a_connection_is_kept_and_used_again() -> None:
+    """Unless the peer said that it would end it."""
+    with answering() as (url, handler):
+        asking = Connections(url, tls=None)
+        for _ in range(3):
+            assert get(asking).body == b"[]"
+        assert handler.connected == 1
+        get(asking, "/close")
+        get(asking)
+        assert handler.connected == 2
+        asking.close()
+
+
+def test_a_prefix_of_the_address_is_kept() -> None:
+    """For services behind a gateway."""
+    with answering() as (url, _):
+        asking = Connections(f"{url}/close/", tls=None)
+        assert asking.exchange("GET", "", None, {}, answer_seconds=10).headers["connection"] == "close"
+
+
+def test_not_more_is_read_than_allowed() -> None:
+    """What is announced as too long is not read at all."""
+    with answering(b"x" * 101) as (url, _), pytest.raises(RemoteError, match="over 100 bytes"):
+        get(Connections(url, tls=None, answer_bytes_max=100))
+    with answering(b"x" * 100) as (url, _):
+        assert len(get(Connections(url, tls=None, answer_bytes_max=100)).body) == 100
+
+
+def test_an_interrupted_exchange_gives_its_connection_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is still to come; the next caller must not get it."""
+    with answering() as (url, handler):
+        asking = Connections(url, tls=None)
+        get(asking)
+
+        def interrupted(connection: http.client.HTTPConnection) -> Any:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(http.client.HTTPConnection, "getresponse", interrupted)
+            get(asking)
+        get(asking)
+        assert handler.connected == 2
+
+
+def test_only_so_many_are_kept_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many were in use at once."""
+    monkeypatch.setattr(connections, "IDLE_MAX", 2)
+    with answering() as (url, _):
+        asking = Connections(url, tls=None)
+        inside = threading.Barrier(4)
+
+        def ask() -> None:
+            inside.wait()
+            get(asking)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(asking._idle) <= 2
+        asking.close()
+        assert not asking._idle
+
+
+def test_nobody_there_is_unreachable() -> None:
+    """Refused, and a name that leads nowhere."""
+    for url in ("http://127.0.0.1:1", "http://nowhere.invalid:1"):
+        with pytest.raises(errors.Unreachable):
+            get(Connections(url, tls=None))
+
+
+@pytest.mark.parametrize("url", ["", "localhost:1", "ftp://h", "http://", "http://h:port", "http://h:0", "http://[::1"])
+def test_a_bad_address_is_refused(url: str) -> None:
+    """Before anything is connected."""
+    with pytest.raises(LocalError):
+        check_url(url, has_tls=True)
+
+
+def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    """Which one is wrong is in the message."""
+    with pytest.raises(LocalError, match=str(tmp_path)):
+        Tls(ca=str(tmp_path / "ca"), cert=str(tmp_path / "cert"), key=str(tmp_path / "key")).context()
+
+
+def test_replaced_certificates_are_used_for_new_connections(tmp_path: Path) -> None:
+    """A bad replacement is told and the old ones stay; so does a connection that is kept."""
+    authority = Authority(tmp_path / "pki")
+    listening = authority.issue("messaging", hosts=("127.0.0.1",))
+    first, second = authority.issue("first"), authority.issue("second")
+    cert, key = tmp_path / "cert", tmp_path / "key"
+    cert.write_bytes(first.certificate.read_bytes())
+    key.write_bytes(first.key.read_bytes())
+    context = tls.server_context(tls.Files(ca=authority.certificate, cert=listening.certificate, key=listening.key))
+    with answering(context=context) as (url, handler):
+        asking = Connections(url, tls=Tls(ca=str(authority.certificate), cert=str(cert), key=str(key)))
+        get(asking, "/close")
+        cert.write_bytes(b"nonsense")
+        get(asking)
+        cert.write_bytes(second.certificate.read_bytes())
+        key.write_bytes(second.key.read_bytes())
+        os.utime(cert, ns=(1, 1))  # also when the clock is too coarse to tell two writes apart
+        get(asking, "/close")
+        get(asking)
+        asking.close()
+    assert handler.peers == ["first", "first", "second"]

@@ -1,0 +1,152 @@
+"""A transaction around participants, played step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from fairlead_messaging.api.responses import Started
+from fairlead_messaging.client import errors, transaction_coordinator
+from fairlead_messaging.client.transaction_coordinator import Pause, Persist, RollBack, Script, Undertaking, advance
+from fairlead_wire.errors import LocalError
+
+LOST = errors.TimedOut("lost", seconds=1)
+OVER = errors.TransactionOver("over", code="transaction_not_in_progress", facts={"state": "invalid"})
+
+
+class Who:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def changes(self) -> Sequence[str]:
+        return [self.name]
+
+
+ONE, TWO = Who("one"), Who("two")
+
+
+def words(step: Any) -> str:
+    match step:
+        case Persist(who):
+            return f"persist {who.name}"
+        case RollBack(who):
+            return f"roll back {who.name}"
+        case Pause():
+            return "pause"
+        case call:
+            return str(call.path.rsplit("/", 1)[1])
+
+
+def play(script: Script[Who], meet: Callable[[str, int], BaseException | None] = lambda *_: None) -> list[str]:
+    """Runs a script; ``meet(step, how often it was taken)`` says what goes wrong."""
+    taken: list[str] = []
+    step = advance(script)
+    while step is not None:
+        taken.append(words(step))
+        error = meet(taken[-1], taken.count(taken[-1]))
+        result = Started(7, "snapshot", 0) if taken[-1] == "transactions" else b"detail"
+        step = advance(script, result) if error is None else advance(script, error=error)
+    return taken
+
+
+def opened(*participants: Who, buffer_bytes_max: int = 100) -> Undertaking[Who]:
+    work = Undertaking(participants, timeout_seconds=None, buffer_bytes_max=buffer_bytes_max)
+    assert play(work.begin()) == ["transactions"]
+    return work
+
+
+def test_participants_persist_before_messages_are_published() -> None:
+    """And the commit is last."""
+    work = opened(ONE, TWO)
+    assert play(work.add("n", "t", [b"a"])) == []
+    assert play(work.finish(None)) == ["persist one", "persist two", "publish", "commit"]
+
+
+def test_a_full_buffer_is_stored_and_then_all_of_it_is() -> None:
+    """In the order in which topics were first written to."""
+    work = opened(buffer_bytes_max=2)
+    assert play(work.add("n", "t", [b"aaa"])) == ["store"]
+    assert play(work.add("n", "u", [b"b"])) == []
+    assert play(work.finish(None)) == ["store", "publish", "publish", "commit"]
+
+
+@pytest.mark.parametrize("where", ["persist two", "publish", "commit"])
+def test_any_failure_rolls_everybody_back(where: str) -> None:
+    """Newest first, what was published too, and the transaction ends."""
+    work = opened(ONE, TWO)
+    play(work.add("n", "t", [b"a"]))
+    taken: list[str] = []
+
+    def meet(step: str, _: int) -> BaseException | None:
+        taken.append(step)
+        return OVER if step == where else None
+
+    with pytest.raises(errors.TransactionOver):
+        play(work.finish(None), meet)
+    undone = taken[taken.index(where) + 1 :]
+    published = ["rollback"] if where == "commit" else []
+    assert undone == ["roll back two", "roll back one", *published, "abort"]
+
+
+def test_what_cannot_be_rolled_back_is_invalidated() -> None:
+    """The others are rolled back all the same."""
+    work = opened(ONE, TWO)
+    broken = RuntimeError("disk")
+    taken = play(work.finish(ValueError()), lambda step, _: broken if step == "roll back two" else None)
+    assert taken == ["roll back two", "roll back one", "invalidate"]
+    assert work.failures == [broken]
+
+
+def test_a_commit_without_an_answer_is_asked_for_until_there_is_one() -> None:
+    """Nothing is undone meanwhile: it may have happened."""
+    work = opened(ONE)
+    taken = play(work.finish(None), lambda step, count: LOST if step == "commit" and count < 4 else None)
+    assert taken == ["persist one", *["commit", "pause"] * 3, "commit"]
+
+
+def test_a_commit_found_undone_after_all_is_undone() -> None:
+    """The transaction timed out before the second try."""
+    work = opened(ONE)
+    answers = {1: LOST, 2: OVER}
+    taken: list[str] = []
+
+    def meet(step: str, count: int) -> BaseException | None:
+        taken.append(step)
+        return answers.get(count) if step == "commit" else None
+
+    with pytest.raises(errors.TransactionOver):
+        play(work.finish(None), meet)
+    assert taken[-2:] == ["roll back one", "abort"]
+
+
+def test_nobody_who_could_say_is_in_doubt_and_nothing_is_rolled_back() -> None:
+    """The caller learns which transaction it is."""
+    work = opened(ONE)
+    taken: list[str] = []
+
+    def meet(step: str, _: int) -> BaseException | None:
+        taken.append(step)
+        return LOST if step == "commit" else None
+
+    with pytest.raises(errors.InDoubt) as doubt:
+        play(work.finish(None), meet)
+    assert doubt.value.pointer == 7
+    assert taken.count("commit") == len(transaction_coordinator.COMMIT_PAUSES_SECONDS) + 1
+    assert "roll back one" not in taken
+
+
+def test_a_commit_that_was_never_sent_is_undone() -> None:
+    """Unreachable the whole time: surely nothing happened."""
+    work = opened(ONE)
+    down = errors.Unreachable("down")
+    with pytest.raises(errors.Unreachable):
+        play(work.finish(None), lambda step, _: None if step.startswith(("persist", "roll", "pause")) else down)
+    assert work.failures == [down]
+
+
+def test_outside_of_its_block_it_refuses() -> None:
+    """A mistake of the program's is told as one."""
+    with pytest.raises(LocalError):
+        play(Undertaking([ONE], timeout_seconds=None).add("n", "t", [b"a"]))

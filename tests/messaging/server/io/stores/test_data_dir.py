@@ -1,0 +1,46 @@
+"""The lock: who has the folder, and who has it no longer."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.io.stores.data_dir import DataDir
+
+SINCE = "2026-11-22T10:00:00+00:00"
+
+
+def test_the_second_is_told_who_is_the_first(tmp_path: Path) -> None:
+    """Its process, since when, and what to do."""
+    first = DataDir(tmp_path, SINCE)
+    with pytest.raises(StorageError, match=re.escape(f"process {os.getpid()} since {SINCE}; stop that, or")):
+        DataDir(tmp_path, SINCE)
+    first.close()
+    DataDir(tmp_path, SINCE).close()
+
+
+def test_a_folder_that_went_and_came(tmp_path: Path) -> None:
+    """Ours, gone, another's, ours again."""
+    folder, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    held = DataDir(folder, SINCE)
+    assert held.is_ours()
+    folder.rename(elsewhere)
+    assert not held.is_ours()
+    DataDir(folder, SINCE).close()
+    assert not held.is_ours()
+    (folder / "lock").unlink()
+    folder.rmdir()
+    elsewhere.rename(folder)
+    assert held.is_ours()
+    held.close()
+
+
+def test_what_cannot_be_had_is_said(tmp_path: Path) -> None:
+    """A file where the folder should be."""
+    (tmp_path / "data").write_text("")
+    with pytest.raises(StorageError, match="data_dir"):
+        DataDir(tmp_path / "data", SINCE)

@@ -1,0 +1,121 @@
+"""SQLite's own; what all stores promise is in tests/conformance."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.io.stores import sqlite_kv
+from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
+from fairlead_messaging.server.log.kv import Batch
+
+
+def test_commits_are_on_disk(tmp_path: Path) -> None:
+    """Full synchronisation with the write-ahead log, nothing less."""
+    store = SqliteKV(tmp_path)
+    assert store._writer.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    store.close()
+
+
+def test_a_get_does_not_wait_for_a_write(tmp_path: Path) -> None:
+    """The event loop asks for single keys while the disk is busy."""
+    store = SqliteKV(tmp_path)
+    with store._lock:
+        assert store.get(b"k") is None
+    store.close()
+
+
+def test_connections_of_closed_snapshots_are_used_again(tmp_path: Path) -> None:
+    """And no more are kept than allowed."""
+    store = SqliteKV(tmp_path)
+    snapshots = [store.snapshot() for _ in range(sqlite_kv.IDLE_READERS_MAX + 3)]
+    for each in snapshots:
+        each.close()
+    assert len(store._idle) == sqlite_kv.IDLE_READERS_MAX
+    store.close()
+
+
+def test_a_closed_store_refuses(tmp_path: Path) -> None:
+    """As a StorageError."""
+    store = SqliteKV(tmp_path)
+    store.close()
+    with pytest.raises(StorageError):
+        store.apply(Batch())
+    with pytest.raises(StorageError):
+        store.snapshot()
+
+
+def test_a_snapshot_does_not_wait_for_a_write(tmp_path: Path) -> None:
+    """Not for its beginning, its reads or its end; it sees what was there before."""
+    store = SqliteKV(tmp_path)
+    store.apply(putting(b"k", b"before"))
+    with store._lock:
+        store._writer.execute("BEGIN IMMEDIATE")
+        store._writer.execute("INSERT OR REPLACE INTO kv VALUES (?, ?)", (b"k", b"after"))
+        with store.snapshot() as snapshot:
+            assert snapshot.get(b"k") == b"before"
+        store._writer.execute("COMMIT")
+    assert store.get(b"k") == b"after"
+    store.close()
+
+
+def putting(key: bytes, value: bytes) -> Batch:
+    batch = Batch()
+    batch.put(key, value)
+    return batch
+
+
+def fill_and_empty(store: SqliteKV, count: int = 400) -> None:
+    """Forty megabytes, of which nothing stays."""
+    for number in range(count):
+        store.apply(putting(b"k%06d" % number, bytes(100_000)))
+    gone = Batch()
+    gone.delete_range(b"k", b"l")
+    store.apply(gone)
+
+
+def size(folder: Path) -> int:
+    return (folder / sqlite_kv.FILE_NAME).stat().st_size
+
+
+def test_the_file_shrinks_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bounded piece a pass, down to what is in use and a little more; the log as well."""
+    monkeypatch.setattr(sqlite_kv, "RECLAIM_PAGES_MAX", 4096)
+    store = SqliteKV(tmp_path)
+    fill_and_empty(store)
+    store.apply(putting(b"kept", b"v"))
+    sizes = [size(tmp_path)]
+    while len(sizes) < 2 or sizes[-1] < sizes[-2]:
+        store.reclaim()
+        sizes.append(size(tmp_path))
+        assert sizes[-2] - sizes[-1] <= 5000 * 4096
+    assert sizes[0] > 40_000_000 and sizes[-1] < 6_000_000 and len(sizes) > 3
+    assert store.get(b"kept") == b"v"
+    assert (tmp_path / f"{sqlite_kv.FILE_NAME}-wal").stat().st_size <= sqlite_kv.LOG_BYTES_KEPT
+    store.close()
+
+
+def test_a_file_of_an_earlier_version_can_shrink_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written anew at its opening, unless it is large; then it is said what to do."""
+    path = tmp_path / sqlite_kv.FILE_NAME
+    before = sqlite3.connect(path, isolation_level=None)
+    before.execute("PRAGMA journal_mode=WAL")
+    before.execute("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
+    before.execute("INSERT INTO kv VALUES (?, ?)", (b"a", b"1"))
+    before.close()
+    monkeypatch.setattr(sqlite_kv, "CONVERTED_PAGES_MAX", 0)
+    store = SqliteKV(tmp_path)
+    assert store._number("auto_vacuum") == 0 and store.get(b"a") == b"1"
+    store.reclaim()
+    store.close()
+    monkeypatch.undo()
+    store = SqliteKV(tmp_path)
+    assert store._number("auto_vacuum") == sqlite_kv.INCREMENTAL and store.get(b"a") == b"1"
+    fill_and_empty(store)
+    store.reclaim()
+    assert size(tmp_path) < 6_000_000
+    store.close()

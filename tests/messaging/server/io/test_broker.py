@@ -1,0 +1,49 @@
+"""The running service: its identity, its chores, its end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.support.messaging import Clock, serving, until
+
+from fairlead_messaging.api.errors import Unavailable
+from fairlead_messaging.server.commands import Start
+from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.log.kv import MemoryKV
+from fairlead_messaging.server.settings import MessagingSettings
+
+
+async def test_a_data_directory_keeps_its_id() -> None:
+    """Minted once; a reader can tell one service's positions from another's."""
+    kv = MemoryKV()
+    broker = Broker(kv, MessagingSettings(security="insecure"), Clock(), "first")
+    assert broker.service_id == "first"
+    for task in broker._tasks:
+        task.cancel()
+    again = Broker(kv, MessagingSettings(security="insecure"), Clock(), "second")
+    assert again.service_id == "first"
+    await again.close()
+
+
+async def test_cleanup_runs_by_itself() -> None:
+    """Every ``interval_seconds``."""
+    async with serving(cleanup={"interval_seconds": 0.05}) as topics:
+        await topics.create("t", ttl=1)
+        await topics.publish("t", "a")
+        topics.clock.forward(5000)
+        await until(lambda: topics.broker.removed_rows > 0)
+
+
+async def test_stopping_wakes_long_polls_and_refuses_changes() -> None:
+    """Nobody waits for a service that is going away."""
+    async with serving() as topics:
+        await topics.create("t")
+        waiting = asyncio.create_task(topics.poll("t", wait_ms=60_000))
+        await until(lambda: topics.broker.listeners == 1)
+        topics.broker.stop_waiting()
+        assert (await waiting).ids == []
+        assert (await topics.ask("GET", "/readyz")).status == 503
+        broker = topics.broker
+    with pytest.raises(Unavailable):
+        await broker.change(Start(timeout_seconds=1))

@@ -1,0 +1,29 @@
+"""Metrics in text."""
+
+from __future__ import annotations
+
+from fairlead_messaging.server.commands import Message
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.readers import Reader
+from fairlead_messaging.server.topic_stats import Vitals
+
+
+def test_publish_counts_messages_and_bytes() -> None:
+    """Known ones apart."""
+    metrics = Metrics()
+    metrics.note_published("n/t", [Message(b"abc"), Message(b"de")], 0)
+    metrics.note_published("n/t", [Message(b"abc")], 1)
+    text = metrics.text().decode()
+    assert 'fairlead_messaging_published_messages_total{topic="n/t"} 2.0' in text
+    assert 'fairlead_messaging_published_bytes_total{topic="n/t"} 5.0' in text
+    assert 'fairlead_messaging_known_messages_total{topic="n/t"} 1.0' in text
+
+
+def test_vitals_replace_each_other() -> None:
+    """A topic that is gone is no longer told of."""
+    metrics = Metrics()
+    reader = Reader(name="r", position="", updated_ms=0, lag_messages=3, lag_seconds=1.5)
+    metrics.note_vitals([Vitals(topic="n/t", messages=5, size=9, blocked_seconds=2.0, readers=[reader])])
+    assert 'reader_lag_messages{reader="r",topic="n/t"} 3.0' in metrics.text().decode()
+    metrics.note_vitals([])
+    assert "n/t" not in metrics.text().decode()

@@ -1,0 +1,313 @@
+"""Pushing to a real HTTP endpoint: order, retries, dead letters, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.support.endpoint import listening
+from tests.support.messaging import Topics, b64, serving, until
+
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.commands import PutSubscription
+from fairlead_messaging.server.io import committer, pusher
+from fairlead_messaging.server.log.kv import Batch, MemoryKV
+from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions.subscription import Subscription
+
+AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
+
+
+async def subscribe(topics: Topics, url: str, **more: Any) -> None:
+    await topics.ok("PUT", "topics/t/subscriptions/s", {"url": url, "delivery": AT_ONCE} | more)
+
+
+async def shown(topics: Topics) -> dict[str, Any]:
+    return dict(await topics.ok("GET", "topics/t/subscriptions/s"))
+
+
+async def test_messages_come_in_order_with_their_names(topics: Topics) -> None:
+    """From the subscription on; committed ones only."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await topics.publish("t", "before")
+        await subscribe(topics, endpoint.url)
+        pointer, _ = await topics.start()
+        await topics.publish("t", "hidden", tx=pointer)
+        await topics.publish("t", "a", "b")
+        await topics.finish(pointer, "abort")
+        await until(lambda: len(endpoint.bodies) == 2)
+        assert endpoint.bodies == ["a", "b"]
+        assert endpoint.headers[0]["Fairlead-Topic"] == "default/t"
+        assert endpoint.headers[0]["Fairlead-Subscription"] == "s"
+        assert endpoint.headers[0]["Fairlead-Message-Id"] < endpoint.headers[1]["Fairlead-Message-Id"]
+
+
+async def test_what_may_work_later_is_sent_again(topics: Topics) -> None:
+    """5xx and 429 are repeated; the message behind waits its turn."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        endpoint.answers = [500, 429, 200]
+        await topics.publish("t", "a", "b")
+        await until(lambda: len(endpoint.bodies) == 4)
+        assert endpoint.bodies == ["a", "a", "a", "b"]
+
+
+async def test_what_never_works_becomes_a_dead_letter(topics: Topics) -> None:
+    """A final answer at once, retries used up in the end; then the next message."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await topics.create("dead")
+        await subscribe(topics, endpoint.url, dead_letter_topic="default/dead")
+        endpoint.answers = [400, 500, 500, 500]
+        await topics.publish("t", "final", "tried", "fine")
+        await until(lambda: len(endpoint.bodies) == 5)
+        assert endpoint.bodies == ["final", "tried", "tried", "tried", "fine"]
+        assert await topics.payloads("dead") == ["final", "tried"]
+
+
+async def test_without_a_dead_letter_topic_it_is_counted(topics: Topics) -> None:
+    """Nothing is dropped silently."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        endpoint.answers = [404]
+        await topics.publish("t", "a", "b")
+        await until(lambda: len(endpoint.bodies) == 2)
+        while (state := await shown(topics))["delivered"] < 1:
+            continue
+        assert (state["dropped"], state["delivered"], state["last_error"]) == (1, 1, "status 404")
+
+
+async def test_an_absurd_pause_stops_nobody(topics: Topics) -> None:
+    """400 digits are no number of seconds; the policy decides then."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        endpoint.answers = [web.Response(status=503, headers={"Retry-After": "9" * 400}), 200]
+        await topics.publish("t", "a")
+        await until(lambda: len(endpoint.bodies) == 2)
+
+
+async def test_a_name_that_means_the_metadata_service_is_not_pushed_to() -> None:
+    """Whatever it meant when the subscription was made; 2852039166 is 169.254.169.254 to a resolver."""
+    resolver = pusher._Resolver()
+    with pytest.raises(OSError, match="link-local"):
+        await resolver.resolve("2852039166", 80)
+    assert [each["host"] for each in await resolver.resolve("127.0.0.1", 80)] == ["127.0.0.1"]
+
+
+async def test_the_endpoints_own_pause_is_honoured(topics: Topics) -> None:
+    """Retry-After, kept with the attempt on disk."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        endpoint.answers = [web.Response(status=503, headers={"Retry-After": "60"})]
+        await topics.publish("t", "a")
+        while not (state := await shown(topics))["attempts"]:
+            continue
+        assert state["next_attempt_ms"] == topics.clock.now_ms + 60_000
+        assert state["last_error"] == "status 503"
+
+
+async def test_a_restart_goes_on_where_it_stood() -> None:
+    """Positions are on disk; what was delivered does not come again."""
+    kv = MemoryKV()
+    async with listening() as endpoint:
+        async with serving(kv) as topics:
+            await topics.create("t")
+            await subscribe(topics, endpoint.url)
+            await topics.publish("t", "a")
+            while not (await shown(topics))["delivered"]:
+                continue
+        async with serving(kv) as topics:
+            await topics.publish("t", "b")
+            await until(lambda: len(endpoint.bodies) == 2)
+        assert endpoint.bodies == ["a", "b"]
+
+
+async def test_a_deleted_subscription_ends(topics: Topics) -> None:
+    """And so does one whose topic was deleted."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        await topics.ok("DELETE", "topics/t/subscriptions/s")
+        await topics.publish("t", "a")
+        await subscribe(topics, endpoint.url)
+        await topics.publish("t", "b")
+        await until(lambda: len(endpoint.bodies) == 1)
+        assert endpoint.bodies == ["b"]
+
+
+async def counted(topics: Topics, number: int) -> dict[str, Any]:
+    """Its state once so many messages are counted."""
+    while True:
+        state = await shown(topics)
+        if sum(state[each] for each in ("delivered", "dead_lettered", "dropped", "expired")) >= number:
+            return state
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+async def test_a_dead_letter_topic_that_takes_nothing_stops_nobody(
+    topics: Topics, missing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not there, or for transactions alone: the page goes on, the state says why, and the letter is written later."""
+    monkeypatch.setattr(subscription, "LETTER_RETRY_MS", 50)
+    async with listening() as endpoint:
+        await topics.create("t")
+        if not missing:
+            await topics.create("dead", transactional="required")
+        await subscribe(topics, endpoint.url, dead_letter_topic="default/dead")
+        endpoint.answers = [400]
+        await topics.publish("t", *(f"m{number}" for number in range(100)))
+        state = await counted(topics, 99)
+        assert (state["delivered"], state["waiting_dead_letters"]) == (99, 1)
+        assert state["state"] == "dead_letters_waiting" and "default/dead" in state["reason"]
+        if missing:
+            await topics.create("dead")
+        else:
+            await topics.ok("PUT", "topics/dead/properties", {})
+        topics.clock.forward(100)
+        state = await counted(topics, 100)
+        assert (state["dead_lettered"], state["state"], state["reason"]) == (1, "delivering", "")
+        assert await topics.payloads("dead") == ["m0"]
+
+
+async def test_a_failed_write_passes_nothing_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever write of a page it is."""
+    monkeypatch.setattr(committer, "RETRY_AFTER_SECONDS", 0.01)
+    kv = _Failing()
+    async with listening() as endpoint, serving(kv) as topics:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        kv.every = 7
+        for number in range(100):
+            while (await topics.ask("POST", "topics/t/publish", {"messages": [b64(f"m{number}")]})).status != 200:
+                continue
+        await until(lambda: {f"m{number}" for number in range(100)} <= set(endpoint.bodies))
+        kv.every = 0
+        state = await shown(topics)
+        while state["delivered"] < 100:
+            state = await shown(topics)
+        assert (state["state"], state["reason"]) == ("delivering", "")
+
+
+class _Failing(MemoryKV):
+    """Every so-many-th write fails before it is done."""
+
+    every = 0
+    count = 0
+
+    def apply(self, batch: Batch) -> None:
+        self.count += 1
+        if self.every and self.count % self.every == 0:
+            raise StorageError("no room")
+        super().apply(batch)
+
+
+async def test_a_message_whose_time_is_over_is_not_pushed(topics: Topics) -> None:
+    """Neither by its own ttl nor by the topic's; each is counted, also when cleaning was first."""
+    async with listening() as endpoint:
+        await topics.create("t", ttl=10)
+        await subscribe(topics, endpoint.url, delivery={"minimum_delay": 5, "retries_with_no_delay": 0})
+        endpoint.answers = [503]
+        await topics.publish("t", "a", {"payload": b64("b"), "ttl": 2})
+        await until(lambda: len(endpoint.bodies) == 1)
+        topics.clock.forward(2001)
+        await topics.broker.clean()
+        topics.clock.forward(9000)
+        await topics.broker.clean()
+        await topics.publish("t", "c")
+        state = await counted(topics, 3)
+        assert (endpoint.bodies, state["expired"], state["delivered"]) == (["a", "c"], 2, 1)
+
+
+async def test_a_recreated_topic_owes_its_predecessors_subscription_nothing(topics: Topics) -> None:
+    """Its messages are for the subscriptions of its own generation."""
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url)
+        await topics.ok("DELETE", "topics/t")
+        await topics.create("t")
+        await topics.publish("t", "of the next generation")
+        await subscribe(topics, endpoint.url)
+        await topics.publish("t", "mine")
+        assert (await counted(topics, 1))["delivered"] == 1
+        assert endpoint.bodies == ["mine"]
+
+
+async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request cut short between the write and the start leaves it on disk alone."""
+    monkeypatch.setattr(pusher, "LOOK_SECONDS", 0.05)
+    async with serving() as topics, listening() as endpoint:
+        await topics.create("t")
+        record = Subscription(url=endpoint.url, revision="1")
+        await topics.broker.change(PutSubscription(namespace="default", name="t", subscription="s", record=record))
+        await topics.publish("t", "a")
+        await until(lambda: endpoint.bodies == ["a"])
+
+
+async def test_endpoints_that_never_answer_keep_nobody_out(topics: Topics) -> None:
+    """More of them than any pool of connections has by default."""
+    async with silent() as url, listening() as endpoint:
+        await topics.create("t")
+        for number in range(150):
+            await topics.ok("PUT", f"topics/t/subscriptions/s{number}", {"url": url})
+        await topics.publish("t", "a")
+        await subscribe(topics, endpoint.url)
+        await topics.publish("t", "b")
+        async with asyncio.timeout(5):  # less than a silent endpoint may take
+            await until(lambda: endpoint.bodies == ["b"])
+
+
+@contextlib.asynccontextmanager
+async def silent() -> AsyncIterator[str]:
+    """An endpoint that takes connections and says nothing."""
+    writers: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(lambda _, writer: writers.append(writer), "127.0.0.1", 0, backlog=1024)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    finally:
+        server.close()
+        for writer in writers:
+            writer.transport.abort()
+
+
+async def test_name_servers_that_do_not_answer_hold_up_nobody_else(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither other subscriptions nor what needs a thread for something else."""
+    answering, asked = threading.Event(), threading.Semaphore(0)
+    real = socket.getaddrinfo
+
+    def lookup(host: str, *more: Any, **named: Any) -> Any:
+        if host.endswith(".dead.test"):
+            asked.release()
+            answering.wait(60)
+            raise socket.gaierror("no answer")
+        return real(host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    try:
+        async with listening() as endpoint:
+            await topics.create("t")
+            for number in range(12):
+                url = f"http://a{number}.dead.test/"
+                await topics.ok("PUT", f"topics/t/subscriptions/s{number}", {"url": url})
+            await topics.publish("t", "a")
+            for _ in range(12):
+                assert await asyncio.to_thread(asked.acquire, timeout=30)
+            await subscribe(topics, endpoint.url.replace("127.0.0.1", "localhost"))
+            await topics.publish("t", "b")
+            await until(lambda: endpoint.bodies == ["b"])
+            assert await asyncio.to_thread(lambda: "a thread") == "a thread"
+    finally:
+        answering.set()

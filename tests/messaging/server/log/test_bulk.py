@@ -1,0 +1,124 @@
+"""Plans, stable positions and expired starts, from rows alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.messaging_core import NAMESPACE, Core, publish
+
+from fairlead_messaging.api.errors import Conflict
+from fairlead_messaging.api.message_id import FIRST, LAST
+from fairlead_messaging.server.commands import Commit, Message, Start, Store
+from fairlead_messaging.server.log import bulk
+from fairlead_messaging.server.transactions import uncommitted
+from fairlead_messaging.server.transactions.transaction import View
+
+
+def stable(core: Core, name: str) -> bytes:
+    with core.kv.snapshot() as snapshot:
+        topic = core.topic(name)
+        return bulk.stable(snapshot, topic, uncommitted.first(snapshot, View(snapshot), topic, now_ms=core.now_ms))
+
+
+def plan(
+    core: Core, name: str, *, after: bytes = FIRST, rows: int = 10**9, size: int = 10**9, splits: int = 1
+) -> bulk.Plan:
+    with core.kv.snapshot() as snapshot:
+        return bulk.plan(
+            snapshot, core.topic(name), after=after, upto=stable(core, name), limit_rows=rows, limit_bytes=size,
+            splits=splits, now_ms=core.now_ms,
+        )  # fmt: skip
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    batches=st.lists(st.integers(1, 1500), min_size=1, max_size=6),
+    rows=st.integers(1, 5000),
+    splits=st.integers(1, 7),
+)
+def test_ranges_cover_the_topic_without_gap_or_overlap(batches: list[int], rows: int, splits: int) -> None:
+    """Plan after plan, range after range: every message once, in order, never more rows than asked."""
+    core = Core()
+    core.create("t")
+    expected: list[str] = []
+    for number, count in enumerate(batches):
+        names = [f"{number}.{index}" for index in range(count)]
+        core.do(publish("t", *names))
+        expected += names
+        core.now_ms += number % 2
+    seen: list[str] = []
+    after = FIRST
+    while found := plan(core, "t", after=after, rows=rows, splits=splits).ranges:
+        assert len(found) <= splits
+        assert sum(each.rows for each in found) <= rows
+        for each in found:
+            assert each.after == after
+            read = core.read("t", after=each.after, upto=each.upto, limit=10**6)
+            assert len(read) == each.rows
+            seen += read
+            after = each.upto
+    assert seen == expected
+    assert after == stable(core, "t")
+
+
+def test_ranges_are_about_the_same_weight() -> None:
+    """Two cores get two halves."""
+    core = Core()
+    core.create("t")
+    for _ in range(20):
+        core.do(publish("t", *["x" * 100] * 500))
+    ranges = plan(core, "t", splits=4).ranges
+    assert [each.rows for each in ranges] == [2500] * 4
+
+
+def test_byte_limits() -> None:
+    """At least one row, then no more than the limit."""
+    core = Core()
+    core.create("t")
+    core.do(publish("t", "x" * 1000, "y" * 10, "z" * 10))
+    assert plan(core, "t", size=100).rows == 1
+    assert plan(core, "t", size=1015).rows == 2
+
+
+def test_nothing_to_read() -> None:
+    """``upto`` is where one began, and there are no ranges."""
+    core = Core()
+    core.create("t")
+    assert plan(core, "t") == bulk.Plan(upto=FIRST, rows=0, size=0, ranges=())
+    core.do(publish("t", "a"))
+    end = plan(core, "t").upto
+    assert plan(core, "t", after=end) == bulk.Plan(upto=end, rows=0, size=0, ranges=())
+
+
+def test_a_changed_generation_is_a_conflict() -> None:
+    """With the generation that lives now."""
+    core = Core()
+    topic = core.create("t")
+    bulk.check_generation(topic, None)
+    bulk.check_generation(topic, 1)
+    with pytest.raises(Conflict) as changed:
+        bulk.check_generation(topic, 2)
+    assert changed.value.facts == {"generation": 1}
+
+
+def test_positions_in_hex() -> None:
+    """The beginning is the empty text."""
+    assert (bulk.shown(FIRST), bulk.shown(LAST)) == ("", "ff" * 20)
+
+
+def test_a_reference_larger_than_a_plan_is_read_and_passed() -> None:
+    """Behind its last payload a plan goes on with what follows; inside of it, with the rest of it."""
+    core = Core()
+    core.create("t")
+    pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
+    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"x")] * 5, pointer=pointer))
+    core.do(publish("t", pointer=pointer))
+    core.do(publish("t", "z"))
+    core.do(Commit(pointer=pointer, changes=[]))
+    ids = core.page("t").ids
+    first = plan(core, "t", rows=2)
+    assert (first.rows, first.upto) == (5, ids[0][:10] + LAST[10:])
+    assert plan(core, "t", after=first.upto, rows=2).rows == 1
+    assert plan(core, "t", after=ids[2], rows=2).rows == 2
+    assert plan(core, "t", after=ids[4], rows=2).rows == 1

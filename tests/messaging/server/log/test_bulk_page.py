@@ -1,0 +1,132 @@
+"""Arrow pages from rows: whatever a topic holds, the page is the one that judging every row gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.messaging_core import NAMESPACE, Core, publish
+
+from fairlead_messaging.api.message_id import FIRST, LAST
+from fairlead_messaging.server.commands import Abort, Commit, Message, Publish, Rollback, Settle, Start, Store
+from fairlead_messaging.server.log import bulk_page
+from fairlead_messaging.server.log.bulk_page import BulkPage
+from fairlead_messaging.server.transactions import visibility
+from fairlead_messaging.server.transactions.transaction import View
+
+PIECE_ROWS = 3
+
+PLAIN, SHORT_LIVED, COMMITTED, ABORTED, ROLLED_BACK, STORED, STORED_AND_ABORTED, OPEN, LATER = range(9)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(range(LATER + 1)), st.lists(st.binary(max_size=4), min_size=1, max_size=5)),
+    max_size=8,
+)
+
+
+def acted(steps: list[tuple[int, list[bytes]]]) -> Core:
+    """A topic to which all that was done."""
+    core = Core()
+    core.create("t", ttl_seconds=6)
+    for kind, payloads in steps:
+        if kind == LATER:
+            core.now_ms += 2000
+            continue
+        messages = [
+            Message(each, (index % 3) if kind in (SHORT_LIVED, STORED) else 0) for index, each in enumerate(payloads)
+        ]
+        if kind in (PLAIN, SHORT_LIVED):
+            core.do(Publish(namespace=NAMESPACE, name="t", messages=messages))
+            continue
+        pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
+        if kind in (STORED, STORED_AND_ABORTED):
+            core.do(Store(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
+            messages = []
+        told = core.do(Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
+        if kind == ROLLED_BACK:
+            core.do(Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=told.first, last=told.last))
+        if kind in (COMMITTED, STORED):
+            core.do(Commit(pointer=pointer, changes=()))
+        elif kind in (ABORTED, STORED_AND_ABORTED):
+            core.do(Abort(pointer=pointer))
+            core.do(Settle())
+    return core
+
+
+def bulk(core: Core, *, committed: bool, **how: Any) -> BulkPage:
+    with core.kv.snapshot() as snapshot:
+        return bulk_page.read(
+            snapshot, core.topic("t"), now_ms=core.now_ms,
+            decide=visibility.decide(View(snapshot), None, read_committed=committed), **how,
+        )  # fmt: skip
+
+
+def table(page: BulkPage) -> pa.Table:
+    return pa.ipc.open_stream(pa.py_buffer(b"".join(page.parts))).read_all()
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_page, "PIECE_ROWS", PIECE_ROWS)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    steps=STEPS, limit=st.integers(1, 12), bytes_max=st.integers(1, 30), committed=st.booleans(),
+    start=st.integers(0, 40), end=st.integers(0, 40),
+)  # fmt: skip
+def test_a_bulk_page_is_what_judging_each_row_gives(
+    steps: list[tuple[int, list[bytes]]], limit: int, bytes_max: int, committed: bool, start: int, end: int
+) -> None:
+    """Messages, times, where the next page begins, whether it ended, and what was passed over."""
+    core = acted(steps)
+    places = [FIRST, *core.page("t").ids, LAST]
+    how = {
+        "after": places[start % len(places)], "upto": places[-1 - end % len(places)], "limit": limit,
+        "bytes_max": bytes_max, "committed": committed,
+    }  # fmt: skip
+    expected, found = core.page("t", **how), bulk(core, **how)
+    read = table(found)
+    assert read.column("id").to_pylist() == expected.ids
+    assert read.column("payload").to_pylist() == expected.payloads
+    assert read.column("ts").cast(pa.int64()).to_pylist() == [int.from_bytes(i[:8], "big") * 1000 for i in expected.ids]
+    assert found.next_position == expected.next_position
+    assert (found.count, found.size) == (len(expected.ids), expected.size)
+    assert (found.complete, found.hidden, found.expired) == (expected.complete, expected.hidden, expected.expired)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS, limit=st.integers(1, 5))
+def test_every_stored_message_is_read_hidden_or_expired(steps: list[tuple[int, list[bytes]]], limit: int) -> None:
+    """Page after page, the three add up to what the topic's ttl left; so what a reader misses is known exactly."""
+    core = acted([step for step in steps if step[0] not in (OPEN, LATER)])
+    told = core.page("t", limit=10**6)
+    counted, position = 0, FIRST
+    while True:
+        page = bulk(core, after=position, upto=LAST, limit=limit, bytes_max=10**6, committed=True)
+        counted += page.count + page.hidden + page.expired
+        if page.complete:
+            break
+        position = page.next_position
+    assert counted == len(told.ids) + told.expired
+
+
+def test_an_empty_topic_is_a_valid_stream() -> None:
+    """Schema, no rows, and the end was reached."""
+    core = Core()
+    core.create("t")
+    page = bulk(core, after=FIRST, upto=LAST, limit=10, bytes_max=10, committed=True)
+    assert table(page).num_rows == 0
+    assert (page.complete, page.next_position) == (True, core.page("t").next_position)
+
+
+def test_a_piece_may_be_one_large_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row above the piece's bytes comes alone, and the page ends with it when its own limit is met."""
+    monkeypatch.setattr(bulk_page, "PIECE_BYTES", 8)
+    core = Core()
+    core.create("t")
+    core.do(publish("t", "a" * 20, "b", "c" * 20, "d"))
+    page = bulk(core, after=FIRST, upto=LAST, limit=10, bytes_max=41, committed=False)
+    assert table(page).column("payload").to_pylist() == [b"a" * 20, b"b", b"c" * 20]

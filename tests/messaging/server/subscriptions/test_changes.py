@@ -1,0 +1,101 @@
+"""Changing subscriptions in the table."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.messaging_core import NAMESPACE, Core
+
+from fairlead_messaging.api.errors import Conflict, NotFound, Refused
+from fairlead_messaging.server.commands import DeleteSubscription, DeleteTopic, NoteSubscription, PutSubscription
+from fairlead_messaging.server.subscriptions import changes, subscription
+from fairlead_messaging.server.subscriptions.subscription import Subscription
+
+
+def put(core: Core, name: str, **record: object) -> None:
+    core.do(
+        PutSubscription(
+            namespace=NAMESPACE,
+            name="t",
+            subscription=name,
+            record=Subscription(url="http://x", **record),  # type: ignore[arg-type]
+        )
+    )
+
+
+def held(core: Core) -> dict[str, Subscription]:
+    with core.kv.snapshot() as snapshot:
+        return subscription.of_topic(snapshot, core.topic("t"))
+
+
+def note(core: Core, record: Subscription, generation: int = 1) -> None:
+    core.do(NoteSubscription(namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record))
+
+
+def test_a_change_keeps_the_place_and_the_counts() -> None:
+    """Where to and how are new; where it stands is not."""
+    core = Core()
+    core.create("t")
+    put(core, "s", position="01")
+    note(core, subscription.moved(held(core)["s"], "02", delivered=1, expired=2))
+    put(core, "s", position="99", dead_letter_topic="n/d")
+    found = held(core)["s"]
+    assert (found.position, found.delivered, found.expired, found.dead_letter_topic) == ("02", 1, 2, "n/d")
+
+
+def test_a_note_tells_of_the_subscription_it_was_made_for() -> None:
+    """Not of one put anew meanwhile, and not of one of the topic's next generation."""
+    core = Core()
+    core.create("t")
+    put(core, "s", position="01", revision="a")
+    stale = subscription.moved(held(core)["s"], "02", delivered=1)
+    put(core, "s", position="01", revision="b")
+    with pytest.raises(Conflict):
+        note(core, stale)
+    core.do(DeleteTopic(namespace=NAMESPACE, name="t"))
+    core.create("t")
+    put(core, "s", position="05", revision="a")
+    with pytest.raises(NotFound):
+        note(core, stale)
+    assert (held(core)["s"].position, held(core)["s"].delivered) == ("05", 0)
+
+
+def test_a_topic_is_not_its_own_dead_letter_topic() -> None:
+    """A message nobody takes would come back for ever."""
+    core = Core()
+    core.create("t")
+    with pytest.raises(Refused, match="another topic"):
+        put(core, "s", dead_letter_topic=f"{NAMESPACE}/t")
+
+
+def test_a_note_in_the_batch_of_the_deletion_does_not_revive() -> None:
+    """What a batch deleted is gone for the rest of it."""
+    core = Core()
+    core.create("t")
+    put(core, "s")
+    names = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
+    noted = NoteSubscription(**names, generation=1, record=held(core)["s"])
+    gone, refused = core.batch(DeleteSubscription(**names), noted)
+    assert gone is None and isinstance(refused, NotFound)
+    assert held(core) == {}
+
+
+def test_what_is_not_there_cannot_be_noted_or_deleted() -> None:
+    """A delivery that ends after its subscription leaves nothing behind."""
+    core = Core()
+    core.create("t")
+    with pytest.raises(NotFound):
+        note(core, Subscription(url="http://x"))
+    with pytest.raises(NotFound):
+        core.do(DeleteSubscription(namespace=NAMESPACE, name="t", subscription="s"))
+    assert held(core) == {}
+
+
+def test_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changing an existing one is always possible."""
+    monkeypatch.setattr(changes, "SUBSCRIPTIONS_MAX", 1)
+    core = Core()
+    core.create("t")
+    put(core, "a")
+    put(core, "a")
+    with pytest.raises(Refused):
+        put(core, "b")

@@ -1,0 +1,187 @@
+"""The cache never changes an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from tests.support.messaging import Topics, b64, serving, until
+
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.page_cache import Kept, PageCache, question
+
+TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=10)
+
+
+def page(size: int, *, first: bytes = b"\x05", end: bytes | None = None, oldest_live: bytes = b"") -> Kept:
+    return Kept(body=bytes(size), next_position=b"", count=1, first=first, oldest_live=oldest_live, end=end)
+
+
+def test_the_budget_holds_and_the_least_used_goes_first() -> None:
+    """Bytes kept never exceed what was allowed."""
+    cache = PageCache(5000)
+    for number in range(5):
+        cache.put(question(TOPIC, bytes([number]), 10, "x"), page(500))
+        cache.get(question(TOPIC, bytes([0]), 10, "x"), b"", None)
+        assert cache.size <= 5000
+    cache.put(question(TOPIC, b"big", 10, "x"), page(3000))
+    assert cache.get(question(TOPIC, bytes([0]), 10, "x"), b"", None) is not None
+    assert cache.get(question(TOPIC, bytes([1]), 10, "x"), b"", None) is None
+    cache.put(question(TOPIC, b"huge", 10, "x"), page(6000))
+    assert (cache.size, len(cache)) == (0, 0)
+
+
+def test_expired_and_outgrown_pages_are_not_served() -> None:
+    """A page whose first message expired, or behind whose end something came, is asked anew."""
+    cache = PageCache(5000)
+    key = question(TOPIC, b"", 10, "x")
+    cache.put(key, page(1, first=b"\x05", end=b"high"))
+    assert cache.get(key, b"\x04", b"high") is not None
+    assert cache.get(key, b"\x04", b"higher") is None
+    assert cache.get(key, b"\x05", b"high") is None
+
+
+async def test_cached_answers_follow_every_change(topics: Topics) -> None:
+    """Asked twice each time, so that the second answer comes from memory where it may."""
+    await topics.create("t", ttl=10)
+
+    async def twice(**body: object) -> list[str]:
+        first = await topics.poll("t", **body)
+        second = await topics.poll("t", **body)
+        assert (first.ids, first.payloads, first.next_position) == (second.ids, second.payloads, second.next_position)
+        return first.payloads
+
+    await topics.publish("t", "a", "b")
+    assert await twice() == ["a", "b"]
+    hits = topics.broker.cache.hits
+    assert await twice(limit=1) == ["a"]
+    assert topics.broker.cache.hits == hits + 1
+    await topics.publish("t", "c")
+    assert await twice() == ["a", "b", "c"]
+    pointer, _ = await topics.start()
+    detail = await topics.publish("t", "tx", tx=pointer)
+    assert await twice(isolation="read_committed") == ["a", "b", "c"]
+    assert await twice() == ["a", "b", "c", "tx"]
+    await topics.ok("POST", "topics/t/rollback", detail)
+    await topics.publish("t", {"payload": b64("d"), "ttl": 1})
+    assert await twice(isolation="read_committed") == ["a", "b", "c", "d"]
+    topics.clock.forward(1001)
+    assert await twice(isolation="read_committed") == ["a", "b", "c"]
+    await topics.ok("PUT", "topics/t/properties", {"ttl": 1})
+    assert await twice() == []
+    await topics.ok("DELETE", "topics/t")
+    await topics.create("t")
+    assert await twice() == []
+
+
+async def test_no_cache_at_all() -> None:
+    """A budget of 0 keeps nothing and changes nothing."""
+    async with serving(cache={"max_bytes": 0}) as topics:
+        await topics.create("t")
+        await topics.publish("t", "a")
+        assert await topics.payloads("t") == await topics.payloads("t") == ["a"]
+        assert topics.broker.cache.hits == 0
+
+
+async def test_a_poll_that_moved_on_leaves_its_page_at_its_new_place(topics: Topics) -> None:
+    """It passed an aborted message while it waited, which a reader of everything still sees, whatever was cleaned."""
+    await topics.create("t")
+    pointer, _ = await topics.start()
+    await topics.publish("t", {"payload": b64("aborted"), "ttl": 100}, tx=pointer)
+    start = topics.clock.now_ms
+    asked = {"startFrom": start, "limit": 1, "isolation": "read_committed", "wait_ms": 30_000}
+    waiting = asyncio.create_task(topics.poll("t", **asked))
+    await until(lambda: topics.broker.listeners > 0)
+    await topics.finish(pointer, "abort")
+    await topics.publish("t", "after")
+    assert (await waiting).payloads == ["after"]
+    assert await topics.payloads("t", startFrom=start, limit=1) == ["aborted"]
+    topics.clock.forward(100_001)
+    await topics.broker.clean()
+    assert await topics.payloads("t", startFrom=start, limit=1) == ["after"]
+
+
+@pytest.mark.parametrize("longer", ["time to live", "clock"])
+async def test_what_lives_again_is_shown_again(topics: Topics, longer: str) -> None:
+    """A page that left out expired messages is not served once they are no longer expired."""
+    await topics.create("t", ttl=10)
+    await topics.publish("t", "old")
+    topics.clock.forward(8_000)
+    await topics.publish("t", "new")
+    topics.clock.forward(3_000)
+    assert await topics.payloads("t") == await topics.payloads("t") == ["new"]
+    if longer == "clock":
+        topics.clock.forward(-2_000)
+    else:
+        await topics.ok("PUT", "topics/t/properties", {"ttl": 1000})
+    assert await topics.payloads("t") == ["old", "new"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_the_same_answers_with_and_without(seed: int) -> None:
+    """Two services to which the same is done, one of them with a small cache: every poll answers the same."""
+    random = Random(seed)
+    async with serving(cache={"max_bytes": 4000}) as cached, serving(cache={"max_bytes": 0}) as plain:
+        pair = (cached, plain)
+        for each in pair:
+            await each.create("t", ttl=5)
+        begun: list[tuple[int, ...]] = []
+        starts: list[str | int | None] = [None, cached.clock.now_ms]
+        for number in range(150):
+            doing = random.choice(
+                ["publish", "publish", "poll", "poll", "poll", "begin", "inside", "end", "time", "wait", "clean", "ttl"]
+            )
+            texts = [f"{number}.{index}" for index in range(random.randint(1, 4))]
+            if doing == "publish":
+                short = [{"payload": b64(text), "ttl": 1} for text in texts] if random.random() < 0.2 else texts
+                for each in pair:
+                    await each.publish("t", *short)
+            elif doing == "begin":
+                begun.append(tuple([(await each.start())[0] for each in pair]))
+            elif doing == "inside" and begun:
+                for each, pointer in zip(pair, begun[0], strict=True):
+                    await each.publish("t", *texts, tx=pointer)
+            elif doing == "end" and begun:
+                how = random.choice(["commit", "abort"])
+                for each, pointer in zip(pair, begun.pop(0), strict=True):
+                    await each.finish(pointer, how)
+            elif doing == "time":
+                step = random.choice([1, 700, 3000, -1000])
+                for each in pair:
+                    each.clock.forward(step)
+            elif doing == "wait":
+                for pointers in begun:
+                    for each, pointer in zip(pair, pointers, strict=True):
+                        await each.finish(pointer, "commit")
+                begun.clear()
+                for each in pair:
+                    each.clock.forward(20_000)  # past every start there has been, wherever the clock was set back from
+                    await _waited(each, starts[-1])
+            elif doing == "clean":
+                for each in pair:
+                    await each.broker.clean()
+            elif doing == "ttl":
+                seconds = random.choice([2, 5, 1000])
+                for each in pair:
+                    await each.ok("PUT", "topics/t/properties", {"ttl": seconds})
+            asked = {
+                "startFrom": random.choice(starts), "inclusive": random.random() < 0.5,
+                "limit": random.choice([1, 3, 1000]), "isolation": random.choice(["none", "read_committed"]),
+            }  # fmt: skip
+            found = [await each.poll("t", **asked) for each in pair]
+            assert found[0] == found[1], (number, asked)
+            starts.append(found[0].next_position)
+        assert cached.broker.cache.hits > 0
+
+
+async def _waited(topics: Topics, start: str | int | None) -> None:
+    """A poll that waits while a transaction comes and is aborted; it answers with what is published after that."""
+    asked = {"startFrom": start, "inclusive": False, "limit": 1, "isolation": "read_committed", "wait_ms": 30_000}
+    poll = asyncio.create_task(topics.poll("t", **asked))
+    await until(lambda: topics.broker.listeners > 0 or poll.done())
+    pointer, _ = await topics.start()
+    await topics.publish("t", {"payload": b64("aborted"), "ttl": 2}, tx=pointer)
+    await topics.finish(pointer, "abort")
+    await topics.publish("t", "behind")
+    await poll

@@ -1,0 +1,135 @@
+"""Removal for good: what is gone for readers is gone from the disk in the end, and nothing else is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.messaging import Topics, b64, serving
+
+from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
+from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.log.kv import MemoryKV, OrderedKV
+
+
+def rows(kv: OrderedKV, *letters: bytes) -> int:
+    """How many rows the tables hold; all tables of a generation when none are named."""
+    named = letters or (keys.MESSAGE, keys.PAYLOAD, keys.MARK, keys.EXPIRY, keys.REFERENCE, keys.PRODUCER, keys.FENCE)
+    with kv.snapshot() as snapshot:
+        return sum(1 for letter in named for _ in snapshot.scan(letter, keys.above(letter)))
+
+
+@pytest.fixture(params=["memory", "rocksdb"])
+def kv(request: pytest.FixtureRequest, tmp_path: Path) -> OrderedKV:
+    return RocksKV(tmp_path) if request.param == "rocksdb" else MemoryKV()
+
+
+async def publish_by_reference(topics: Topics, *payloads: str) -> None:
+    pointer, _ = await topics.start()
+    await topics.store("t", *payloads, tx=pointer)
+    await topics.publish("t", tx=pointer)
+    await topics.finish(pointer, "commit")
+
+
+async def test_topic_ttl_removes_messages_and_payloads(kv: OrderedKV) -> None:
+    """Both are there after a pass while they live, and physically gone after one when they do not."""
+    async with serving(kv) as topics:
+        await topics.create("t", ttl=3)
+        await topics.publish("t", *["x"] * 3000)
+        await publish_by_reference(topics, "p")
+        await topics.broker.clean()
+        assert rows(kv, keys.MESSAGE, keys.PAYLOAD) == 3002
+        topics.clock.forward(3001)
+        await topics.publish("t", "y")
+        await topics.broker.clean()
+        assert rows(kv, keys.MESSAGE, keys.PAYLOAD, keys.REFERENCE) == 1
+        assert await topics.payloads("t") == ["y"]
+        assert (await topics.ok("POST", "topics/t/plan", {}))["rows"] == 1
+
+
+async def test_old_generations_are_removed(kv: OrderedKV) -> None:
+    """Deleted, or created anew: the rows of every earlier generation go, the living one's stay."""
+    async with serving(kv) as topics:
+        for generation in range(3):
+            await topics.create("t")
+            await topics.publish("t", f"m{generation}", producer={"id": "p", "epoch": 1, "sequence": 0})
+            await publish_by_reference(topics, "p")
+            if generation < 2:
+                await topics.ok("DELETE", "topics/t")
+        await topics.broker.clean()
+        assert rows(kv, keys.MESSAGE) == 2
+        assert await topics.payloads("t") == ["m2", "p"]
+        await topics.ok("DELETE", "topics/t")
+        await topics.broker.clean()
+        assert rows(kv) == 0
+        await topics.create("t")
+        assert (await topics.properties("t"))["generation"] == "4"
+
+
+async def test_a_neighbour_with_a_similar_name_is_not_touched(kv: OrderedKV) -> None:
+    """Prefixes are told apart."""
+    async with serving(kv) as topics:
+        for name in ("t", "t-1", "s"):
+            await topics.create(name)
+            await topics.publish(name, name)
+        await topics.ok("DELETE", "topics/t")
+        await topics.broker.clean()
+        assert await topics.payloads("t-1") == ["t-1"]
+        assert await topics.payloads("s") == ["s"]
+
+
+async def test_message_ttl_removes_single_messages(kv: OrderedKV) -> None:
+    """Those between them stay, and the index goes with them."""
+    async with serving(kv) as topics:
+        await topics.create("t", ttl=100)
+        await topics.publish("t", "a", *({"payload": b64("b"), "ttl": 1} for _ in range(50)), "c")
+        topics.clock.forward(1001)
+        await topics.broker.clean()
+        assert rows(kv, keys.MESSAGE) == 2
+        assert rows(kv, keys.EXPIRY) == 0
+        assert await topics.payloads("t") == ["a", "c"]
+
+
+async def test_stored_but_never_published(kv: OrderedKV) -> None:
+    """Never delivered, and gone when the transaction is over, however it ends."""
+    async with serving(kv) as topics:
+        await topics.create("t")
+        for how in ("commit", "abort"):
+            pointer, _ = await topics.start()
+            await topics.store("t", "kept", tx=pointer)
+            await topics.publish("t", tx=pointer)
+            await topics.store("t", "lost", tx=pointer)
+            assert rows(kv, keys.PAYLOAD) == 2
+            await topics.finish(pointer, how)
+            assert rows(kv, keys.PAYLOAD) == 1
+            await topics.ok("DELETE", "topics/t")
+            await topics.broker.clean()
+            await topics.create("t")
+
+
+async def test_silent_producers_are_forgotten_after_thirty_days(kv: OrderedKV) -> None:
+    """Not before, although the topic's ttl is short."""
+    async with serving(kv) as topics:
+        await topics.create("t", ttl=1)
+        await topics.publish("t", "a", producer={"id": "p", "epoch": 1, "sequence": 0})
+        topics.clock.forward(29 * 86_400_000)
+        await topics.broker.clean()
+        assert rows(kv, keys.PRODUCER) == 1
+        topics.clock.forward(2 * 86_400_000)
+        await topics.broker.clean()
+        assert rows(kv, keys.PRODUCER) == 0
+
+
+async def test_counting_goes_on_after_removal(kv: OrderedKV) -> None:
+    """Plans and lag count what is left, although the first totals are gone."""
+    async with serving(kv) as topics:
+        await topics.create("t", ttl=10)
+        await topics.publish("t", *["x"] * 5000)
+        topics.clock.forward(6000)
+        await topics.publish("t", *["y"] * 3000)
+        topics.clock.forward(5000)
+        await topics.broker.clean()
+        assert (await topics.ok("POST", "topics/t/plan", {}))["rows"] == 3000
+        await topics.ok("PUT", "topics/t/readers/r", {"position": ""})
+        [reader] = await topics.ok("GET", "topics/t/readers")
+        assert (reader["lag_messages"], reader["lag_seconds"]) == (3000, 5.0)

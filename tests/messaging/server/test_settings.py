@@ -1,0 +1,52 @@
+"""Settings refuse what cannot work, and say which key."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fairlead_messaging.server.settings import MessagingSettings, is_loopback, parse_listen
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"http_listen": "0.0.0.0:1", "security": "insecure"}, "http_listen"),
+        ({"http_listen": "nothing", "security": "insecure"}, "http_listen"),
+        ({"http_listen": "127.0.0.1:70000", "security": "insecure"}, "http_listen"),
+        ({"health_listen": "x", "security": "insecure"}, "health_listen"),
+        ({"security": "mtls"}, "tls_ca"),
+        ({"security": "mtls", "tls_ca": "a", "tls_cert": "b"}, "tls_key"),
+        ({"security": "insecure", "default_ttl_seconds": 0}, "default_ttl_seconds"),
+        ({"security": "insecure", "poll_limit_max": 0}, "poll_limit_max"),
+        ({"security": "insecure", "system_topics": ["a:0"]}, "system_topics"),
+        ({"security": "insecure", "system_topics": ["a b"]}, "system_topics"),
+        ({"security": "insecure", "cache": {"max_bytes": -1}}, "max_bytes"),
+        ({"security": "insecure", "cleanup": {"interval_seconds": 0}}, "interval_seconds"),
+        ({"security": "insecure", "store": "paper"}, "store"),
+        ({"security": "insecure", "store": "cassandra"}, "no cassandra store yet"),
+        ({"security": "insecure", "bodies_bytes_max": 1000}, "bodies_bytes_max"),
+        ({"security": "insecure", "pages_bytes_max": 1000}, "pages_bytes_max"),
+        ({"security": "insecure", "long_polls_max": 0}, "long_polls_max"),
+        ({"security": "insecure", "request_seconds_max": 0}, "request_seconds_max"),
+        ({"security": "insecure", "clients": ["hub"]}, "clients"),
+        ({"security": "insecure", "nonsense": 1}, "nonsense"),
+    ],
+)
+def test_bad_values(keys: dict[str, object], named: str) -> None:
+    """The key is in the reason."""
+    with pytest.raises(msgspec.ValidationError, match=named):
+        msgspec.convert(keys, MessagingSettings)
+
+
+def test_insecure_is_for_loopback_only() -> None:
+    """By number and by name."""
+    assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.1", "example.org")] == [
+        True, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_listen_addresses() -> None:
+    """Also IPv6 in brackets, and port 0."""
+    assert parse_listen("k", "127.0.0.1:0") == ("127.0.0.1", 0)
+    assert parse_listen("k", "[::1]:80") == ("::1", 80)

@@ -1,0 +1,46 @@
+"""What the writer remembers can be read again."""
+
+from __future__ import annotations
+
+from tests.support.messaging_core import Core, producer, publish
+
+from fairlead_messaging.server import topic_state
+from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.log.kv import Batch
+from fairlead_messaging.server.topic_state import TopicState
+
+
+def test_positions_and_totals_are_recovered() -> None:
+    """From what each batch wrote, also when cleanup took the rows."""
+    core = Core()
+    topic = core.create("t")
+    published = core.do(publish("t", "a", "bc"))
+    prefix = keys.table(keys.MESSAGE, topic)
+    batch = Batch()
+    batch.delete_range(prefix, keys.above(prefix))
+    core.kv.apply(batch)
+    state = TopicState(core.kv, topic)
+    assert state.sequencer.last == published.last
+    assert state.total == (2, 3)
+
+
+def test_newer_rows_win_over_what_was_written_beside_them() -> None:
+    """A store restored from elsewhere never makes positions fall back."""
+    core = Core()
+    topic = core.create("t")
+    published = core.do(publish("t", "a"))
+    batch = Batch()
+    batch.delete(keys.high(topic))
+    core.kv.apply(batch)
+    assert TopicState(core.kv, topic).sequencer.last == published.last
+
+
+def test_forgotten_producers_are_read_again() -> None:
+    """The cache has a limit, what is known has none."""
+    core = Core()
+    core.create("t")
+    core.do(publish("t", "a", producer=producer(0)))
+    for epoch in range(2, topic_state.PRODUCERS_CACHED_MAX + 10):
+        core.service._state("n", "t").known(core.topic("t"), "p", epoch)
+    core.service._state("n", "t").trim()
+    assert core.do(publish("t", "a", producer=producer(0))).known == (0,)

@@ -1,0 +1,192 @@
+"""The manager: pointers, ends, conflicts, memory that does not grow."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.support.messaging_core import START_MS, Core, publish
+
+from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
+from fairlead_messaging.server.commands import Abort, Commit, Expire, Invalidate, Prune, Settle, Start
+from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.log.kv import Batch
+from fairlead_messaging.server.transactions import manager
+from fairlead_messaging.server.transactions.transaction import State
+
+
+def start(core: Core, seconds: float = 30) -> int:
+    pointer: int = core.do(Start(timeout_seconds=seconds)).transaction.pointer
+    return pointer
+
+
+def test_pointers() -> None:
+    """Milliseconds times a million, then one more each, whatever the clock and restarts do."""
+    core = Core()
+    pointers = [start(core), start(core)]
+    core.now_ms -= 1000
+    pointers.append(start(core))
+    core.restart()
+    pointers.append(start(core))
+    core.batch(Start(timeout_seconds=1), lost=True)
+    pointers.append(start(core))
+    assert pointers[0] == START_MS * 1_000_000
+    assert pointers == sorted(set(pointers))
+
+
+def test_a_commit_that_was_lost_did_not_happen() -> None:
+    """Visible only when durable: after a failed write it is in progress again."""
+    core = Core()
+    core.create("t")
+    pointer = start(core)
+    core.do(publish("t", "a", pointer=pointer))
+    core.batch(Commit(pointer=pointer, changes=[]), lost=True)
+    assert core.read("t", committed=True) == []
+    assert core.service.transactions.state(pointer) == "in_progress"
+    core.do(Commit(pointer=pointer, changes=[]))
+    assert core.read("t", committed=True) == ["a"]
+
+
+def test_each_end_is_the_last() -> None:
+    """A second end is a conflict with the state it is in, also after a restart."""
+    core = Core()
+    for end, state in ((Commit, "committed"), (Abort, "aborted"), (Invalidate, "invalid")):
+        pointer = start(core)
+        core.do(end(pointer=pointer, changes=[]) if end is Commit else end(pointer=pointer))
+        core.restart()
+        with pytest.raises(Conflict) as again:
+            core.do(Abort(pointer=pointer))
+        assert again.value.facts == {"state": state}
+
+
+def test_an_end_is_known_within_its_own_batch() -> None:
+    """Concurrent ends of one transaction: the first wins, the second hears its state."""
+    core = Core()
+    pointer = start(core)
+    done, refused = core.batch(Commit(pointer=pointer, changes=[]), Abort(pointer=pointer))
+    assert done.state is State.COMMITTED
+    assert refused.facts == {"state": "committed"}
+
+
+def test_conflicts_survive_a_restart() -> None:
+    """A key committed after one's start is a conflict; committed before, it is not."""
+    core = Core()
+    one, two = start(core), start(core)
+    core.do(Commit(pointer=one, changes=["k"]))
+    core.restart()
+    assert core.do(Commit(pointer=two, changes=["k"])).state is State.ABORTED
+    assert core.do(Commit(pointer=start(core), changes=["k"])).state is State.COMMITTED
+
+
+def test_timeouts() -> None:
+    """A late one can no longer commit, and expiring ends it."""
+    core = Core()
+    pointer = start(core, 1)
+    core.now_ms += 1001
+    with pytest.raises(Conflict):
+        core.do(Commit(pointer=pointer, changes=[]))
+    assert core.do(Expire()) == 1
+    assert core.service.transactions.state(pointer) == "invalid"
+
+
+def test_settling_is_bounded_and_resumes_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some rows a batch, until nobody needs to remember the pointer."""
+    monkeypatch.setattr(manager, "SETTLE_ROWS_MAX", 10)
+    core = Core()
+    core.create("t")
+    pointer = start(core)
+    core.do(publish("t", *["x"] * 35, pointer=pointer))
+    core.do(Abort(pointer=pointer))
+    rounds = 0
+    while core.do(Settle()):
+        rounds += 1
+        core.restart()
+        assert core.read("t", committed=True) == []
+    assert rounds >= 3
+    assert core.service.transactions.open == {}
+    assert core.read("t", committed=True) == []
+
+
+def test_finished_ones_are_forgotten_after_a_day() -> None:
+    """Not while an older one is open, which they may be in conflict with."""
+    core = Core()
+    done = start(core)
+    core.do(Commit(pointer=done, changes=["k"]))
+    core.now_ms += 2 * manager.RECORD_KEPT_MS
+    core.do(Prune())
+    assert core.service.transactions.state(done) == "unknown"
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open transactions, timeouts and change sets are bounded."""
+    monkeypatch.setattr(manager, "OPEN_MAX", 2)
+    core = Core()
+    start(core), start(core)
+    with pytest.raises(Unavailable):
+        start(core)
+    for seconds in (0, -1, 601, float("nan")):
+        with pytest.raises(Refused):
+            manager.check_timeout(seconds)
+    with pytest.raises(Refused):
+        manager.check_changes(["x" * 2000])
+    with pytest.raises(Refused):
+        manager.check_changes(["x"] * 20_000)
+
+
+def test_a_restart_loads_keys_only_for_who_is_open() -> None:
+    """Of commits while a transaction is open that still is, as digests; conflicts are the same."""
+    core = Core()
+    for _ in range(5):
+        core.do(Commit(pointer=start(core), changes=["x" * 1000]))
+    late = start(core)
+    core.do(Commit(pointer=start(core), changes=["k", "l"]))
+    core.restart()
+    assert len(core.service.transactions._changed) == 2
+    assert len(core.kv.get(keys.finished(core.service.transactions.last_pointer)) or b"") < 400
+    assert core.do(Commit(pointer=late, changes=["l"])).state is State.ABORTED
+    core.restart()
+    assert core.service.transactions._changed == {}
+
+
+def test_keys_of_an_earlier_version_still_conflict() -> None:
+    """It wrote them whole."""
+    core = Core()
+    late, early = start(core), start(core)
+    core.do(Commit(pointer=early, changes=[]))
+    batch = Batch()
+    raw = msgspec.json.decode(core.kv.get(keys.finished(early)) or b"")
+    batch.put(keys.finished(early), msgspec.json.encode({**raw, "changes": ["k"], "changed": ""}))
+    core.kv.apply(batch)
+    core.restart()
+    assert core.do(Commit(pointer=late, changes=["k"])).state is State.ABORTED
+
+
+def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgotten is not unchanged; who began afterwards is not concerned."""
+    monkeypatch.setattr(manager, "CHANGED_MAX", 3)
+    core = Core()
+    held, late = start(core), start(core)
+    core.do(Commit(pointer=start(core), changes=["a", "b"]))
+    core.do(Commit(pointer=start(core), changes=["c", "d"]))
+    assert len(core.service.transactions._changed) == 3
+    assert core.do(Commit(pointer=late, changes=["other"])).state is State.ABORTED
+    assert core.do(Commit(pointer=start(core), changes=["other"])).state is State.COMMITTED
+    assert core.do(Commit(pointer=held, changes=[])).state is State.COMMITTED
+
+
+def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And looks at none that cannot be due."""
+    monkeypatch.setattr(manager, "PRUNE_ROWS_MAX", 4)
+    core = Core()
+    old = [start(core) for _ in range(10)]
+    for pointer in old:
+        core.do(Commit(pointer=pointer, changes=[]))
+    core.now_ms += 2 * manager.RECORD_KEPT_MS
+    young = [start(core) for _ in range(10)]
+    for pointer in young:
+        core.do(Commit(pointer=pointer, changes=[]))
+    turns = 1
+    while core.do(Prune()):
+        turns += 1
+    assert turns == 3
+    assert {core.service.transactions.state(pointer) for pointer in old} == {"unknown"}
+    assert {core.service.transactions.state(pointer) for pointer in young} == {"committed"}

@@ -1,0 +1,62 @@
+"""The durable record of a transaction, and what readers learn from the open ones."""
+
+from __future__ import annotations
+
+from tests.support.messaging_core import Core, publish
+
+from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.server.commands import Abort, Settle, Start
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.transactions import transaction
+from fairlead_messaging.server.transactions.transaction import State, Touched, Transaction, View
+
+
+def test_a_record_comes_back() -> None:
+    """With everything it touched."""
+    touched = Touched(namespace="n", name="t", generation=2, first=Position(1, 2), last=Position(3, 4), pending_rows=5)
+    made = Transaction(pointer=2**62, state=State.ABORTED, started_ms=1, expires_ms=2, touched=[touched], changes=["k"])
+    assert transaction.decode(transaction.encode(made)) == made
+
+
+def test_what_is_open() -> None:
+    """In progress, or ended without commit and not yet marked."""
+    for state, settled, is_open in (
+        (State.IN_PROGRESS, False, True), (State.COMMITTED, False, False), (State.ABORTED, False, True),
+        (State.INVALID, True, False),
+    ):  # fmt: skip
+        made = Transaction(pointer=1, state=state, started_ms=0, expires_ms=0, settled=settled)
+        assert made.is_open is is_open
+
+
+def test_a_view_is_of_one_snapshot() -> None:
+    """Later ends change neither the rows nor what decides them."""
+    core = Core()
+    core.create("t")
+    pointer = core.do(Start(timeout_seconds=5)).transaction.pointer
+    published = core.do(publish("t", "a", pointer=pointer))
+    with core.kv.snapshot() as before:
+        core.do(Abort(pointer=pointer))
+        with core.kv.snapshot() as aborted:
+            assert View(aborted).hidden == {pointer}
+        assert core.do(Settle()) is False
+        view = View(before)
+        assert set(view.in_progress) == {pointer}
+        assert list(view.spans(core.topic("t"))) == [(pointer, published.first, published.last)]
+    with core.kv.snapshot() as after:
+        assert not View(after).in_progress and not View(after).hidden
+
+
+def test_where_a_row_may_be_gone() -> None:
+    """Between a transaction's first and last row, once the shortest time to live has passed; older records too."""
+    topic = Topic(namespace="n", name="t", generation=1, ttl_seconds=100)
+    touched = Touched(namespace="n", name="t", generation=1)
+    assert not touched.may_be_removed(Position(0, 0), topic, 10**9)
+    touched.extend(Position(1000, 0), Position(1000, 5), (0, 7))
+    touched.first = None  # rolled back
+    touched.extend(Position(3000, 0), Position(3000, 0), (9,))
+    assert (touched.begin, touched.first, touched.shortest_ttl) == (Position(1000, 0), Position(3000, 0), 7)
+    assert [touched.may_be_removed(Position(1000, 1), topic, now_ms) for now_ms in (8000, 8001)] == [False, True]
+    assert not touched.may_be_removed(Position(999, 0), topic, 10**9)
+    assert not touched.may_be_removed(Position(3000, 1), topic, 10**9)
+    older = Touched(namespace="n", name="t", generation=1, first=Position(5, 0), last=Position(6, 0))
+    assert [older.may_be_removed(Position(5, 0), topic, now_ms) for now_ms in (100_005, 100_006)] == [False, True]

@@ -1,0 +1,55 @@
+"""Who sees what: the three answers for a row's pointer."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.messaging_core import Core
+
+from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.server.commands import Abort, Commit, Start
+from fairlead_messaging.server.transactions import visibility
+from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.visibility import Decision, TransactionSnapshot
+
+
+def test_decisions() -> None:
+    """Committed, aborted, open, rolled back; by the service's and by a transaction's own judgement."""
+    core = Core()
+    committed, aborted, open_ = (core.do(Start(timeout_seconds=5)).transaction.pointer for _ in range(3))
+    core.do(Commit(pointer=committed, changes=[]))
+    core.do(Abort(pointer=aborted))
+    mine = core.do(Start(timeout_seconds=5))
+    later = core.do(Start(timeout_seconds=5)).transaction.pointer
+    core.do(Commit(pointer=later, changes=[]))
+    core.do(Commit(pointer=open_, changes=[]))
+    own = mine.transaction.pointer
+    with core.kv.snapshot() as snapshot:
+        view = View(snapshot)
+    by_service = visibility.decide(view, None, read_committed=True)
+    by_snapshot = visibility.decide(view, mine.snapshot, read_committed=False)
+    assert by_service is not None and by_snapshot is not None
+    assert visibility.decide(view, None, read_committed=False) is None
+    expected = {
+        committed: (Decision.ACCEPT, Decision.ACCEPT),
+        aborted: (Decision.SKIP, Decision.SKIP),
+        open_: (Decision.ACCEPT, Decision.HOLD),
+        own: (Decision.HOLD, Decision.ACCEPT),
+        later: (Decision.ACCEPT, Decision.HOLD),
+        -own: (Decision.SKIP, Decision.SKIP),
+    }
+    assert {pointer: (by_service(pointer), by_snapshot(pointer)) for pointer in expected} == expected
+
+
+def test_snapshots_travel_as_bytes() -> None:
+    """Opaque, but checked when they come back."""
+    made = TransactionSnapshot(5, frozenset({1, 2}), frozenset({3}))
+    assert visibility.decode_snapshot(made.encode()) == made
+    for bad in (
+        b"",
+        b"\xc0",
+        b"nonsense",
+        made.encode()[:-1],
+        TransactionSnapshot(0, frozenset(), frozenset()).encode(),
+    ):
+        with pytest.raises(Refused):
+            visibility.decode_snapshot(bad)
