@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.api.responses import Producer
-from fairlead_messaging.client import failures, request
+from fairlead_messaging.client import errors, request
 from fairlead_messaging.client.request import Answer, Call
 from fairlead_wire.errors import LocalError, RemoteError
 
@@ -77,7 +77,7 @@ def test_a_topic_that_exists_is_no_error() -> None:
     """Whoever creates it wants it to be there."""
     assert request.create_topic("n", "t").read(answer()) is True
     assert request.create_topic("n", "t").read(refusal(409, "topic_exists")) is False
-    with pytest.raises(failures.Denied):
+    with pytest.raises(errors.Denied):
         request.create_topic("n", "t").read(refusal(400, "bad_name"))
 
 
@@ -85,12 +85,12 @@ def test_a_topic_that_exists_is_no_error() -> None:
 def test_a_finished_transaction_is_as_good_only_after_doubt(how: Any, state: str) -> None:
     """Somebody else may have finished it; after a lost answer it was surely we."""
     over = refusal(409, "transaction_not_in_progress", state=state)
-    with pytest.raises(failures.TransactionOver):
+    with pytest.raises(errors.TransactionOver):
         request.finish_transaction(1, how).read(over)
     request.finish_transaction(1, how).read(over, in_doubt=True)
     request.finish_transaction(1, how, may_be_done=True).read(over)
     other = refusal(409, "transaction_not_in_progress", state="unknown")
-    with pytest.raises(failures.TransactionOver):
+    with pytest.raises(errors.TransactionOver):
         request.finish_transaction(1, how).read(other, in_doubt=True)
 
 
@@ -98,9 +98,9 @@ def test_a_deletion_is_done_when_nothing_is_there_after_doubt() -> None:
     """Of topics and of subscriptions; a missing topic does not mean that the subscription went."""
     request.delete_topic("n", "t").read(refusal(404, "topic_not_found"), in_doubt=True)
     request.delete_subscription("n", "t", "s").read(refusal(404, "subscription_not_found"), in_doubt=True)
-    with pytest.raises(failures.TopicMissing):
+    with pytest.raises(errors.TopicMissing):
         request.delete_topic("n", "t").read(refusal(404, "topic_not_found"))
-    with pytest.raises(failures.TopicMissing):
+    with pytest.raises(errors.TopicMissing):
         request.delete_subscription("n", "t", "s").read(refusal(404, "topic_not_found"), in_doubt=True)
 
 
