@@ -13,8 +13,8 @@ from typing import Any
 from benchmarks.collect import Row
 from benchmarks.goals import GOALS
 
-from fairlead_edge.manifest import parse
-from fairlead_edge.router import Router
+from fairlead_edge.outbox.manifest import parse
+from fairlead_edge.outbox.router import Router
 from fairlead_edge.routes.message import RoutedMessage
 
 ROOM = "upstream"

@@ -16,9 +16,9 @@ from fairlead_cli import batch
 
 if TYPE_CHECKING:
     from fairlead_cli.manifest_check import Placed
-    from fairlead_edge import publishing
-    from fairlead_edge.manifest import Manifest
-    from fairlead_edge.router import Delivery
+    from fairlead_edge.outbox import publishing
+    from fairlead_edge.outbox.manifest import Manifest
+    from fairlead_edge.outbox.router import Delivery
     from fairlead_edge.routes.message import RoutedMessage
 
 DEFAULT_SOURCE = "/messages"
@@ -89,7 +89,7 @@ def dry_run(manifest: Path, node: str) -> None:
     A message is read by the agent's own code: a JSON body implies its contentType and contentEncoding.
     """
     batch.reject_terminal('{"source": "/messages", "message": {"properties": {}, "body": {}}}')
-    from fairlead_edge.manifest import ManifestError, merge, parse
+    from fairlead_edge.outbox.manifest import ManifestError, merge, parse
 
     good, refused = [], []
     for placed in _placed(str(manifest), _text(str(manifest))):
@@ -155,8 +155,8 @@ def answer_eval(request: dict[str, Any]) -> dict[str, Any]:
 
 def answer_match(request: dict[str, Any]) -> dict[str, Any]:
     """One message through one manifest."""
-    from fairlead_edge.manifest import ManifestError, parse
-    from fairlead_edge.router import Router
+    from fairlead_edge.outbox.manifest import ManifestError, parse
+    from fairlead_edge.outbox.router import Router
 
     manifest = request.get("manifest")
     if not isinstance(manifest, dict):
@@ -182,8 +182,8 @@ def answer_dry_run(
 
     `refused`: objects that are no manifest; on a node the others run all the same.
     """
-    from fairlead_edge import publishing
-    from fairlead_edge.router import Router
+    from fairlead_edge.outbox import publishing
+    from fairlead_edge.outbox.router import Router
     from fairlead_edge.routes import explain
     from fairlead_edge.routes.compiler import evaluate_condition
 
@@ -212,7 +212,7 @@ def _submission(request: dict[str, Any]) -> publishing.Submission | publishing.R
 
     It may stand there as it was published, below `message`, or as it lies in a topic.
     """
-    from fairlead_edge import publishing
+    from fairlead_edge.outbox import publishing
 
     inner = request.get("message", {})
     if not isinstance(inner, dict):

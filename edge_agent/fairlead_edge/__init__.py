@@ -1,6 +1,6 @@
 """The edge agent: holds a node's objects, serves them locally, and carries what the node says upward.
 
-    hub ══link══ Sync ──Apply──▶ Metastore ──change log──▶ watches, NodeRoutes
+    hub ══link══ Session ──Apply──▶ Metastore ──change log──▶ watches, NodeRoutes
                   │ ◀─Applied──      ▲                            │
                   └─ack─▶ hub        └── ObjectsApi ◀── kubectl   ▼
                                                                 Router
@@ -8,12 +8,11 @@
                                            └───────── routes ◀──────┘
     hub ◀══link══ Pump ◀──fetch, settle── Outbox        modules ◀── Broker ◀── Outbox
 
-Down: ``sync`` decides, ``chunks`` collects parts, ``metastore`` holds (``changelog``: what changed), ``receipts`` and
-``entries`` answer.  Read locally: ``paths``, ``kinds``, ``discovery``, ``selectors``, ``listing``, ``table``,
-``api_errors``.  Up: ``manifest``, ``routes``, ``router``, ``node_routes``, ``publishing``, ``envelope``, ``outbox``,
-``queue_id``, ``checkpoint``, ``pump``, ``endpoint_fsm``, ``lease``, ``age``.  Of itself: ``account``, ``metrics``.
-``settings`` are values.
+    app ▶ io ▶ agent_status, node_routes ▶ objects | outbox ▶ routes ▶ wire
 
-The root decides and is pure; ``io`` acts; ``app`` alone joins them.  An acknowledgement to the hub means that the
-object is on disk here, a 200 to an application that its messages are.  Everything held is served offline, too.
+``objects`` is the way down: the session with the hub, the store, what clients see.  ``outbox`` is the way up: which
+queues a message goes into, and in which order it leaves.  ``routes`` is the language of conditions.  ``node_routes``
+makes a router of the EdgeRoutes objects held; ``agent_status`` says how the agent is.  All of these decide and are
+pure; ``io`` acts; ``app`` alone joins them.  An acknowledgement to the hub means that the object is on disk here, a
+200 to an application that its messages are.  Everything held is served offline, too.
 """

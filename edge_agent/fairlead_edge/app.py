@@ -25,20 +25,21 @@ from typing import Any, Final
 import apsw
 import uvloop
 
-from fairlead_edge import account, metrics, node_routes
-from fairlead_edge.changelog import Change
-from fairlead_edge.errors import NotOurs, StoreDamaged, StoreFailed, StoreTooNew
-from fairlead_edge.io import data_dir, http_publish, local_api
-from fairlead_edge.io.link import Link
-from fairlead_edge.io.listening import DRAIN_SECONDS_MAX, CannotListen, listen
-from fairlead_edge.io.objects_api import ObjectsApi
-from fairlead_edge.io.routes_copy import RoutesCopy
-from fairlead_edge.io.sqlite_metastore import FILE_NAME as OBJECTS_FILE
-from fairlead_edge.io.sqlite_metastore import SqliteMetastore
-from fairlead_edge.io.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.upstream import Upstream
-from fairlead_edge.metastore import Held, StoreUnusable
+from fairlead_edge import agent_status, metrics, node_routes
+from fairlead_edge.errors import NotOurs, StoreDamaged, StoreFailed, StoreTooNew, StoreUnusable
+from fairlead_edge.io import data_dir
+from fairlead_edge.io.link.link import Link
+from fairlead_edge.io.local_api import publish_api, server
+from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
+from fairlead_edge.io.local_api.objects_api import ObjectsApi
+from fairlead_edge.io.objects.routes_copy import RoutesCopy
+from fairlead_edge.io.objects.sqlite_metastore import FILE_NAME as OBJECTS_FILE
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.node_routes import NodeRoutes
+from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.settings import Settings
 from fairlead_wire import listen_address
 from fairlead_wire.errors import Temporary
@@ -156,7 +157,7 @@ class Agent:
         """Of which the log has told: each is told once, and again when it was mended in between."""
         self._reported = asyncio.Event()
         self._stopping = False
-        guard = local_api.Guard(token, required=told.security == "mtls")
+        guard = server.Guard(token, required=told.security == "mtls")
         self._objects = ObjectsApi(store, agent=self._agent, age_of=self._age_of, secrets_allowed=guard.knows)
         self._client_tls = self._server_tls = None
         if told.security == "mtls":
@@ -184,12 +185,12 @@ class Agent:
             check_entire_queue=told.cleanup.check_entire_queue_on_cleanup,
             evict=told.store.evict == "less-urgent",
         )
-        self._http = local_api.application(
+        self._http = server.application(
             guard,
             status=self._status,
             metrics=self._metrics,
             unready=self._unready,
-            parts=[self._objects.add_routes, lambda app: http_publish.add_routes(app, self._upstream)],
+            parts=[self._objects.add_routes, lambda app: publish_api.add_routes(app, self._upstream)],
         )
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -262,7 +263,7 @@ class Agent:
             )
         )
         if told.health_listen and told.health_listen != told.http_listen:
-            health = local_api.health_application(metrics=self._metrics, unready=self._unready)
+            health = server.health_application(metrics=self._metrics, unready=self._unready)
             host, port = listen_address.parse("health_listen", told.health_listen)
             await stack.enter_async_context(await listen(health, key="health_listen", host=host, port=port))
 
@@ -313,10 +314,10 @@ class Agent:
         # A clock that is behind what it wrote down was started anew (its file was removed): at least all of it passed.
         return now - known if known <= now else now
 
-    async def _account(self) -> account.Account:
+    async def _account(self) -> agent_status.Account:
         now = self._outbox.now()
         self._link.last_contact()
-        return account.Account(
+        return agent_status.Account(
             node=self._told.node,
             agent=self._agent,
             store_epoch=self._outbox.epoch,
@@ -338,10 +339,10 @@ class Agent:
         )
 
     async def _status(self) -> dict[str, Any]:
-        return account.status(await self._account())
+        return agent_status.status(await self._account())
 
     async def _metrics(self) -> str:
-        return metrics.render(account.families(await self._account()))
+        return metrics.render(agent_status.families(await self._account()))
 
     def _unready(self) -> str:
         failure = self._store.failure or self._outbox.writer.failure
@@ -356,7 +357,7 @@ class Agent:
     async def _report(self) -> None:
         while True:
             self._reported.clear()
-            self._link.report(account.for_hub(await self._account()))
+            self._link.report(agent_status.for_hub(await self._account()))
             if self._store.lacking and self._connected_seconds() > WHOLE_SECONDS:
                 with contextlib.suppress(Temporary):
                     await self._store.is_whole()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairlead_wire.errors import LocalError, Permanent, Temporary
+from fairlead_wire.errors import FairleadError, LocalError, Permanent, Temporary
 
 FULL_RETRY_SECONDS: Final = 30.0
 """What a producer is told to wait when the store is full: draining or expiry takes a while."""
@@ -15,6 +15,10 @@ class StoreFull(Temporary):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry_after_seconds=FULL_RETRY_SECONDS)
+
+
+class StoreUnusable(FairleadError):
+    """The store cannot be opened as it is; the text says which file and what to do.  Programs exit 1."""
 
 
 class StoreFailed(LocalError):
@@ -44,3 +48,7 @@ class KeyReused(Permanent):
 
     def __init__(self, key: str) -> None:
         super().__init__(f"Idempotency-Key {key!r} was used before with another request", code="key_reused")
+
+
+class LinkDown(Temporary):
+    """No session is open, or it ended before the hub answered: offer the same again in the next one."""

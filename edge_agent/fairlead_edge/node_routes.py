@@ -13,10 +13,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from fairlead_edge import manifest
-from fairlead_edge.changelog import Change
-from fairlead_edge.metastore import Held
-from fairlead_edge.router import Router
+from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.outbox import manifest
+from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
 from fairlead_wire.resource import Resource
 

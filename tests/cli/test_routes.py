@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from fairlead_cli import main, routes
 from fairlead_cli.routes import answer_dry_run
-from fairlead_edge import publishing
-from fairlead_edge.manifest import parse as parse_manifest
-from fairlead_edge.router import Router
+from fairlead_edge.outbox import publishing
+from fairlead_edge.outbox.manifest import parse as parse_manifest
+from fairlead_edge.outbox.router import Router
 
 SAMPLE = {
     "schemaVersion": "1.1",

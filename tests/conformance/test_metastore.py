@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_edge.changelog import Expired
-from fairlead_edge.io.sqlite_metastore import SqliteMetastore
-from fairlead_edge.metastore import (
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.objects.metastore import (
     Absent,
     Kept,
     MemoryMetastore,
@@ -22,6 +21,7 @@ from fairlead_edge.metastore import (
     Removed,
     Stored,
 )
+from fairlead_edge.objects.watch_history import Expired
 from fairlead_wire import digest, resource
 from fairlead_wire.errors import LocalError
 

@@ -15,8 +15,8 @@ from tests.support.edge_api import TOKEN, Api, serving
 from tests.support.held import config_map, put
 from tests.support.pki import Authority
 
-from fairlead_edge.io.connections import Connections
-from fairlead_edge.io.listening import Door, bound
+from fairlead_edge.io.local_api.connections import Connections
+from fairlead_edge.io.local_api.listener import Door, bound
 
 pytestmark = pytest.mark.kube
 

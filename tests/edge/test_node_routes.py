@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from tests.support.held import config_map, held
 
-from fairlead_edge.changelog import Change
-from fairlead_edge.metastore import Held
 from fairlead_edge.node_routes import NodeRoutes, is_usable
+from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.routes.message import RoutedMessage
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge import sync
-from fairlead_edge.metastore import Kept, Outcome, Put, Refused, Remove, Summary
+from fairlead_edge.objects import session
+from fairlead_edge.objects.metastore import Kept, Outcome, Put, Refused, Remove, Summary
 from fairlead_wire import codec, digest, message
 
 PATH = "api/v1/namespaces/shop/configmaps/n-{}"
@@ -34,9 +34,9 @@ class World:
     """
 
     def __init__(self) -> None:
-        self.core = sync.Sync(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
+        self.core = session.Sync(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
         self.next_id = 1
-        self.waiting: sync.Effect | None = None
+        self.waiting: session.Effect | None = None
         self.asked: set[int] = set()
         self.unfinished: dict[int, int] = {}
         """Parts already sent, by id."""
@@ -47,7 +47,7 @@ class World:
         self.nacked: set[int] = set()
         self.questions = 0
         self.answers = 0
-        self.do(sync.Connected())
+        self.do(session.Connected())
         self.store(0)
         self.hear(
             message.Welcome(
@@ -58,14 +58,14 @@ class World:
 
     # ---- the session's side
 
-    def do(self, event: sync.Event) -> None:
+    def do(self, event: session.Event) -> None:
         for effect in self.core.handle(event, 0.0):
             match effect:
-                case sync.Send():
+                case session.Send():
                     self.said(codec.decode_from_edge(effect.frame)[0])
-                case sync.Opened() | sync.Settled():
+                case session.Opened() | session.Settled():
                     pass
-                case sync.Close():
+                case session.Close():
                     raise AssertionError(f"closed: {effect.reason}")
                 case _:
                     assert self.waiting is None, "a second piece of work was asked for before the first was done"
@@ -95,18 +95,18 @@ class World:
         """Finish what the store was asked for; bit n of ``refuse`` refuses every eighth write from the n-th."""
         work, self.waiting = self.waiting, None
         match work:
-            case sync.Apply():
+            case session.Apply():
                 outcomes = [
                     self.write(write, refuse=bool(refuse >> (number % 8) & 1))
                     for number, write in enumerate(work.writes)
                 ]
-                self.do(sync.Applied(outcomes))
-            case sync.Obey():
-                self.do(sync.Obeyed())
-            case sync.Summarise():
-                self.do(sync.Summarised(Summary(held=0, buckets=digest.Buckets(work.bits or 0))))
-            case sync.ListEntries():
-                self.do(sync.Listed([]))
+                self.do(session.Applied(outcomes))
+            case session.Obey():
+                self.do(session.Obeyed())
+            case session.Summarise():
+                self.do(session.Summarised(Summary(held=0, buckets=digest.Buckets(work.bits or 0))))
+            case session.ListEntries():
+                self.do(session.Listed([]))
             case _:
                 assert work is None
 
@@ -123,7 +123,7 @@ class World:
     # ---- the hub's side
 
     def hear(self, header: message.FromHub, content: bytes = b"") -> None:
-        self.do(sync.Received(codec.encode(header, content)))
+        self.do(session.Received(codec.encode(header, content)))
 
     def take_id(self) -> int:
         self.next_id += 1
@@ -178,7 +178,7 @@ class World:
             case "store":
                 self.store(number)
             case _:
-                self.do(sync.Ticked())
+                self.do(session.Ticked())
 
 
 @settings(max_examples=300, deadline=None)
@@ -202,10 +202,10 @@ def test_every_message_is_answered_once_and_truly(steps: list[tuple[str, int]]) 
 @given(frames=st.lists(st.binary(max_size=200), max_size=5), welcomed=st.booleans())
 def test_no_bytes_raise(frames: list[bytes], welcomed: bool) -> None:
     """Whatever comes, the session goes on or ends with a reason; the program never learns of it by an exception."""
-    core = World().core if welcomed else sync.Sync(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
+    core = World().core if welcomed else session.Sync(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
     closed = False
     for frame in frames:
-        effects = core.handle(sync.Received(frame), 0.0)
+        effects = core.handle(session.Received(frame), 0.0)
         assert not closed or effects == []
-        closed = closed or any(isinstance(effect, sync.Close) and effect.reason for effect in effects)
+        closed = closed or any(isinstance(effect, session.Close) and effect.reason for effect in effects)
     assert closed or not frames

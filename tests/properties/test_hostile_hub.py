@@ -9,8 +9,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge import kinds, listing, sync, table
-from fairlead_edge.metastore import MemoryMetastore
+from fairlead_edge.objects import kinds, session
+from fairlead_edge.objects.metastore import MemoryMetastore
+from fairlead_edge.objects.presentation import listing, table
 from fairlead_wire import codec, digest
 
 NUMBERS = st.sampled_from([0, 1, 2, 3] * 4 + [-1, 2**31, 2**53 + 1, 2**64, 10**30, 1e300])
@@ -81,35 +82,35 @@ class Agent:
 
     def __init__(self) -> None:
         self.store = MemoryMetastore()
-        self.core: sync.Sync
+        self.core: session.Sync
         self.fences = 0
 
     async def connect(self) -> None:
         fence = await self.store.fence()
-        self.core = sync.Sync(node="edge-1", agent="1", store_epoch=1, fence=fence, now=0.0)
-        await self.do(sync.Connected())
+        self.core = session.Sync(node="edge-1", agent="1", store_epoch=1, fence=fence, now=0.0)
+        await self.do(session.Connected())
         await self.hear({**WELCOME, "fence": fence + 1}, b"")
         assert self.core.is_open
 
     async def hear(self, header: dict[str, Any], content: bytes) -> None:
         head = msgspec.json.encode(header)
-        await self.do(sync.Received(b"\x01" + len(head).to_bytes(4, "big") + head + content))
+        await self.do(session.Received(b"\x01" + len(head).to_bytes(4, "big") + head + content))
 
-    async def do(self, event: sync.Event) -> None:
+    async def do(self, event: session.Event) -> None:
         """Frames are received, effects follow; nothing but effects may come of an event."""
         for effect in self.core.handle(event, 1.0):
             match effect:
-                case sync.Send():
+                case session.Send():
                     codec.decode_from_edge(effect.frame)
-                case sync.Apply():
-                    await self.do(sync.Applied(await self.store.apply(effect.writes, 1.0)))
-                case sync.Obey():
+                case session.Apply():
+                    await self.do(session.Applied(await self.store.apply(effect.writes, 1.0)))
+                case session.Obey():
                     await self.store.obey(effect.fence)
-                    await self.do(sync.Obeyed())
-                case sync.Summarise():
-                    await self.do(sync.Summarised(await self.store.summary(effect.bits)))
-                case sync.ListEntries():
-                    await self.do(sync.Listed(await self.store.entries(effect.bits, effect.buckets)))
+                    await self.do(session.Obeyed())
+                case session.Summarise():
+                    await self.do(session.Summarised(await self.store.summary(effect.bits)))
+                case session.ListEntries():
+                    await self.do(session.Listed(await self.store.entries(effect.bits, effect.buckets)))
 
 
 async def play(frames: list[tuple[dict[str, Any], bytes]]) -> None:

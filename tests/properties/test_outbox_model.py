@@ -10,13 +10,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge import outbox
-from fairlead_edge.checkpoint import NOTHING_DONE
 from fairlead_edge.errors import KeyReused, StoreFull
-from fairlead_edge.io.sqlite_outbox import SqliteOutbox
-from fairlead_edge.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox import Entry, Once, Outbox, Reference, Refusal
-from fairlead_edge.queue_id import QueueId
+from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.outbox import outbox
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.memory_outbox import MemoryOutbox
+from fairlead_edge.outbox.outbox import Entry, Once, Outbox, Reference, Refusal
+from fairlead_edge.outbox.queue_id import QueueId
 
 QUEUES = [QueueId("iothub", 0), QueueId("iothub"), QueueId("edge-1/m/in", 3)]
 MAX_BYTES = 3000

@@ -8,11 +8,12 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge.checkpoint import NOTHING_DONE
-from fairlead_edge.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox import Entry, Item, Reference
-from fairlead_edge.pump import Fetch, Pump, Send, Settle, Wait
-from fairlead_edge.queue_id import DEFAULT_PRIORITY, UPSTREAM, QueueId
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.memory_outbox import MemoryOutbox
+from fairlead_edge.outbox.outbox import Entry, Item, Reference
+from fairlead_edge.outbox.pump.pump import Fetch, Pump, Send, Settle, Wait
+from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
+from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.message import Ack, Nack, Refused
 
 PRIORITIES = (0, 5, DEFAULT_PRIORITY)

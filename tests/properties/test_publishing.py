@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.upstream import PropertyRouter
 
-from fairlead_edge import envelope, publishing
-from fairlead_edge.outbox import Item
-from fairlead_edge.publishing import RequestRefused
-from fairlead_edge.queue_id import UPSTREAM, QueueId
+from fairlead_edge.outbox import envelope, publishing
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.publishing import RequestRefused
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.message import UpstreamMessage
 
 texts = st.text(st.characters(exclude_categories=()), max_size=12)  # lone surrogates among them

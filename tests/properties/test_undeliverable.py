@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_edge import metastore
+from fairlead_edge.objects import metastore
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import Kind, LiveObject
 from fairlead_wire import codec, message, resource

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
 from typing import Any, TypeVar, cast
 
-from fairlead_edge import sync
-from fairlead_edge.metastore import MemoryMetastore, Put
+from fairlead_edge.objects import session
+from fairlead_edge.objects.metastore import MemoryMetastore, Put
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class Edge:
         self.name = name
         self.disk = MemoryMetastore()
         self.older_disk: MemoryMetastore | None = None
-        self.sync: sync.Sync | None = None
+        self.sync: session.Sync | None = None
         self.ever_durable: set[tuple[str, str]] = set()
         """(UID, digest) of everything that was ever committed here."""
         self._random = random
@@ -65,14 +65,14 @@ class Edge:
     def connect(self, send: Callable[[bytes], None]) -> None:
         self._send = send
         self._opening += 1
-        self.sync = sync.Sync(
+        self.sync = session.Sync(
             node=self.name,
             agent="sim",
             store_epoch=self._random.getrandbits(53),
             fence=run(self.disk.fence()),
             now=self._now(),
         )
-        self.handle(self.sync, sync.Connected())
+        self.handle(self.sync, session.Connected())
 
     def disconnect(self) -> None:
         self.sync = None
@@ -94,7 +94,7 @@ class Edge:
             self.sync = None
             self.disk = self.older_disk.reopened(0)
 
-    def handle(self, current: sync.Sync, event: sync.Event) -> bool:
+    def handle(self, current: session.Sync, event: session.Event) -> bool:
         """Give the event to this connection's core and perform its effects.  False: the connection is over."""
         if self.sync is not current:
             return False
@@ -109,27 +109,27 @@ class Edge:
             return False
         return True
 
-    def _perform(self, current: sync.Sync, effect: sync.Effect) -> bool:
+    def _perform(self, current: session.Sync, effect: session.Effect) -> bool:
         match effect:
-            case sync.Send():
+            case session.Send():
                 self._send(effect.frame)
-            case sync.Apply():
+            case session.Apply():
                 self._apply(current, effect)
-            case sync.Obey():
+            case session.Obey():
                 run(self.disk.obey(effect.fence))
-                self._later(current, lambda: sync.Obeyed())
-            case sync.Summarise():
-                self._later(current, lambda: sync.Summarised(run(self.disk.summary(effect.bits))))
-            case sync.ListEntries():
-                self._later(current, lambda: sync.Listed(run(self.disk.entries(effect.bits, effect.buckets))))
-            case sync.Close():
+                self._later(current, lambda: session.Obeyed())
+            case session.Summarise():
+                self._later(current, lambda: session.Summarised(run(self.disk.summary(effect.bits))))
+            case session.ListEntries():
+                self._later(current, lambda: session.Listed(run(self.disk.entries(effect.bits, effect.buckets))))
+            case session.Close():
                 self.sync = None
                 return False
-            case sync.Opened() | sync.Settled():
+            case session.Opened() | session.Settled():
                 pass
         return True
 
-    def _apply(self, current: sync.Sync, effect: sync.Apply) -> None:
+    def _apply(self, current: session.Sync, effect: session.Apply) -> None:
         disk = self.disk
 
         def commit() -> list[Any]:
@@ -141,11 +141,11 @@ class Edge:
             # The planted mistake: the answer leaves now, the write happens later, if the power lasts.
             outcomes = run(disk.reopened(0).apply(effect.writes, self._now()))
             self._schedule(self._now() + 0.05, lambda: commit() if self.disk is disk else None)
-            self.handle(current, sync.Applied(outcomes))
+            self.handle(current, session.Applied(outcomes))
             return
-        self._later(current, lambda: sync.Applied(commit()))
+        self._later(current, lambda: session.Applied(commit()))
 
-    def _later(self, current: sync.Sync, event: Callable[[], sync.Event]) -> None:
+    def _later(self, current: session.Sync, event: Callable[[], session.Event]) -> None:
         """The disk takes its time; a crash before that, and nothing of it happened."""
 
         def happen() -> None:

@@ -1,6 +1,6 @@
 """One edge's upstream half in a simulated world: the real pump over the outbox's memory twin.
 
-The driver does what ``io.upstream_pump`` does, step by step, with time between the steps; power may fail between any
+The driver does what ``upstream_pump`` does, step by step, with time between the steps; power may fail between any
 two.  The disk (the outbox) survives, the pump does not.
 """
 
@@ -15,13 +15,15 @@ from tests.sim.edge import run
 from tests.sim.laws import LawBroken
 from tests.sim.topic import NAMES, NAMESPACE
 
-from fairlead_edge import envelope, pump
-from fairlead_edge.endpoint_fsm import State
 from fairlead_edge.errors import StoreFull
-from fairlead_edge.in_flight import InFlight
-from fairlead_edge.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox import Entry, Reference
-from fairlead_edge.queue_id import UPSTREAM, QueueId
+from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.outbox.memory_outbox import MemoryOutbox
+from fairlead_edge.outbox.outbox import Entry, Reference
+from fairlead_edge.outbox.pump import pump
+from fairlead_edge.outbox.pump.endpoint_state import State
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire import codec, message
 
 PRIORITIES = (0, 1, 5, 2_000_000_000)

@@ -24,7 +24,7 @@ from tests.sim.edge import Edge
 from tests.sim.laws import LawBroken
 from tests.sim.link import Link
 
-from fairlead_edge.sync import Received, Ticked
+from fairlead_edge.objects.session import Received, Ticked
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache

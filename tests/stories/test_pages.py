@@ -20,7 +20,7 @@ from e2e.demo.stack import Stack
 from e2e.demo.story import Story
 from tests.support.pages import ROOT, Block, Unannotated, blocks, pages
 
-from fairlead_edge import publishing
+from fairlead_edge.outbox import publishing
 from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest import schema

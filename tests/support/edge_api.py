@@ -10,9 +10,9 @@ from typing import Any
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from fairlead_edge.io import local_api
-from fairlead_edge.io.objects_api import ObjectsApi
-from fairlead_edge.metastore import MemoryMetastore, Put, Remove
+from fairlead_edge.io.local_api import server
+from fairlead_edge.io.local_api.objects_api import ObjectsApi
+from fairlead_edge.objects.metastore import MemoryMetastore, Put, Remove
 
 TOKEN = "the-token"
 
@@ -65,7 +65,7 @@ async def event(watch: ClientResponse) -> dict[str, Any]:
 async def serving(*, required: bool = False, unready: str = "") -> AsyncIterator[Api]:
     """``required``: everything needs the token, as with mutual TLS; ``unready``: why it is not ready."""
     store = MemoryMetastore(version=1000)
-    guard = local_api.Guard(TOKEN, required=required)
+    guard = server.Guard(TOKEN, required=required)
     objects = ObjectsApi(store, agent="1.2", age_of=lambda _: 7.0, secrets_allowed=guard.knows)
 
     async def status() -> dict[str, Any]:
@@ -74,8 +74,6 @@ async def serving(*, required: bool = False, unready: str = "") -> AsyncIterator
     async def metrics() -> str:
         return "up 1\n"
 
-    app = local_api.application(
-        guard, status=status, metrics=metrics, unready=lambda: unready, parts=[objects.add_routes]
-    )
+    app = server.application(guard, status=status, metrics=metrics, unready=lambda: unready, parts=[objects.add_routes])
     async with TestClient(TestServer(app)) as client:
         yield Api(client, store, objects)

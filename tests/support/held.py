@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_edge.metastore import Held, Put, hold
+from fairlead_edge.objects.metastore import Held, Put, hold
 from fairlead_wire import digest, resource
 
 

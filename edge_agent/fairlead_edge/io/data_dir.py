@@ -16,7 +16,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from fairlead_edge.metastore import StoreUnusable
+from fairlead_edge.errors import StoreUnusable
 from fairlead_wire.io import logs
 
 FOLDER_MODE: Final = 0o700

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead_edge.queue_id import UPSTREAM
-
+UPSTREAM = "iothub"
+"""The endpoint id of ``$upstream``."""
 UPSTREAM_TEXT = "$upstream"
 BROKERED_TEXT = "BrokeredEndpoint"
 _BROKERED_SEGMENTS = 4

@@ -15,8 +15,8 @@ from tests.support.upstream import FakeHub, open_upstream
 
 from fairlead_edge.io import client as client_module
 from fairlead_edge.io.client import Delivery, EdgeClient, Message
-from fairlead_edge.io.http_publish import add_routes
-from fairlead_edge.io.upstream import Upstream
+from fairlead_edge.io.local_api.publish_api import add_routes
+from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_wire.errors import LocalError, Permanent, Temporary
 
 SOURCE = "/messages/modules/m/outputs/o"

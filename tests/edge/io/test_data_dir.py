@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, mint_epoch, size
-from fairlead_edge.metastore import StoreUnusable
 
 
 def test_two_agents_on_one_folder_are_one_too_many(tmp_path: Path) -> None:

@@ -1,0 +1,234 @@
+"""The agent's account of itself: for ``GET /v1/status``, for the hub, and as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from fairlead_edge.metrics import Family, single
+from fairlead_edge.outbox.outbox import OutboxStatus
+from fairlead_wire import message
+
+STALLED_SECONDS: Final = 30.0
+"""A queue of which nothing was taken for so long is said to stand still."""
+
+
+class LinkState(msgspec.Struct, kw_only=True):
+    """What is known of the link; ``since`` and ``last_contact`` are seconds of the store's clock."""
+
+    state: str = "connecting"
+    """``connecting``, ``connected``, or ``refused`` (the hub said not to come back)."""
+    hub: str = ""
+    fence: int = 0
+    since: float | None = None
+    """When it was connected, or when that ended (at first: when the agent started)."""
+    offline_seconds: float = 0.0
+    """Time without a session since the start, up to ``since``."""
+    last_contact: float | None = None
+    reason: str = ""
+    """Why it is not connected."""
+
+
+class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A queue of which nothing is taken: for how long, the last answer, how often, and when it is tried next."""
+
+    for_seconds: float
+    code: str
+    reason: str
+    attempts: int
+    retry_in_seconds: float | None
+
+
+class Account(msgspec.Struct, kw_only=True):
+    """One moment: ``now`` is of the store's clock; ``counters`` hold the link's events since the start."""
+
+    node: str
+    agent: str
+    store_epoch: int
+    now: float
+    link: LinkState
+    held: int
+    object_bytes: int = 0
+    """Of the file that holds the objects; with the messages' it counts against ``store.max_bytes``."""
+    object_bytes_max: int = 0
+    commits: int
+    watches: int
+    counters: Mapping[str, int]
+    outbox: OutboxStatus
+    routes: Mapping[str, message.RoutesStatus]
+    publishing: Mapping[str, int]
+    """What producers said: received, accepted, repeated, without a route, refused by code."""
+    salvaged: str = ""
+    """Why a store was found damaged and salvaged when it was opened."""
+    damaged: int = 0
+    """Objects found changed by the disk since the start; the hub sends them again."""
+    pumping: Mapping[str, int]
+    """What went up: batches, messages, bytes, acked, refused, nacks by code."""
+    stalls: Mapping[tuple[str, int], Stall] = {}
+    """By endpoint and priority."""
+
+
+def status(account: Account) -> dict[str, Any]:
+    """The body of ``GET /v1/status``; ages in seconds."""
+    link = account.link
+    return {
+        "node": account.node,
+        "agent": account.agent,
+        "storeEpoch": account.store_epoch,
+        "link": {
+            "state": link.state,
+            "hub": link.hub,
+            "fence": link.fence,
+            "reason": link.reason,
+            "sinceSeconds": _ago(account.now, link.since),
+            "offlineSeconds": offline_seconds(link, account.now),
+            "lastContactSeconds": _ago(account.now, link.last_contact),
+        },
+        "objects": {
+            "held": account.held,
+            "damaged": account.damaged,
+            "bytes": account.object_bytes,
+            "maxBytes": account.object_bytes_max,
+        },
+        "queues": [
+            {
+                "endpoint": queue.endpoint,
+                "priority": queue.priority,
+                "queue": queue.queue,
+                "length": queue.length,
+                "bytes": queue.bytes,
+                "oldestAgeSeconds": queue.oldest_age_seconds,
+                "accepted": queue.accepted,
+                "sent": queue.sent,
+                "expired": queue.expired,
+                "evicted": queue.evicted,
+                "deadLettered": queue.dead_lettered,
+                "damaged": queue.damaged,
+                "inDoubt": queue.in_doubt,
+                "stalled": msgspec.to_builtins(account.stalls.get((queue.endpoint, queue.priority))),
+            }
+            for queue in account.outbox.queues
+        ],
+        "deadLetters": account.outbox.dead_letters,
+        "published": dict(account.publishing),
+        "store": {
+            "bytes": account.outbox.bytes,
+            "maxBytes": account.outbox.max_bytes,
+            "salvaged": account.salvaged,
+        },
+        "routes": msgspec.to_builtins(dict(account.routes)),
+    }
+
+
+def for_hub(account: Account) -> message.EdgeStatus:
+    """What the hub writes into EdgeNode and EdgeRoutes."""
+    return message.EdgeStatus(
+        held=account.held,
+        queues=[
+            message.QueueStatus(
+                endpoint=queue.endpoint,
+                priority=queue.priority,
+                length=queue.length,
+                bytes=queue.bytes,
+                oldest_age_seconds=round(queue.oldest_age_seconds, 1),
+                **_stalled(account.stalls.get((queue.endpoint, queue.priority))),
+            )
+            for queue in account.outbox.queues
+            if queue.length
+        ],
+        routes=dict(account.routes),
+        dead_letters=account.outbox.dead_letters,
+        store_bytes=account.outbox.bytes,
+    )
+
+
+def _stalled(stall: Stall | None) -> dict[str, Any]:
+    """To the half minute: an account that says nothing new is not sent."""
+    if stall is None or stall.for_seconds < STALLED_SECONDS:
+        return {}
+    steps = stall.for_seconds // STALLED_SECONDS
+    return {
+        "stalled_seconds": steps * STALLED_SECONDS,
+        "stalled_by": f"{stall.code}: {stall.reason}"[: message.NAME_CHARS_MAX],
+    }
+
+
+def families(account: Account) -> list[Family]:
+    """Metrics.  No label takes more values than there are queues, kinds of events, or reasons."""
+    link, outbox = account.link, account.outbox
+    contact = _ago(account.now, link.last_contact)
+    found = [
+        single("fairlead_edge_connected", "gauge", "1 while a session with the hub is open", link.state == "connected"),
+        single("fairlead_edge_objects_held", "gauge", "objects held for this node", account.held),
+        single("fairlead_edge_objects_bytes", "gauge", "room the objects' store takes on disk", account.object_bytes),
+        single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", account.damaged),
+        single("fairlead_edge_watches", "gauge", "open watches of local clients", account.watches),
+        single("fairlead_edge_commits_total", "counter", "transactions of the object store", account.commits),
+        single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
+        single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
+        _events("link", "sessions, frames, bytes, writes by outcome, ends by reason", account.counters),
+        _events("publish", "messages received, accepted, repeated, without a route, refused", account.publishing),
+        _events("pump", "batches, messages, bytes, acked, refused, nacks", account.pumping),
+    ]
+    offline = offline_seconds(link, account.now)
+    found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
+    if contact is not None:
+        found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
+    found.append(
+        Family(
+            name="fairlead_edge_queue_stalled_seconds",
+            kind="gauge",
+            help="since when nothing was taken of what waits, while the hub is there",
+            labels=("endpoint", "priority"),
+            samples={
+                (queue.endpoint, str(queue.priority)): stall.for_seconds
+                if (stall := account.stalls.get((queue.endpoint, queue.priority)))
+                else 0.0
+                for queue in outbox.queues
+            },
+        )
+    )
+    for name, kind, text in (
+        ("length", "gauge", "messages waiting"),
+        ("bytes", "gauge", "bytes waiting"),
+        ("oldest_age_seconds", "gauge", "age of the oldest message waiting"),
+        ("accepted", "counter", "messages stored"),
+        ("sent", "counter", "messages delivered"),
+        ("expired", "counter", "messages whose time to live ended"),
+        ("evicted", "counter", "messages evicted to make room"),
+        ("dead_lettered", "gauge", "messages in the dead letters"),
+        ("damaged", "counter", "messages the disk lost or changed"),
+        ("in_doubt", "counter", "messages expired or evicted that may be in their topic"),
+    ):
+        found.append(
+            Family(
+                name=f"fairlead_edge_queue_{name}" + ("_total" if kind == "counter" else ""),
+                kind="counter" if kind == "counter" else "gauge",
+                help=text,
+                labels=("endpoint", "priority"),
+                samples={(queue.endpoint, str(queue.priority)): float(getattr(queue, name)) for queue in outbox.queues},
+            )
+        )
+    return found
+
+
+def _events(part: str, help: str, counters: Mapping[str, int]) -> Family:
+    return Family(
+        name=f"fairlead_edge_{part}_events_total",
+        kind="counter",
+        help=help,
+        labels=("event",),
+        samples={(event,): float(count) for event, count in counters.items()},
+    )
+
+
+def offline_seconds(link: LinkState, now: float) -> float:
+    """Time without a session since the start, including the present outage."""
+    present = 0.0 if link.state == "connected" or link.since is None else now - link.since
+    return round(link.offline_seconds + max(0.0, present), 3)
+
+
+def _ago(now: float, then: float | None) -> float | None:
+    return None if then is None else round(max(0.0, now - then), 3)

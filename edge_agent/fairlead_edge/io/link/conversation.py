@@ -1,0 +1,280 @@
+"""One connection with the hub: performs what its ``Sync`` decides.
+
+    reader ─frame─▶ Sync ─effects─▶ sender
+                     ▲  └─Apply, Summarise …─▶ store
+                     └────── Applied … ──────────┘
+
+A batch that was handed to the store is waited for even when the connection is gone, so that the next hello tells
+what is held then, and watchers are told of what was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from fairlead_edge.errors import LinkDown
+from fairlead_edge.objects import session
+from fairlead_edge.objects.metastore import Metastore, Refused
+from fairlead_wire import message
+from fairlead_wire.io import logs
+from fairlead_wire.rarely import Rarely
+
+CLOSE_SECONDS_MAX: Final = 1.0
+CLOSE_REASON_BYTES_MAX: Final = 120
+"""The WebSocket protocol carries 123."""
+_CLOSE_CODES: Final = {"protocol": 1002, "stopping": 1001}
+_NORMAL_CLOSURE: Final = 1000
+
+
+TOLD_SECONDS: Final = 3600.0
+"""Between two lines about one object that is refused for one reason."""
+_told = Rarely(TOLD_SECONDS)
+_log = logs.get("edge.conversation")
+
+
+class _Batch(NamedTuple):
+    """What waits to go up, and who waits for its answer."""
+
+    stream: str
+    encoding: message.Encoding
+    content: bytes
+    follows: bool
+    answer: asyncio.Future[message.Ack | message.Nack]
+
+
+class Conversation:
+    """One connection: performs what its ``Sync`` decides."""
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        core: session.Sync,
+        store: Metastore,
+        clock: Callable[[], float],
+        counters: Counter[str],
+        opened: Callable[[message.Welcome], None],
+    ) -> None:
+        self._connection = connection
+        self._core = core
+        self._store = store
+        self._clock = clock
+        self._counters = counters
+        self._opened = opened
+        self._urgent: deque[bytes] = deque()
+        self._bulk: list[tuple[int, int, _Batch]] = []
+        """A heap: batches by priority, then in the order they were offered."""
+        self._offered = 0
+        self._to_send = asyncio.Event()
+        self._room = asyncio.Event()
+        self._retimed = asyncio.Event()
+        self._working: asyncio.Task[None] | None = None
+        self._ended: asyncio.Future[session.Close] = asyncio.get_running_loop().create_future()
+        self._unanswered: dict[int, asyncio.Future[message.Ack | message.Nack]] = {}
+        self._was_open = False
+        self.upstream_window = 0
+        """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
+
+    async def run(self) -> session.Close:
+        """Until the connection or the session ends; says why."""
+        self.handle(session.Connected())
+        tasks = [asyncio.create_task(loop()) for loop in (self._read, self._write, self._tick)]
+        try:
+            parts: list[asyncio.Future[Any]] = [self._ended, *tasks]
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()  # parts end only by an error: of the store or of ours
+            end = self._ended.result()
+            await self._say_goodbye(end)
+            return end
+        finally:
+            self.upstream_window = 0
+            self._core.session.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._fail_unanswered()
+            if self._working:
+                await asyncio.wait([self._working])
+
+    def end(self, end: session.Close) -> None:
+        """End it from this side.  Nothing goes up any more: saying goodbye to a deaf hub takes its time."""
+        self.upstream_window = 0
+        if not self._ended.done():
+            self._ended.set_result(end)
+
+    def last_heard(self) -> float | None:
+        """Seconds of the store's clock; None before the session opened."""
+        if not self._was_open:
+            return None
+        silence = asyncio.get_running_loop().time() - self._core.session.last_received
+        return self._clock() - max(0.0, silence)
+
+    def handle(self, event: session.Event) -> None:
+        """Give an event to the core and perform what it wants."""
+        for effect in self._core.handle(event, asyncio.get_running_loop().time()):
+            self._perform(effect)
+
+    async def send_upstream(
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
+    ) -> message.Ack | message.Nack:
+        """Raises ``LinkDown`` when the session is not open, or ends before the answer."""
+        if not self.upstream_window or not self._core.is_open:
+            raise LinkDown("no session with the hub is open")
+        batch = _Batch(stream, encoding, content, follows, asyncio.get_running_loop().create_future())
+        self._offered += 1
+        heapq.heappush(self._bulk, (priority, self._offered, batch))
+        self._to_send.set()
+        return await batch.answer
+
+    def _perform(self, effect: session.Effect) -> None:
+        match effect:
+            case session.Send():
+                self._urgent.append(effect.frame)
+                self._to_send.set()
+            case session.Apply():
+                self._work(self._apply(effect))
+            case session.Obey():
+                self._work(self._obey(effect))
+            case session.Summarise():
+                self._work(self._summarise(effect))
+            case session.ListEntries():
+                self._work(self._list(effect))
+            case session.Opened():
+                self.upstream_window = max(1, effect.welcome.upstream_window)
+                self._was_open = True
+                self._retimed.set()
+                self._opened(effect.welcome)
+            case session.Settled():
+                waiting = self._unanswered.pop(effect.answer.parent_id, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(effect.answer)
+            case session.Close():
+                self.end(effect)
+
+    # ---- the store -------------------------------------------------------------------------------
+
+    def _work(self, asked: Coroutine[Any, Any, session.Event]) -> None:
+        # A task of its own, never cancelled with the connection: what was written is also told to watchers.
+        # The core asks for one thing at a time, so that the task before this one is done.
+        self._working = asyncio.create_task(self._finish(asked))
+        self._working.add_done_callback(self._finished)
+
+    async def _finish(self, asked: Coroutine[Any, Any, session.Event]) -> None:
+        event = await asked
+        self.handle(event)
+        self._room.set()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        if (error := task.exception()) is not None and not self._ended.done():
+            self._ended.set_exception(error)
+
+    async def _apply(self, effect: session.Apply) -> session.Event:
+        outcomes = await self._store.apply(effect.writes, self._clock())
+        self._counters.update(f"write_{type(outcome).__name__.lower()}" for outcome in outcomes)
+        for write, outcome in zip(effect.writes, outcomes, strict=True):
+            if isinstance(outcome, Refused):
+                _tell_refused(write.resource.path, outcome)
+        return session.Applied(outcomes)
+
+    async def _obey(self, effect: session.Obey) -> session.Event:
+        await self._store.obey(effect.fence)
+        return session.Obeyed()
+
+    async def _summarise(self, effect: session.Summarise) -> session.Event:
+        return session.Summarised(await self._store.summary(effect.bits))
+
+    async def _list(self, effect: session.ListEntries) -> session.Event:
+        return session.Listed(await self._store.entries(effect.bits, effect.buckets))
+
+    # ---- the connection --------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        while True:
+            while not self._core.has_room:
+                self._room.clear()
+                await self._room.wait()
+            try:
+                frame = await self._connection.recv(decode=False)
+            except ConnectionClosed as error:
+                self.end(session.Close(code="disconnected", reason=f"the connection closed: {error}"))
+                return await _forever()
+            self._counters["frames_received"] += 1
+            self._counters["bytes_received"] += len(frame)
+            self.handle(session.Received(frame))
+
+    async def _write(self) -> None:
+        while True:
+            while not self._urgent and not self._bulk:
+                self._to_send.clear()
+                await self._to_send.wait()
+            # Acks are waited for with a timer, batches are not: on a slow link an ack must not queue behind megabytes.
+            frame = self._urgent.popleft() if self._urgent else self._framed(heapq.heappop(self._bulk)[2])
+            if frame is None:
+                continue
+            try:
+                await self._connection.send(frame)
+            except ConnectionClosed as error:
+                self.end(session.Close(code="disconnected", reason=f"the connection closed: {error}"))
+                return await _forever()
+            self._counters["frames_sent"] += 1
+            self._counters["bytes_sent"] += len(frame)
+
+    def _framed(self, batch: _Batch) -> bytes | None:
+        """It leaves now, under the next id of this session; None when nobody waits for it, or the session ended."""
+        if batch.answer.done():
+            return None
+        if not self._core.is_open:
+            batch.answer.set_exception(_lost())
+            return None
+        now = asyncio.get_running_loop().time()
+        id, send = self._core.send_upstream(batch.stream, batch.encoding, batch.content, now, follows=batch.follows)
+        self._unanswered[id] = batch.answer
+        return send.frame
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            self._retimed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._retimed.wait(), max(0.0, self._core.next_tick() - loop.time()))
+            self.handle(session.Ticked())
+
+    async def _say_goodbye(self, end: session.Close) -> None:
+        reason = end.reason.encode()[:CLOSE_REASON_BYTES_MAX].decode(errors="ignore")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                await self._connection.close(_CLOSE_CODES.get(end.code, _NORMAL_CLOSURE), reason)
+
+    def _fail_unanswered(self) -> None:
+        for waiting in (*self._unanswered.values(), *(batch.answer for _, _, batch in self._bulk)):
+            if not waiting.done():
+                waiting.set_exception(_lost())
+        self._unanswered.clear()
+        self._bulk.clear()
+
+
+def _lost() -> LinkDown:
+    return LinkDown("the link went down before the hub answered")
+
+
+def _tell_refused(path: str, refused: Refused) -> None:
+    """Once in a while for each object and reason: the hub tries again, and people look where the object is missing."""
+    times = _told.tell((path, refused.code), asyncio.get_running_loop().time())
+    if times is not None:
+        _log.warning(
+            "object_refused", object=path, code=refused.code, reason=refused.reason, permanent=refused.permanent,
+            times=times,
+        )  # fmt: skip
+
+
+async def _forever() -> None:
+    await asyncio.Event().wait()

@@ -1,0 +1,269 @@
+"""Ports the agent listens on: plain HTTP, TLS, or both on one.
+
+With mutual TLS on the link the local API is asked with a token.  On loopback both forms share the port: plain HTTP
+for applications, which then need no certificates, and TLS for kubectl, which sends no token over plain HTTP.
+They are told apart by the first byte: 0x16 opens a TLS handshake, and no HTTP request.
+
+    accepted ─first byte─▶ TLS or plain ─handshake─▶ first request ─▶ the HTTP server's business
+        OPENING_MAX of them, OPENING_SECONDS_MAX each      HEADER_SECONDS_MAX      CONNECTIONS_MAX in all
+
+Whoever opens connections and says nothing, or one byte a minute, holds a few of them for seconds: files and the link
+to the hub always have descriptors left.  Where all connections are taken the next one gets in all the same, for the
+one that needs its least makes way (``connections``): idle ones, oldest first, then those that send or read too slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from fairlead_edge.io.local_api.connections import STALLED_SECONDS_MAX, Connections
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.io import logs
+
+TLS_HANDSHAKE: Final = b"\x16"
+OPENING_SECONDS_MAX: Final = 10.0
+"""How long a connection may stay without its first byte, or its handshake."""
+OPENING_MAX: Final = 256
+"""Connections that may be opening at once; more are closed."""
+HEADER_SECONDS_MAX: Final = 10.0
+"""How long a connection may take for its handshake and first request."""
+IDLE_SECONDS_MAX: Final = 75.0
+"""How long a connection may stay after an answer without the next whole request."""
+CONNECTIONS_MAX: Final = 512
+"""Open at once on one port.  Half may be watches, a quarter may wait for messages: the rest is always in motion."""
+LOOK_SECONDS: Final = 5.0
+"""Between two looks for clients that do not read their answers."""
+ACCEPT_RETRY_SECONDS: Final = 1.0
+DRAIN_SECONDS_MAX: Final = 2.0
+"""How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
+what lasts longer is somebody waiting for messages."""
+BACKLOG: Final = 128
+REASON_CHARS_MAX: Final = 200
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = logs.get("edge.listening")
+_http_log = logging.getLogger("fairlead.edge.http")
+
+
+class _WithoutClientsFaults(logging.Filter):
+    """What a client sent that is no HTTP is its fault, not an error of ours with a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, HttpProcessingError | web.RequestPayloadError):
+            return True
+        code = error.code if isinstance(error, HttpProcessingError) else 400
+        _log.info("malformed_request", code=code, reason=str(error).strip().partition("\n")[0][:REASON_CHARS_MAX])
+        return False
+
+
+_http_log.addFilter(_WithoutClientsFaults())
+
+
+class CannotListen(FairleadError):
+    """The port is taken or not ours; the text names the settings key."""
+
+
+async def listen(
+    app: web.Application,
+    *,
+    key: str,
+    host: str,
+    port: int,
+    context: ssl.SSLContext | None = None,
+    plain: bool = True,
+) -> contextlib.AsyncExitStack:
+    """Serve ``app``; close what is returned to drain and stop.  ``key`` names the setting in errors and logs.
+
+    ``context`` None: plain HTTP alone; with a context and ``plain``: both; without ``plain``: TLS alone.
+    """
+    known = Connections()
+
+    @web.middleware
+    async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
+        known.began(request)
+        try:
+            return await handler(request)
+        finally:
+            known.ended(request)
+
+    app.middlewares.insert(0, note)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=_http_log,
+        handler_cancellation=True,
+        shutdown_timeout=DRAIN_SECONDS_MAX,
+        keepalive_timeout=IDLE_SECONDS_MAX,
+    )
+    await runner.setup()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(runner.cleanup)
+        try:
+            assert runner.server is not None
+            door = Door(bound(host, port), runner.server, known, context=context, plain=plain or context is None)
+            stack.push_async_callback(door.close)
+            at = door.address
+        except OSError as error:
+            raise CannotListen(f"{key} {host}:{port}: {error.strerror or error}") from None
+        _log.info("listening", key=key, host=at[0], port=at[1], tls=context is not None, plain=plain)
+        return stack.pop_all()
+
+
+class Door:
+    """Accepts connections and gives each to ``server``, behind TLS when it speaks TLS or nothing else is served.
+
+    ``known`` is told of requests by who answers them.
+    """
+
+    def __init__(
+        self,
+        listening: list[socket.socket],
+        server: web.Server,
+        known: Connections,
+        *,
+        context: ssl.SSLContext | None,
+        plain: bool,
+    ) -> None:
+        self._sockets = listening
+        self._server = server
+        self._known = known
+        self._context = context
+        self._plain = plain
+        self._opening: dict[asyncio.Task[None], None] = {}
+        """Oldest first."""
+        self._accepting = [asyncio.create_task(self._accept(each)) for each in listening]
+        self._accepting.append(asyncio.create_task(self._look()))
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._sockets[0].getsockname()[:2]
+        return host, port
+
+    async def close(self) -> None:
+        """Accept nothing more; connections that are open are their protocols' business."""
+        tasks = [*self._accepting, *self._opening]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except OSError as error:  # too many open files: those that are open will end
+                _log.warning("accept_failed", reason=str(error))
+                await asyncio.sleep(ACCEPT_RETRY_SECONDS)
+                continue
+            if len(self._opening) >= OPENING_MAX:
+                oldest = next(iter(self._opening))
+                del self._opening[oldest]
+                oldest.cancel()
+            task = asyncio.create_task(self._open(connection))
+            self._opening[task] = None
+            task.add_done_callback(lambda done: self._opening.pop(done, None))
+
+    async def _open(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(OPENING_SECONDS_MAX):
+                first = await _first_byte(connection)
+                encrypted = first == TLS_HANDSHAKE or not self._plain
+                context = self._context if encrypted else None
+                if not self._has_room():
+                    connection.close()
+                    return
+                await loop.connect_accepted_socket(self._protocol, connection, ssl=context)
+        except (OSError, TimeoutError) as error:
+            _log.debug("connection_not_opened", reason=f"{type(error).__name__}: {error}")
+            connection.close()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _has_room(self) -> bool:
+        open_now = self._server.connections
+        if len(open_now) < CONNECTIONS_MAX:
+            return True
+        victim = self._known.victim(open_now, asyncio.get_running_loop().time())
+        if victim is None:
+            _log.warning("connections_full", limit=CONNECTIONS_MAX, remedy="every one of them is being answered")
+            return False
+        victim.force_close()
+        if victim.transport is not None:
+            victim.transport.abort()
+        return True
+
+    async def _look(self) -> None:
+        """End the connections of those who do not read what they are answered."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for stalled in self._known.stalled(self._server.connections, loop.time()):
+                _log.info(
+                    "client_does_not_read", reason="its answer waited too long", limit_seconds=STALLED_SECONDS_MAX
+                )
+                if stalled.transport is not None:
+                    stalled.transport.abort()
+
+    def _protocol(self) -> asyncio.BaseProtocol:
+        made = self._server()
+        loop = asyncio.get_running_loop()
+        self._known.opened(made, loop.time())
+        loop.call_later(HEADER_SECONDS_MAX, self._hurry, made)
+        return made
+
+    def _hurry(self, protocol: web.RequestHandler) -> None:
+        if self._known.is_silent(protocol) and protocol.transport is not None:
+            protocol.transport.abort()
+
+
+async def _first_byte(connection: socket.socket) -> bytes:
+    """Look at the first byte and leave it there; empty when the peer closed."""
+    loop = asyncio.get_running_loop()
+    readable: asyncio.Future[None] = loop.create_future()
+    connection.setblocking(False)
+
+    def look() -> None:
+        if not readable.done():
+            readable.set_result(None)
+
+    loop.add_reader(connection.fileno(), look)
+    try:
+        await readable
+    finally:
+        loop.remove_reader(connection.fileno())
+    return connection.recv(1, socket.MSG_PEEK)
+
+
+def bound(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets, one for each address of ``host``; port 0 takes free ones.  Raises ``OSError``."""
+    made: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, at in dict.fromkeys(found):
+            made.append(opened := socket.socket(family, kind, protocol))
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            opened.bind(at)
+            opened.listen(BACKLOG)
+            opened.setblocking(False)
+    except OSError:
+        for each in made:
+            each.close()
+        raise
+    return made

@@ -1,0 +1,215 @@
+"""The Kubernetes-style read API: lists, single objects, discovery; served from the store, online or not.
+
+Writes are refused: the cluster is where objects change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from fairlead_edge.io.local_api.watches import Watches
+from fairlead_edge.objects import kinds
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.metastore import Held, Metastore
+from fairlead_edge.objects.presentation import api_errors, discovery, listing, paths, table
+from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.watch_history import Expired
+
+HTTP_TOO_MANY: Final = 429
+READ_METHODS: Final = ("GET", "HEAD")
+OBJECTS_PER_TURN: Final = 500
+_JSON: Final = "application/json"
+
+AgeOf = Callable[[Held], float]
+
+
+class ObjectsApi:
+    """Handlers below ``/api`` and ``/apis``.  ``age_of``: how many seconds old a copy may be at most.
+
+    ``secrets_allowed`` tells whether a request may see Secrets.
+    """
+
+    def __init__(
+        self, store: Metastore, *, agent: str, age_of: AgeOf, secrets_allowed: Callable[[web.Request], bool]
+    ) -> None:
+        self._store = store
+        self._agent = agent
+        self._age_of = age_of
+        self._secrets_allowed = secrets_allowed
+        self.watches = Watches(store.log)
+
+    def add_routes(self, app: web.Application) -> None:
+        """Serve below ``/api``, ``/apis``, ``/version`` and ``/openapi``."""
+        for root in ("/api", "/apis"):
+            app.router.add_route("*", root, self._handle)
+            app.router.add_route("*", root + "/{rest:.*}", self._handle)
+        app.router.add_get("/version", self._version)
+        app.router.add_get("/openapi/v3", self._openapi)
+        app.on_shutdown.append(self._end_watches)
+
+    async def _end_watches(self, _: web.Application) -> None:
+        self.watches.end()
+
+    async def _version(self, _: web.Request) -> web.Response:
+        return respond(discovery.server_version(self._agent))
+
+    async def _openapi(self, _: web.Request) -> web.Response:
+        # No schemas are kept at the edge; clients take an empty index for "nothing to validate with".
+        return respond({"paths": {}})
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        found = paths.parse(request.path)
+        if found is None:
+            raise ApiError(404, "the server could not find the requested resource")
+        if request.method not in READ_METHODS:
+            raise ApiError(405, f"{request.method} is not served at the edge: change the object in the cluster")
+        served = kinds.served(await self._store.kinds())
+        if isinstance(found, paths.Documents):
+            return respond(_document(found, served))
+        kind = _kind_of(found, served)
+        if (kind.group, kind.plural) == ("", "secrets") and not self._secrets_allowed(request):
+            raise ApiError(401, "Secrets need the token in the agent's data folder: Authorization: Bearer …")
+        if found.subresource:
+            raise ApiError(404, f"the edge serves whole objects, not {found.plural}/{found.subresource}")
+        if found.name and not _wants_watch(request):
+            return await self._get(request, found, kind)
+        scope = listing.Scope(
+            group=kind.group,
+            version=kind.version,
+            plural=kind.plural,
+            namespace=found.namespace,
+            selection=listing.read_selection(request.query, kind.group, kind.plural, name=found.name),
+        )
+        if _wants_watch(request):
+            return await self._watch(request, scope, kind)
+        return await self._list(request, scope, kind)
+
+    async def _get(self, request: web.Request, found: paths.Objects, kind: Kind) -> web.Response:
+        held = await self._store.get(found.group, found.plural, found.namespace or "", found.name)
+        if held is None or held.resource.version != found.version:
+            raise api_errors.not_found(found.plural, found.group, found.name)
+        document = listing.present(held, age_seconds=self._age_of(held))
+        if not _wants_table(request):
+            return respond(document)
+        return respond(_table(request, kind, [document], {"resourceVersion": str(held.local_version)}))
+
+    async def _list(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.Response:
+        page = await self._page(scope, kind)
+        documents = []
+        for number, held in enumerate(page.items):
+            if number % OBJECTS_PER_TURN == 0:
+                await asyncio.sleep(0)  # the link, publishers and watches get their turn during a long list
+            documents.append(listing.present(held, age_seconds=self._age_of(held)))
+        if _wants_table(request):
+            return respond(_table(request, kind, documents, listing.list_metadata(page)))
+        return respond(listing.list_body(kind.kind, kind.api_version, documents, page))
+
+    async def _page(self, scope: listing.Scope, kind: Kind) -> listing.Page:
+        held, version = await self._store.select(scope.group, scope.plural, scope.namespace)
+        return listing.page([each for each in held if scope.covers(each)], version, self._store.log, scope)
+
+    async def _watch(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.StreamResponse:
+        from_version = listing.read_number(request.query, "resourceVersion")
+        initial: listing.Page | None = None
+        ask_initial = request.query.get("sendInitialEvents")
+        if ask_initial == "true" or (not from_version and ask_initial is None):
+            initial = await self._page(scope, kind)
+        start = initial.version if initial else from_version or self._store.log.version
+        as_table = _wants_table(request)
+
+        def show(held: Held, version: int, first: bool) -> dict[str, Any]:
+            document = listing.present(held, age_seconds=self._age_of(held), version=version)
+            if not as_table:
+                return document
+            return _table(request, kind, [document], {"resourceVersion": str(version)}, headers=first)
+
+        return await self.watches.serve(
+            request,
+            scope,
+            kind,
+            start=start,
+            initial=initial.items if initial else [],
+            show=show,
+            mark_initial_end=ask_initial == "true",
+        )
+
+
+@web.middleware
+async def speak_kubernetes(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Middleware: refusals and unknown paths below the Kubernetes-style API become ``Status`` objects."""
+    try:
+        return await handler(request)
+    except ApiError as error:
+        headers = {"Allow": ", ".join(READ_METHODS)} if error.code == 405 else {}
+        response = respond(api_errors.status(error), code=error.code, headers=headers)
+        if error.code == HTTP_TOO_MANY:
+            response.force_close()  # whoever is asked to come back need not hold a connection until then
+        return response
+    except Expired as error:
+        gone = ApiError(410, f"too old resource version: {error}")
+        return respond(api_errors.status(gone), code=410)
+
+
+def respond(document: Any, *, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """A JSON answer."""
+    return web.Response(body=msgspec.json.encode(document), status=code, content_type=_JSON, headers=headers)
+
+
+def _document(found: paths.Documents, served: list[Kind]) -> dict[str, Any]:
+    document: dict[str, Any] | None
+    if found.version:
+        document = discovery.api_resources(found.group, found.version, served)
+    elif found.group:
+        document = discovery.api_group(found.group, served)
+    else:
+        document = discovery.api_versions() if found.legacy else discovery.api_groups(served)
+    if document is None:
+        raise ApiError(404, "the server could not find the requested resource")
+    return document
+
+
+def _kind_of(found: paths.Objects, served: list[Kind]) -> Kind:
+    for kind in served:
+        if (kind.group, kind.version, kind.plural) == (found.group, found.version, found.plural):
+            if kind.namespaced or found.namespace is None:
+                return kind
+            break
+    raise ApiError(404, "the server could not find the requested resource")
+
+
+def _wants_watch(request: web.Request) -> bool:
+    return request.query.get("watch", "").lower() in ("true", "1")
+
+
+def _wants_table(request: web.Request) -> bool:
+    """True when the first thing the client accepts, of what is served, is a Table.  406 when it accepts nothing."""
+    header = request.headers.get("Accept", "")
+    if not header.strip():
+        return False
+    for accepted in header.split(","):
+        kind, *parameters = [part.strip() for part in accepted.split(";")]
+        if kind not in (_JSON, "*/*", "application/*"):
+            continue
+        shape = next((each for each in parameters if each.startswith("as=")), "")
+        if not shape:
+            return False
+        if shape == "as=Table" and "v=v1" in parameters:
+            return True
+    raise ApiError(406, "the edge serves application/json, as objects or as a meta.k8s.io/v1 Table")
+
+
+def _table(
+    request: web.Request, kind: Kind, documents: list[dict[str, Any]], metadata: dict[str, Any], *, headers: bool = True
+) -> dict[str, Any]:
+    include = request.query.get("includeObject", "Metadata")
+    return table.table(
+        kind.group, kind.plural, documents, metadata=metadata, now=time.time(), include_object=include, headers=headers
+    )

@@ -1,0 +1,232 @@
+"""The local API's upstream part: publish, brokered endpoints, dead letters (contract section 6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from fairlead_edge.errors import KeyReused, StoreFailed, StoreFull
+from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
+from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.outbox import envelope, outbox, publishing
+from fairlead_wire.errors import Temporary
+
+SMALL_BYTES_MAX: Final = 1024 * 1024
+"""Bodies that only carry ids."""
+BODY_SECONDS_MAX: Final = 30.0
+"""A client that sends its body byte by byte holds its connection no longer."""
+WAITING_MAX: Final = 128
+"""Clients that may wait for messages at once."""
+TAKE_MESSAGES_DEFAULT: Final = 10
+
+Model = TypeVar("Model", bound=msgspec.Struct)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_encode = msgspec.json.encode
+
+
+class _Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    ids: list[str]
+
+
+_Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""Of a dead letter, as the store counts."""
+
+
+class _Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    numbers: list[_Number] | None = None
+
+
+class _Take(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    max: int = TAKE_MESSAGES_DEFAULT
+    wait: float = 0.0
+
+
+class _Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    after: _Number = 0
+    limit: int = 100
+
+
+def add_routes(app: web.Application, upstream: Upstream) -> None:
+    """Serve the upstream paths of contract section 6 on ``app``."""
+    handlers = _Handlers(upstream)
+    inputs = "/v1/modules/{module}/inputs/{input}"
+    app.router.add_post("/v1/messages", _answering(handlers.publish))
+    app.router.add_get(f"{inputs}/messages", _answering(handlers.take))
+    for place in (f"{inputs}/messages", inputs):  # the contract's "…/ack" can be read either way
+        app.router.add_post(f"{place}/ack", _answering(handlers.ack))
+        app.router.add_post(f"{place}/abandon", _answering(handlers.abandon))
+    app.router.add_get("/v1/deadletters", _answering(handlers.dead_letters))
+    app.router.add_post("/v1/deadletters/replay", _answering(handlers.replay))
+
+
+def _answering(handler: Handler) -> Handler:
+    """What the store cannot do just now, or any more, is said to whoever asked."""
+
+    async def answering(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except Temporary as error:
+            return _error(503, "not_now", str(error), error.retry_after_seconds)
+        except StoreFailed as error:
+            return _error(503, "store_failed", str(error))
+
+    return answering
+
+
+class _Handlers:
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._waiting = 0
+
+    async def publish(self, request: web.Request) -> web.Response:
+        try:
+            content = await _read(request, publishing.REQUEST_BYTES_MAX)
+            refusal, answer = await self._upstream.publisher.publish(content, request.headers.get("Idempotency-Key"))
+        except (publishing.RequestRefused, KeyReused) as error:
+            return _error(413 if error.code == "too_large" else 400, error.code, str(error))
+        except StoreFull as error:
+            return _error(507, "store_full", str(error), error.retry_after_seconds)
+        status = 200 if refusal is None else 413 if refusal.code == "too_large" else 400
+        return _json(answer, status)
+
+    async def take(self, request: web.Request) -> web.Response:
+        try:
+            asked = _query(request, _Take)
+        except ValueError as error:
+            return _error(400, "bad_request", str(error))
+        if not 1 <= asked.max <= TAKE_MESSAGES_MAX or not 0 <= asked.wait <= WAIT_SECONDS_MAX:
+            return _error(400, "bad_request", f"max: 1 to {TAKE_MESSAGES_MAX}; wait: 0 to {WAIT_SECONDS_MAX:g} seconds")
+        # One too many does not wait: it gets what is there, and its connection is free again.
+        wait_seconds = asked.wait if self._waiting < WAITING_MAX else 0.0
+        self._waiting += 1
+        try:
+            taken = await self._upstream.broker.take(
+                self._endpoint(request), messages_max=asked.max, wait_seconds=wait_seconds
+            )
+        finally:
+            self._waiting -= 1
+        messages = [
+            {**_view(leased.message), "priority": leased.priority, "attempt": leased.attempt} for leased in taken
+        ]
+        return _json(_encode({"messages": messages}))
+
+    async def ack(self, request: web.Request) -> web.Response:
+        try:
+            ids = await _ids(request)
+            unknown = await self._upstream.broker.ack(self._endpoint(request), ids)
+        except publishing.RequestRefused as error:
+            return _error(413 if error.too_large else 400, error.code, str(error))
+        return _json(_encode({"acked": len(ids) - len(unknown), "unknown": unknown}))
+
+    async def abandon(self, request: web.Request) -> web.Response:
+        try:
+            ids = await _ids(request)
+        except publishing.RequestRefused as error:
+            return _error(413 if error.too_large else 400, error.code, str(error))
+        unknown = self._upstream.broker.abandon(self._endpoint(request), ids)
+        return _json(_encode({"abandoned": len(ids) - len(unknown), "unknown": unknown}))
+
+    async def dead_letters(self, request: web.Request) -> web.Response:
+        try:
+            page = _query(request, _Page)
+        except ValueError as error:
+            return _error(400, "bad_request", str(error))
+        if not 1 <= page.limit <= outbox.DEAD_LETTER_PAGE_MAX:
+            return _error(400, "bad_request", f"limit: 1 to {outbox.DEAD_LETTER_PAGE_MAX}")
+        letters = await self._upstream.outbox.dead_letters(after=page.after, limit=page.limit)
+        return _json(
+            _encode(
+                {
+                    "deadLetters": [_letter_view(letter) for letter in letters],
+                    "next": letters[-1].number if len(letters) == page.limit else None,
+                }
+            )
+        )
+
+    async def replay(self, request: web.Request) -> web.Response:
+        try:
+            content = await _read(request, SMALL_BYTES_MAX)
+            numbers = _decode(content or b"{}", _Replay).numbers
+            replayed = await self._upstream.replay(numbers)
+        except publishing.RequestRefused as error:
+            return _error(413 if error.too_large else 400, error.code, str(error))
+        except StoreFull as error:
+            return _error(507, "store_full", str(error), error.retry_after_seconds)
+        return _json(_encode({"replayed": replayed}))
+
+    def _endpoint(self, request: web.Request) -> str:
+        return f"{self._upstream.node}/{request.match_info['module']}/{request.match_info['input']}"
+
+
+def _view(message: envelope.Stored) -> dict[str, Any]:
+    """A message as the local API shows it, named as it was published."""
+    view: dict[str, Any] = msgspec.to_builtins(message, builtin_types=(msgspec.Raw,))
+    return view
+
+
+def _letter_view(letter: outbox.DeadLetter) -> dict[str, Any]:
+    return {
+        "number": letter.number,
+        "endpoint": letter.queue.endpoint,
+        "priority": letter.queue.priority,
+        "stream": str(letter.queue),
+        "epoch": letter.epoch,
+        "sequence": letter.offset,
+        "topic": letter.topic,
+        "at": letter.at,
+        "code": letter.code,
+        "reason": letter.reason,
+        "message": _view(envelope.read(letter.content)),
+    }
+
+
+async def _ids(request: web.Request) -> list[str]:
+    return _decode(await _read(request, SMALL_BYTES_MAX), _Ids).ids
+
+
+async def _read(request: web.Request, limit: int) -> bytes:
+    """The body, never more than ``limit`` of it in memory, however long it says it is, unpacks to or takes."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            async for part in request.content.iter_any():
+                size += len(part)
+                if size > limit:
+                    raise publishing.RequestRefused(f"the request is over {limit} bytes", code="too_large")
+                parts.append(part)
+    except TimeoutError:
+        raise publishing.RequestRefused(
+            f"the request was not complete within {BODY_SECONDS_MAX:g} s", code="too_slow"
+        ) from None
+    except web.RequestPayloadError as error:
+        why = " ".join(str(error).rpartition("message:")[2].split())  # without the library's own status
+        raise publishing.RequestRefused(f"the request cannot be unpacked: {why}", code="bad_request") from None
+    return b"".join(parts)
+
+
+def _decode(content: bytes, model: type[Model]) -> Model:
+    try:
+        return msgspec.json.decode(content, type=model)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise publishing.RequestRefused(str(error), code="bad_request") from None
+
+
+def _query(request: web.Request, model: type[Model]) -> Model:
+    return msgspec.convert(dict(request.query), model, strict=False)
+
+
+def _json(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=body, status=status, content_type="application/json")
+
+
+def _error(status: int, code: str, reason: str, retry_after_seconds: float | None = None) -> web.Response:
+    response = _json(_encode({"error": {"code": code, "message": reason}}), status)
+    if retry_after_seconds is not None:
+        response.headers["Retry-After"] = str(max(1, round(retry_after_seconds)))
+    return response

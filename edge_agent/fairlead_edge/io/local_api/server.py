@@ -1,0 +1,133 @@
+"""The node's local HTTP server: who may ask, what is served, and the account of the agent itself.
+
+objects_api   /api, /apis, /version, /openapi      objects held, Kubernetes style
+(upstream)    /v1/messages, /v1/modules, …         what applications say
+here          /v1/status, /healthz, /readyz, /metrics
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from fairlead_edge.errors import StoreFailed
+from fairlead_edge.io.local_api.objects_api import respond, speak_kubernetes
+from fairlead_edge.objects.presentation import api_errors
+from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_wire import browser
+from fairlead_wire.errors import Temporary
+
+BODY_BYTES_MAX: Final = 16 * 1024 * 1024
+OPEN_PATHS: Final = ("/healthz", "/readyz")
+"""Answered without a token: probes have none, and learn nothing but a word."""
+_BEARER: Final = "Bearer "
+
+AddRoutes = Callable[[web.Application], None]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Status = Callable[[], Awaitable[dict[str, Any]]]
+Metrics = Callable[[], Awaitable[str]]
+Unready = Callable[[], str]
+"""Why the agent is not ready; "" when it is."""
+
+
+class Guard:
+    """Tells who shows the token.  With ``required`` everything but the probes needs it; Secrets always do.
+
+    Where it is not required, on loopback, pages open in a browser of this machine are kept out at least.
+    """
+
+    def __init__(self, token: str, *, required: bool) -> None:
+        self._expected = token.encode()
+        self._required = required
+
+    def knows(self, request: web.Request) -> bool:
+        """True when the request carries the token."""
+        header = request.headers.get("Authorization", "")
+        shown = header.removeprefix(_BEARER).strip().encode(errors="replace")
+        return header.startswith(_BEARER) and hmac.compare_digest(shown, self._expected)
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in OPEN_PATHS:
+            return await handler(request)
+        if self._required:
+            if not self.knows(request):
+                text = "show the token in the agent's data folder: Authorization: Bearer …"
+                return _refused(request.path, 401, "unauthorized", text, {"WWW-Authenticate": "Bearer"})
+        elif reason := browser.refusal(request.headers):
+            return _refused(request.path, 403, "forbidden", reason, {})
+        return await handler(request)
+
+
+def _refused(path: str, status: int, code: str, text: str, headers: dict[str, str]) -> web.Response:
+    body: dict[str, Any] = {"error": {"code": code, "message": text}}
+    if path.startswith("/api"):
+        body = api_errors.status(ApiError(status, text))
+    return respond(body, code=status, headers=headers)
+
+
+@web.middleware
+async def _speak_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """What the router itself refuses (no such path, not this method) is told like every other error."""
+    try:
+        return await handler(request)
+    except web.HTTPClientError as error:
+        headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+        text = f"{request.method} {request.path}: {error.reason.lower()}"
+        return _refused(request.path, error.status, HTTPStatus(error.status).name.lower(), text, headers)
+    except StoreFailed as error:  # the agent ends, or opens it anew: in both cases, ask again soon
+        return _refused(request.path, 503, "store_failed", str(error), {"Retry-After": "1"})
+    except Temporary as error:
+        seconds = str(max(1, round(error.retry_after_seconds or 0)))
+        return _refused(request.path, 503, "not_now", str(error), {"Retry-After": seconds})
+
+
+def application(
+    guard: Guard,
+    *,
+    status: Status,
+    metrics: Metrics,
+    unready: Unready,
+    parts: Iterable[Callable[[web.Application], None]],
+) -> web.Application:
+    """The whole server; each of ``parts`` adds its routes."""
+    middlewares = [guard.middleware, _speak_json, speak_kubernetes]
+    app = web.Application(middlewares=middlewares, client_max_size=BODY_BYTES_MAX)
+
+    async def answer_status(_: web.Request) -> web.Response:
+        return respond(await status())
+
+    app.router.add_get("/v1/status", answer_status)
+    add_health(app, metrics=metrics, unready=unready)
+    for add_routes in parts:
+        add_routes(app)
+    return app
+
+
+def health_application(*, metrics: Metrics, unready: Unready) -> web.Application:
+    """Health alone, for ``health_listen``."""
+    app = web.Application()
+    add_health(app, metrics=metrics, unready=unready)
+    return app
+
+
+def add_health(app: web.Application, *, metrics: Metrics, unready: Unready) -> None:
+    """``/healthz``: the program runs.  ``/readyz``: it serves.  ``/metrics``: Prometheus text."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readyz(_: web.Request) -> web.Response:
+        reason = unready()
+        return web.Response(text=reason or "ok", status=503 if reason else 200)
+
+    async def answer_metrics(_: web.Request) -> web.Response:
+        return web.Response(body=(await metrics()).encode(), headers={"Content-Type": "text/plain; version=0.0.4"})
+
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", answer_metrics)

@@ -1,0 +1,162 @@
+"""Watches: a stream of events from the store's change log, one line each.
+
+A watch reads the log at its own pace; one that falls behind what the log keeps is told 410 and lists again, so
+that a slow reader costs no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.presentation import api_errors, listing
+from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.watch_history import Change, ChangeLog, Expired
+
+WATCHES_MAX: Final = 256
+"""Open at once; more are asked to come back."""
+RETRY_AFTER_SECONDS: Final = 5
+WATCH_SECONDS_MAX: Final = 3600
+"""The longest a watch lasts, and how long one lasts that does not say."""
+WRITE_SECONDS_MAX: Final = 30.0
+"""A client that reads nothing for so long, with its buffers full, is left."""
+BOOKMARK_SECONDS: Final = 60.0
+
+Show = Callable[[Held, int, bool], dict[str, Any]]
+"""(object, version, first of the stream) → what the client gets."""
+
+
+class Watches:
+    """All open watches."""
+
+    def __init__(self, log: ChangeLog[Held]) -> None:
+        self._log = log
+        self._open: set[asyncio.Event] = set()
+        self._ending = False
+        log.listen(self._wake)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def end(self) -> None:
+        """The agent stops: every watch ends cleanly."""
+        self._ending = True
+        for changed in self._open:
+            changed.set()
+
+    def _wake(self, _: Change[Held]) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Every watch looks at the log: it may have lost what they follow."""
+        for changed in self._open:
+            changed.set()
+
+    async def serve(
+        self,
+        request: web.Request,
+        scope: listing.Scope,
+        kind: Kind,
+        *,
+        start: int,
+        initial: Sequence[Held],
+        show: Show,
+        mark_initial_end: bool,
+    ) -> web.StreamResponse:
+        """Answer with events after ``start``, the ``initial`` objects first.  Raises ``Expired``, ``ApiError``."""
+        wanted = listing.read_number(request.query, "timeoutSeconds") or WATCH_SECONDS_MAX
+        self._log.since(start)  # refuse with 410 before the stream begins
+        if len(self._open) >= WATCHES_MAX:
+            raise ApiError(429, f"{WATCHES_MAX} watches are open", details={"retryAfterSeconds": RETRY_AFTER_SECONDS})
+        stream = _Stream(request, scope, kind, show, start)
+        changed = asyncio.Event()
+        self._open.add(changed)
+        try:
+            await stream.begin(initial, mark_initial_end)
+            # The deadline is also how a client that silently vanished is noticed.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(wanted, WATCH_SECONDS_MAX)):
+                    await self._follow(stream, changed)
+            await stream.bookmark()
+            await stream.response.write_eof()
+        except ConnectionResetError:
+            pass  # the client went away: nothing is left to be said to it
+        finally:
+            self._open.discard(changed)
+        return stream.response
+
+    async def _follow(self, stream: _Stream, changed: asyncio.Event) -> None:
+        while not self._ending:
+            changed.clear()
+            try:
+                changes = self._log.since(stream.version)
+            except Expired as error:
+                await stream.expired(error)
+                return
+            for change in changes:
+                await stream.tell(change)
+            try:
+                await asyncio.wait_for(changed.wait(), BOOKMARK_SECONDS)
+            except TimeoutError:
+                await stream.bookmark()
+
+
+class _Stream:
+    """One response being written."""
+
+    def __init__(self, request: web.Request, scope: listing.Scope, kind: Kind, show: Show, start: int) -> None:
+        self.response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache"})
+        self.version = start
+        self._request = request
+        self._scope = scope
+        self._kind = kind
+        self._show = show
+        self._bookmarks = request.query.get("allowWatchBookmarks", "").lower() in ("true", "1")
+        self._first = True
+
+    async def begin(self, initial: Sequence[Held], mark_end: bool) -> None:
+        await self.response.prepare(self._request)
+        for held in initial:
+            await self._event("ADDED", held, held.local_version)
+        if mark_end:
+            await self._mark(initial_events_end=True)
+
+    async def tell(self, change: Change[Held]) -> None:
+        for type_, held in listing.events(change, self._scope):
+            await self._event(type_, held, change.version)
+        self.version = change.version
+
+    async def bookmark(self) -> None:
+        if self._bookmarks:
+            await self._mark()
+
+    async def expired(self, error: Expired) -> None:
+        """It fell behind."""
+        await self._write("ERROR", api_errors.status(ApiError(410, f"too old resource version: {error}")))
+
+    async def _mark(self, *, initial_events_end: bool = False) -> None:
+        mark = listing.bookmark(
+            self._kind.kind, self._kind.api_version, self.version, initial_events_end=initial_events_end
+        )
+        await self._write("BOOKMARK", mark)
+
+    async def _event(self, type_: str, held: Held, version: int) -> None:
+        await self._write(type_, self._show(held, version, self._first))
+        self._first = False
+
+    async def _write(self, type_: str, shown: dict[str, Any]) -> None:
+        line = msgspec.json.encode({"type": type_, "object": shown}) + b"\n"
+        try:
+            async with asyncio.timeout(WRITE_SECONDS_MAX):
+                await self.response.write(line)
+        except TimeoutError:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise ConnectionResetError(f"nothing was read for {WRITE_SECONDS_MAX:g} s") from None

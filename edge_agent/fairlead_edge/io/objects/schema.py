@@ -1,0 +1,206 @@
+"""The tables of the object store, their rows with checksums, and how an older file becomes a present one.
+
+objects    one row per (group, plural, namespace, name): identity, versions, canonical JSON
+fallbacks  the same, of objects whose version in ``objects`` cannot be used
+kinds      every kind ever held, for discovery; made anew from the objects where it is damaged
+facts      node, highest fence obeyed, store version, last contact with the hub
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import apsw
+
+from fairlead_edge import checksum
+from fairlead_edge.objects import metastore
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.metastore import Held, Put
+from fairlead_wire.errors import Permanent
+from fairlead_wire.resource import Resource
+
+SCHEMA: Final = 2
+_ROW: Final = """(
+  api_group TEXT NOT NULL, plural TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+  version TEXT NOT NULL, uid TEXT NOT NULL, digest TEXT NOT NULL, resource_version TEXT NOT NULL,
+  local_version INTEGER NOT NULL, stored_at REAL NOT NULL, content BLOB NOT NULL
+)"""
+TABLES: Final = f"""
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS kinds (
+  api_group TEXT, version TEXT, plural TEXT, kind TEXT NOT NULL, namespaced INTEGER NOT NULL,
+  PRIMARY KEY (api_group, version, plural)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS objects {_ROW};
+CREATE TABLE IF NOT EXISTS fallbacks {_ROW};
+CREATE UNIQUE INDEX IF NOT EXISTS objects_key ON objects (api_group, plural, namespace, name);
+CREATE INDEX IF NOT EXISTS objects_entries ON objects (uid, digest);
+"""
+_CHECKSUMS: Final = ("objects", "fallbacks", "facts")
+_TEXTS: Final = ("api_group", "plural", "namespace", "name", "version", "uid", "digest", "resource_version")
+COLUMNS: Final = f"{', '.join(_TEXTS)}, local_version, stored_at, content, checksum"
+READ: Final = (
+    f"rowid, {', '.join(f'CAST({name} AS BLOB)' for name in _TEXTS)}, local_version, stored_at, content, checksum"
+)
+"""What ``held`` takes.  Text as bytes: damaged, it may be no text any more."""
+
+
+def rows(connection: apsw.Connection, statement: str, bound: Sequence[Any] = ()) -> list[Any]:
+    """All rows of one statement."""
+    return connection.execute(statement, tuple(bound)).fetchall()
+
+
+def migrate(connection: apsw.Connection, found: int) -> None:
+    """Bring a file of version ``found`` to the present one; what an older program stored gets its checksums."""
+    connection.execute(TABLES)
+    if found < SCHEMA:
+        for table in _CHECKSUMS:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER")
+        if found:
+            _add_checksums(connection)
+    connection.pragma("user_version", SCHEMA)
+
+
+def _add_checksums(connection: apsw.Connection) -> None:
+    for name, value in rows(connection, "SELECT name, value FROM facts"):
+        remember(connection, name, value)
+    for table in ("objects", "fallbacks"):
+        for (number,) in rows(connection, f"SELECT rowid FROM {table}"):
+            [row] = rows(connection, f"SELECT {READ} FROM {table} WHERE rowid = ?", (number,))
+            read = _row(row)
+            if read is not None and _is_as_announced(read):
+                connection.execute(f"UPDATE {table} SET checksum = ? WHERE rowid = ?", (of(read), number))
+
+
+def _is_as_announced(read: Held) -> bool:
+    try:
+        kind_of(read)
+    except Permanent:
+        return False
+    return True
+
+
+def kind_of(read: Held) -> Kind:
+    """Raises ``Permanent`` when the content is not what its columns say."""
+    return metastore.verify(
+        Put(
+            resource=read.resource,
+            uid=read.uid,
+            digest=read.digest,
+            resource_version=read.resource_version,
+            content=read.content,
+        )
+    )
+
+
+def of(read: Held) -> int:
+    """The checksum of an object's row."""
+    at = read.resource
+    return checksum.of_row(
+        at.group,
+        at.plural,
+        at.namespace,
+        at.name,
+        at.version,
+        read.uid,
+        read.digest,
+        read.resource_version,
+        read.local_version,
+        float(read.stored_at),
+        content=read.content,
+    )
+
+
+def values(current: Held) -> tuple[Any, ...]:
+    """A row of ``COLUMNS``."""
+    at = current.resource
+    identity = (at.group, at.plural, at.namespace, at.name, at.version, current.uid, current.digest)
+    rest = (current.resource_version, current.local_version, float(current.stored_at), current.content)
+    return (*identity, *rest, of(current))
+
+
+def held(row: Sequence[Any]) -> Held | None:
+    """An object as it was stored, of a row of ``READ``; None when the disk changed it."""
+    read = _row(row)
+    return read if read is not None and of(read) == row[-1] else None
+
+
+def _row(row: Sequence[Any]) -> Held | None:
+    _, *texts, local, stored_at, content, _ = row
+    if not isinstance(content, bytes) or not isinstance(local, int) or not isinstance(stored_at, float):
+        return None
+    try:
+        group, plural, namespace, name, version, uid, digest, cluster = (text.decode() for text in texts)
+    except (AttributeError, UnicodeDecodeError):
+        return None
+    return Held(
+        resource=Resource(group=group, version=version, plural=plural, namespace=namespace, name=name),
+        uid=uid,
+        digest=digest,
+        resource_version=cluster,
+        content=content,
+        local_version=local,
+        stored_at=stored_at,
+    )
+
+
+def fact(connection: apsw.Connection, name: str) -> Any:
+    """A fact as it was remembered; None when there is none, or the disk changed it."""
+    row = connection.execute("SELECT value, checksum FROM facts WHERE name = ?", (name,)).fetchone()
+    return row[0] if row and checksum.of_row(name, row[0]) == row[1] else None
+
+
+def remember(connection: apsw.Connection, name: str, value: Any) -> None:
+    upsert = "INSERT INTO facts(name, value, checksum) VALUES (?, ?, ?)"
+    connection.execute(
+        f"{upsert} ON CONFLICT (name) DO UPDATE SET value = excluded.value, checksum = excluded.checksum",
+        (name, value, checksum.of_row(name, value)),
+    )
+
+
+def damaged(connection: apsw.Connection, table: str, *, after: int, limit: int) -> tuple[int | None, list[int]]:
+    """Look at the next rows above ``after``; returns where to go on (None: at the end), and those that are damaged."""
+    found = rows(connection, f"SELECT {READ} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?", (after, limit))
+    return (found[-1][0] if len(found) == limit else None), [row[0] for row in found if held(row) is None]
+
+
+def every(connection: apsw.Connection, table: str) -> Iterator[tuple[int, Held | None]]:
+    """Each row by its number, None where it is damaged."""
+    for row in connection.execute(f"SELECT {READ} FROM {table}"):
+        yield int(row[0]), held(row)
+
+
+def mend_kinds(connection: apsw.Connection) -> None:
+    """Kinds as their objects say; one that cannot be read and has no object any more is forgotten."""
+    seen: set[tuple[str, str, str]] = set()
+    for _, read in every(connection, "objects"):
+        if read is None:
+            continue
+        at = read.resource
+        if (at.group, at.version, at.plural) not in seen:
+            seen.add((at.group, at.version, at.plural))
+            put_kind(connection, kind_of(read))
+    connection.execute(
+        "DELETE FROM kinds WHERE typeof(api_group) != 'text' OR typeof(version) != 'text' OR typeof(plural) != 'text'"
+        " OR typeof(kind) != 'text' OR namespaced NOT IN (0, 1)"
+    )
+    texts = "SELECT CAST(api_group AS BLOB), CAST(version AS BLOB), CAST(plural AS BLOB), CAST(kind AS BLOB) FROM kinds"
+    for row in rows(connection, texts):
+        if not all(_is_name(part) for part in row[1:]) or (row[0] and not _is_name(row[0])):
+            where = "CAST(api_group AS BLOB) = ? AND CAST(version AS BLOB) = ? AND CAST(plural AS BLOB) = ?"
+            connection.execute(f"DELETE FROM kinds WHERE {where}", row[:3])
+
+
+def put_kind(connection: apsw.Connection, kind: Kind) -> None:
+    """Only where it says something else: the row is there for nearly every object."""
+    at = (kind.group, kind.version, kind.plural)
+    known = connection.execute(
+        "SELECT CAST(kind AS BLOB), namespaced FROM kinds WHERE api_group = ? AND version = ? AND plural = ?", at
+    ).fetchone()
+    if known != (kind.kind.encode(), int(kind.namespaced)):
+        connection.execute("INSERT OR REPLACE INTO kinds VALUES (?,?,?,?,?)", (*at, kind.kind, kind.namespaced))
+
+
+def _is_name(part: bytes) -> bool:
+    return bool(part) and part.replace(b".", b"").replace(b"-", b"").isalnum()

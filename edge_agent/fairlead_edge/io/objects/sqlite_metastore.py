@@ -1,0 +1,403 @@
+"""The objects a node holds, in SQLite (``schema``): ``Metastore`` over the group-commit writer.
+
+Each write is judged in the transaction that makes it (``metastore.verify``, then against the row held), and
+is its own job, so that one refused object does not undo its neighbours while all share one flush.
+
+Nothing is served that the disk changed: each row has a checksum, looked at when it is read, at the opening, and in
+scrubs.  A damaged one is taken out, and whoever wants to know is told (``on_damage``), so that the hub sends it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import apsw
+import msgspec
+
+from fairlead_edge.errors import StoreDamaged, StoreFull, StoreUnusable
+from fairlead_edge.io.objects import salvage, schema
+from fairlead_edge.io.objects.schema import COLUMNS, READ, SCHEMA, fact, held, remember
+from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.objects import metastore
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.metastore import Absent, Held, Kept, Outcome, Put, Refused, Remove, Removed, Stored, Summary
+from fairlead_edge.objects.watch_history import Change, ChangeLog
+from fairlead_wire import digest, message
+from fairlead_wire.errors import LocalError, Permanent, Temporary
+from fairlead_wire.io import logs
+
+FILE_NAME: Final = "objects.db"
+PAGE_BYTES: Final = 4096
+PAGES_MIN: Final = 32
+"""An empty schema needs this much room, whatever limit was asked for."""
+LOGGED_SECONDS: Final = 0.1
+SCRUB_ROWS: Final = 256
+SCRUB_SECONDS: Final = 6 * 3600.0
+"""Between two looks at everything that is held."""
+
+_SELECT: Final = f"SELECT {READ} FROM objects WHERE api_group = ? AND plural = ?"
+_FALLBACKS: Final = f"SELECT {READ} FROM fallbacks WHERE api_group = ? AND plural = ? ORDER BY namespace, name"
+_ONE: Final = f"{_SELECT} AND namespace = ? AND name = ?"
+_BY_KEY: Final = "WHERE api_group = ? AND plural = ? AND namespace = ? AND name = ?"
+
+_log = logs.get("edge.metastore")
+
+
+class SqliteMetastore:
+    """Objects of one node in ``folder``/objects.db, at most about ``bytes_max`` bytes of it.
+
+    Raises ``StoreUnusable`` when the file cannot be opened, is damaged, is from a newer version, or belongs to
+    another node.  ``wall_milliseconds`` is the time of opening.  ``usable`` says of which versions a fallback is
+    kept; it is asked on the writer's thread.  Errors of the disk while running come out of every call as
+    ``StoreFailed``: the program must end then.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        node: str,
+        bytes_max: int,
+        wall_milliseconds: int,
+        usable: metastore.Usable = metastore.anything,
+    ) -> None:
+        self._path = folder / FILE_NAME
+        self._usable = usable
+        self._bytes_max = bytes_max
+        opened: list[_Opened] = []
+
+        def setup(connection: apsw.Connection) -> None:
+            opened.append(_prepare(connection, node, bytes_max, wall_milliseconds))
+            if self.salvaged or opened[-1].dropped:
+                remember(connection, "lacking", 1)
+            self.lacking = bool(fact(connection, "lacking"))
+
+        self.salvaged = ""
+        """Why the file was salvaged at this opening; "" when it was sound."""
+        self.lacking = False
+        """Something the disk damaged was taken out, and may be missing still; kept over restarts until ``is_whole``."""
+        self.damaged = 0
+        """Objects the disk was found to have changed, since the opening."""
+        self._listeners: list[Callable[[int], None]] = []
+        try:
+            if problem := salvage.problem(self._path):
+                _log.error("store_damaged", path=str(self._path), reason=problem)
+                kept = salvage.run(self._path)
+                remedy = f"look at the disk's health; {FILE_NAME}.damaged may be removed; the hub sends what is missing"
+                _log.warning("store_salvaged", path=str(self._path), held=kept, remedy=remedy)
+                self.salvaged = problem
+            self.writer = Writer(self._path, setup=setup, audit=salvage.audit)
+        except apsw.Error as error:
+            raise StoreUnusable(f"{self._path}: cannot be opened: {error}") from error
+        except StoreUnusable as error:
+            raise StoreUnusable(f"{self._path}: {error}") from None
+        self._log: ChangeLog[Held] = ChangeLog(opened[0].version)
+        if opened[0].dropped:
+            self._note_damage(opened[0].dropped)
+
+    def on_damage(self, listener: Callable[[int], None]) -> None:
+        """Call ``listener`` with their number when objects were taken out because the disk changed them."""
+        self._listeners.append(listener)
+
+    def _note_damage(self, objects: int) -> None:
+        self.damaged += objects
+        _log.error("objects_damaged", objects=objects, remedy="the hub sends them again; look at the disk's health")
+
+    async def _set_aside(self, numbers: Sequence[int]) -> None:
+        """Take damaged rows out; clients that watch list anew, for nothing tells what they were."""
+        with contextlib.suppress(Temporary):  # a full disk: they are not served, and taken out later
+            dropped, version = await self.writer.submit(partial(_drop, numbers=numbers))
+            if dropped:
+                self.lacking = True
+                self._log.lose(version)
+                self._note_damage(dropped)
+                for listener in self._listeners:
+                    listener(dropped)
+
+    async def is_whole(self) -> None:
+        """The hub has seen what is held, and sent what was missing."""
+        await self.writer.submit(lambda connection: remember(connection, "lacking", 0))
+        self.lacking = False
+
+    async def scrub(self) -> None:
+        """Look at everything held, in small steps."""
+        after: int | None = 0
+        while after is not None:
+            look = partial(schema.damaged, table="objects", after=after, limit=SCRUB_ROWS)
+            after, found = await self.writer.read(look)
+            if found:
+                await self._set_aside(found)
+            await asyncio.sleep(0)
+
+    async def keep_sound(self) -> None:
+        """Run for as long as the store is open."""
+        while True:
+            await asyncio.sleep(SCRUB_SECONDS)
+            await self.scrub()
+
+    @property
+    def log(self) -> ChangeLog[Held]:
+        return self._log
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the disk cannot be trusted any more; None while all is well."""
+        return self.writer.failure
+
+    @property
+    def commits(self) -> int:
+        """Transactions committed since the opening."""
+        return self.writer.commits
+
+    async def close(self) -> None:
+        """Commit what was handed over, then close the file."""
+        await self.writer.close()
+
+    async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
+        outcomes = await asyncio.gather(*(self._write(write, now) for write in writes))
+        for outcome in outcomes:
+            if isinstance(outcome, Stored | Removed):
+                self._log.append(outcome.change)
+        return outcomes
+
+    async def _write(self, write: Put | Remove, now: float) -> Outcome:
+        try:
+            if isinstance(write, Put):
+                return await self.writer.submit(lambda connection: _put(connection, write, now, self._usable))
+            return await self.writer.submit(lambda connection: _remove(connection, write))
+        except Permanent as error:
+            return metastore.refused(error)
+        except StoreFull:
+            return metastore.store_full(self._bytes_max)
+        except Temporary as error:
+            seconds = error.retry_after_seconds
+            return Refused(code="store_busy", reason=str(error), permanent=False, retry_after_seconds=seconds)
+
+    async def obey(self, fence: int) -> None:
+        def job(connection: apsw.Connection) -> None:
+            known = int(fact(connection, "fence") or 0)
+            if fence < known:
+                raise LocalError(f"fence {fence} is below {known}, which was obeyed before")
+            if fence > known:
+                remember(connection, "fence", fence)
+
+        await self.writer.submit(job)
+
+    async def fence(self) -> int:
+        return int(await self.writer.read(lambda connection: fact(connection, "fence")) or 0)
+
+    async def summary(self, bits: int | None = None) -> Summary:
+        # Rows become sums on the reader's thread, so that the loop goes on serving while a large store is summed.
+        return await self.writer.read(
+            lambda connection: metastore.summarise(_rows(connection, "SELECT uid, digest FROM objects"), bits)
+        )
+
+    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+        return await self.writer.read(lambda connection: _entries(connection, bits, buckets))
+
+    async def get(self, group: str, plural: str, namespace: str, name: str) -> Held | None:
+        rows = await self._read_rows(_ONE, (group, plural, namespace, name))
+        found = await self._sound(rows)
+        return found[0] if found else None
+
+    async def _sound(self, rows: Sequence[Any]) -> list[Held]:
+        """Those that are as they were stored; the others are set aside."""
+        read = [(row[0], held(row)) for row in rows]
+        if damaged := [number for number, each in read if each is None]:
+            await self._set_aside(damaged)
+        return [each for _, each in read if each is not None]
+
+    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[Held], int]:
+        where, bound = (" AND namespace = ?", (namespace,)) if namespace is not None else ("", ())
+
+        def query(connection: apsw.Connection) -> tuple[list[tuple[int, Held | None]], int]:
+            statement = f"{_SELECT}{where} ORDER BY namespace, name"
+            read = [(row[0], held(row)) for row in connection.execute(statement, (group, plural, *bound))]
+            return read, _version(connection)
+
+        while True:
+            read, version = await self.writer.read(query)
+            damaged = [number for number, each in read if each is None]
+            if not damaged:
+                break
+            before = self.damaged
+            await self._set_aside(damaged)
+            if self.damaged == before:  # no room to note it: they are left out all the same
+                break
+        await self._logged(version)
+        return [each for _, each in read if each is not None], version
+
+    async def _logged(self, version: int) -> None:
+        """A read may see a commit a moment before the log does; a version given out must be one to watch from."""
+        if self._log.version >= version:
+            return
+        reached = asyncio.Event()
+        forget = self._log.listen(lambda change: reached.set())
+        try:
+            while self._log.version < version:
+                reached.clear()
+                with contextlib.suppress(TimeoutError):  # what was lost (``ChangeLog.lose``) is no change
+                    async with asyncio.timeout(LOGGED_SECONDS):
+                        await reached.wait()
+        finally:
+            forget()
+
+    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+        found = [held(row) for row in await self._read_rows(_FALLBACKS, (group, plural))]
+        return [each for each in found if each is not None]
+
+    async def kinds(self) -> list[Kind]:
+        rows = await self._read_rows("SELECT api_group, version, plural, kind, namespaced FROM kinds", ())
+        return sorted(
+            Kind(group=group, version=version, plural=plural, kind=kind, namespaced=bool(namespaced))
+            for group, version, plural, kind, namespaced in rows
+        )
+
+    async def touch(self, contact_at: float) -> None:
+        await self.writer.submit(lambda connection: remember(connection, "contact_at", contact_at))
+
+    async def contact_at(self) -> float | None:
+        value = await self.writer.read(lambda connection: fact(connection, "contact_at"))
+        return None if value is None else float(value)
+
+    async def _read_rows(self, statement: str, bound: tuple[Any, ...]) -> list[Any]:
+        return await self.writer.read(lambda connection: _rows(connection, statement, bound))
+
+
+class _Opened(NamedTuple):
+    version: int
+    dropped: int
+
+
+def _prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> _Opened:
+    """Schema, owner and limit, and no row that the disk changed; returns the store's version at this opening."""
+    found = int(connection.pragma("user_version") or 0)
+    if found > SCHEMA:
+        raise StoreUnusable(
+            f"has schema {found}, this program knows up to {SCHEMA}: run the newer version, or remove the file "
+            "(the hub sends everything again)"
+        )
+    if found < SCHEMA:
+        schema.migrate(connection, found)
+    owner = fact(connection, "node")
+    if owner not in (None, node):
+        raise StoreUnusable(
+            f"holds the objects of node {owner!r}, not {node!r}: use another data_dir, or remove this one"
+        )
+    if owner is None:
+        remember(connection, "node", node)
+    dropped = 0
+    for table in ("objects", "fallbacks"):
+        bad = [number for number, each in schema.every(connection, table) if each is None]
+        for number in bad:
+            connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (number,))
+        dropped += len(bad) if table == "objects" else 0
+    schema.mend_kinds(connection)
+    version = metastore.opening_version(int(fact(connection, "version") or 0), wall_milliseconds)
+    remember(connection, "version", version)
+    connection.pragma("max_page_count", max(PAGES_MIN, bytes_max // PAGE_BYTES))
+    return _Opened(version, dropped)
+
+
+def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> Held | None:
+    """What is held under the name; a damaged row makes way."""
+    row = connection.execute(_ONE, key).fetchone()
+    if row is None:
+        return None
+    if (found := held(row)) is None:
+        connection.execute("DELETE FROM objects WHERE rowid = ?", (row[0],))
+    return found
+
+
+def _put(connection: apsw.Connection, put: Put, now: float, usable: metastore.Usable) -> Outcome:
+    kind = metastore.verify(put)
+    key = metastore.key_of(put.resource)
+    previous = _previous(connection, key)
+    if previous is not None and metastore.same_content(previous, put):
+        if previous.resource_version != put.resource_version:
+            again = msgspec.structs.replace(previous, resource_version=put.resource_version)
+            connection.execute(
+                f"UPDATE objects SET resource_version = ?, checksum = ? {_BY_KEY}",
+                (put.resource_version, schema.of(again), *key),
+            )
+        return Kept()
+    version = _next_version(connection)
+    current = metastore.hold(put, local_version=version, now=now)
+    values = schema.values(current)
+    if previous is None:
+        connection.execute(f"INSERT INTO objects ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", values)
+    else:
+        _fall_back(connection, key, metastore.fallback(previous, put, usable))
+        connection.execute(
+            "UPDATE objects SET version = ?, uid = ?, digest = ?, resource_version = ?, local_version = ?, "
+            f"stored_at = ?, content = ?, checksum = ? {_BY_KEY}",
+            (*values[4:], *key),
+        )
+    schema.put_kind(connection, kind)
+    return Stored(change=Change(version=version, previous=previous, current=current))
+
+
+def _remove(connection: apsw.Connection, remove: Remove) -> Outcome:
+    key = metastore.key_of(remove.resource)
+    previous = _previous(connection, key)
+    if previous is None or previous.uid != remove.uid:
+        return Absent()
+    version = _next_version(connection)
+    connection.execute(f"DELETE FROM objects {_BY_KEY}", key)
+    _fall_back(connection, key, "drop")
+    return Removed(change=Change(version=version, previous=previous, current=None))
+
+
+def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what: str) -> None:
+    """Called while the object is still there as it was."""
+    if what == "keep":
+        return
+    connection.execute(f"DELETE FROM fallbacks {_BY_KEY}", key)
+    if what == "take":
+        connection.execute(f"INSERT INTO fallbacks ({COLUMNS}) SELECT {COLUMNS} FROM objects {_BY_KEY}", key)
+
+
+def _drop(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int, int]:
+    """Rows that are damaged still; returns how many went, and the store's version then."""
+    dropped = 0
+    for number in numbers:
+        row = connection.execute(f"SELECT {READ} FROM objects WHERE rowid = ?", (number,)).fetchone()
+        if row is not None and held(row) is None:
+            connection.execute("DELETE FROM objects WHERE rowid = ?", (number,))
+            dropped += 1
+    if dropped:
+        remember(connection, "lacking", 1)
+    return dropped, _next_version(connection) if dropped else _version(connection)
+
+
+def _version(connection: apsw.Connection) -> int:
+    found = fact(connection, "version")
+    if not isinstance(found, int):
+        raise StoreDamaged("the store's version is damaged")
+    return found
+
+
+def _next_version(connection: apsw.Connection) -> int:
+    version = _version(connection) + 1
+    remember(connection, "version", version)
+    return version
+
+
+def _entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+    pairs = connection.execute("SELECT rowid, uid FROM objects")
+    wanted = [rowid for rowid, uid in pairs if digest.bucket_of(uid, bits) in buckets]
+    found = []
+    for rowid in wanted:
+        [row] = _rows(connection, f"SELECT {READ} FROM objects WHERE rowid = ?", (rowid,))
+        if (read := held(row)) is not None:
+            found.append(message.Entry(read.resource.path, read.uid, read.digest, read.resource_version))
+    return sorted(found, key=lambda entry: entry.resource)
+
+
+def _rows(connection: apsw.Connection, statement: str, bound: Sequence[Any] = ()) -> list[Any]:
+    return connection.execute(statement, bound).fetchall()

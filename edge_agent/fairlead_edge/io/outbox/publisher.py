@@ -1,0 +1,117 @@
+"""Takes what producers say, routes it, and answers when it is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from fairlead_edge.errors import StoreFull
+from fairlead_edge.outbox import publishing
+from fairlead_edge.outbox.outbox import Once, Outbox
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_wire.errors import Temporary
+
+PENDING_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Requests that may be in work at once, in bytes; more are asked to come back."""
+BUSY_RETRY_SECONDS: Final = 1.0
+NOT_READY_RETRY_SECONDS: Final = 5.0
+
+
+class NotReady(Temporary):
+    """No usable routes have ever arrived at this node, so nothing can be said about where a message should go."""
+
+
+class Publisher:
+    """One per agent.  ``mint`` makes ids, ``wall`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; when that
+    does not help and ``evict`` is set, the less urgent make room.
+
+    ``router`` is None until the first routes arrived; replacing it changes where the next request goes.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], str],
+        mint: Callable[[], str],
+        make_room: Callable[[], Awaitable[int]],
+        offered: Callable[[Iterable[QueueId]], None],
+        evict: bool = False,
+    ) -> None:
+        self._outbox = outbox
+        self._clock = clock
+        self._wall = wall
+        self._mint = mint
+        self._make_room = make_room
+        self._offered = offered
+        self._evict = evict
+        self._pending_bytes = 0
+        self._in_work: set[asyncio.Task[tuple[publishing.Reason | None, bytes]]] = set()
+        self.router: publishing.Router | None = None
+        self.unusable = ""
+        """What is wrong with the routes that arrived, when there is no router for it."""
+        self.counters: Counter[str] = Counter()
+        """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``refused_<code>``."""
+
+    async def publish(self, content: bytes, key: str | None = None) -> tuple[publishing.Reason | None, bytes]:
+        """Store what ``content`` asks for; returns the refusal (when no message was accepted) and the answer's body.
+
+        Raises ``RequestRefused``, ``KeyReused``, ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
+        """
+        if self._pending_bytes + len(content) > PENDING_BYTES_MAX:
+            raise Temporary("too many requests are being stored", retry_after_seconds=BUSY_RETRY_SECONDS)
+        # A producer that hangs up must not keep the pump from hearing of what was stored for it.
+        task = asyncio.create_task(self._publish(content, key))
+        self._in_work.add(task)
+        task.add_done_callback(self._worked)
+        return await asyncio.shield(task)
+
+    def _worked(self, task: asyncio.Task[tuple[publishing.Reason | None, bytes]]) -> None:
+        self._in_work.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to its caller; where there is none any more it is nobody's surprise
+
+    async def _publish(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
+        self._pending_bytes += len(content)
+        try:
+            return await self._publish_now(content, key)
+        finally:
+            self._pending_bytes -= len(content)
+
+    async def _publish_now(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
+        if key is not None:
+            publishing.check_key(key)
+        submissions = publishing.parse(content)
+        if self.router is None:
+            reason = f"not one route can be used: {self.unusable}" if self.unusable else "no routes have arrived yet"
+            raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
+        plan = publishing.plan(submissions, self.router, mint=self._mint, enqueued_at=self._wall())
+        answer = plan.answer()
+        if plan.entries or (key is not None and plan.refusal is None):
+            once = None if key is None else Once(key, publishing.digest(content), answer)
+            first = await self._append(plan, once)
+            if first is not None:
+                self.counters["repeated"] += len(plan.results)
+                return None, first
+            self._offered({reference.queue for entry in plan.entries for reference in entry.references})
+        self._count(plan)
+        return plan.refusal, answer
+
+    async def _append(self, plan: publishing.Plan, once: Once | None) -> bytes | None:
+        try:
+            return await self._outbox.append(plan.entries, now=self._clock(), once=once)
+        except StoreFull:
+            if not await self._make_room() and not self._evict:
+                raise
+        return await self._outbox.append(plan.entries, now=self._clock(), once=once, evict=self._evict)
+
+    def _count(self, plan: publishing.Plan) -> None:
+        self.counters["received"] += len(plan.results)
+        self.counters["accepted"] += len(plan.entries)
+        self.counters["no_route"] += plan.no_route
+        for result in plan.results:
+            if isinstance(result, publishing.NotAccepted):
+                self.counters[f"refused_{result.error.code}"] += 1

@@ -1,0 +1,362 @@
+"""The outbox on disk: SQLite behind the group-commit writer.
+
+Producers' appends and the pump's settlements share transactions; fetches and status read their own snapshot.
+The file also keeps the store's clock, stamped every ``age.STAMP_SECONDS`` by ``keep_time``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import apsw
+import msgspec
+
+from fairlead_edge.io.outbox import audit, damage, jobs, queries, salvage, schema, store_clock
+from fairlead_edge.io.outbox.totals_file import TotalsFile
+from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.outbox import age, outbox
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.gaps import Damage, Gap
+from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.totals import Totals
+from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
+
+START_SECONDS_MAX: Final = 0.5
+"""How long a start looks through the file: a hundred thousand messages, or so."""
+SALVAGES_MAX: Final = 3
+SCRUB_ROWS: Final = 256
+"""Messages one step of a scrub looks at."""
+SCRUB_SECONDS: Final = 6 * 3600.0
+"""Between two looks at everything that is held, when no damage was met."""
+SCRUB_PAUSE_SECONDS: Final = 10.0
+"""Between two looks in any case: a disk that goes on changing must not keep the agent busy with nothing else."""
+
+_log = logs.get("edge.outbox")
+
+
+_Read = Callable[[Callable[[apsw.Connection], queries.Found]], Awaitable[queries.Found]]
+
+
+class SqliteOutbox:
+    """See ``outbox.Outbox``.  ``epoch`` is minted by the caller for this opening of the store.
+
+    Opening creates or migrates the file and looks through it; what takes longer than ``START_SECONDS_MAX`` is looked
+    through while it is used already (``keep_sound``), unless ``thorough``.  A damaged file is salvaged.
+
+    Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds what
+    another node than ``node`` ("": whoever) accepted.
+    """
+
+    def __init__(self, path: Path, *, epoch: int, max_bytes: int, node: str = "", thorough: bool = False) -> None:
+        self.path = path
+        self.epoch = epoch
+        self.max_bytes = max_bytes
+        self.in_flight = InFlight()
+        self._evicts = False
+        """Something was ever evicted: then what leaves is read by the writer, who also evicts."""
+        self.salvaged = ""
+        """Why the file was salvaged at this opening; "" when it was sound."""
+        self._is_looked_through = True
+        self._damaged = asyncio.Event()
+        """Something was found damaged since the last scrub."""
+        self._totals = TotalsFile(Path(f"{path}.totals"))
+        kept = self._totals.read()
+        self._topics = {} if kept is None else {(each.endpoint, each.priority): each.topic for each in kept.queues}
+        self._make_sound(path, kept, None if thorough else START_SECONDS_MAX)
+        found: list[age.Stamp | None] = []
+
+        def setup(connection: apsw.Connection) -> None:
+            schema.migrate(connection)
+            if node:
+                jobs.own(connection, node)
+            found.append(queries.load_stamp(connection))
+
+        try:
+            self.writer = Writer(path, setup=setup, audit=audit.audit, closing=self._close_transaction)
+        except BaseException:
+            self._totals.close()
+            raise
+        self._clock = store_clock.open_clock(found[0])
+
+    def _make_sound(self, path: Path, kept: Totals | None, seconds: float | None) -> None:
+        for _ in range(SALVAGES_MAX):  # an older file is salvaged as it was, and once more at its present version
+            problem = salvage.problem(path, kept, seconds=seconds)
+            if not problem:
+                schema.upgrade(path)
+                problem = salvage.problem(path, kept, seconds=seconds)
+            if not problem:
+                self._is_looked_through = problem is not None
+                return
+            _log.error("store_damaged", path=str(path), reason=problem)
+            report = salvage.run(path, kept=kept, epoch=self.epoch, at=store_clock.wall(), mint=_mint)
+            for queue, gap in report.lost:
+                _tell(queue, gap)
+            _log.warning(
+                "store_salvaged",
+                path=str(path),
+                waiting=report.waiting,
+                damaged=sum(gap.count for _, gap in report.lost),
+                remedy=f"look at the disk's health; the damaged file is kept as {path.name}.damaged, it may be removed",
+            )
+            self.salvaged = problem
+
+    def _close_transaction(self, connection: apsw.Connection) -> Callable[[], None]:
+        connection.execute("UPDATE usage SET commits = commits + 1")
+        totals = audit.read_totals(connection)
+        if not totals.are_possible:  # not to be written over those that are
+            raise ValueError("the totals cannot be")
+        topics = self._topics
+        queues = tuple(
+            msgspec.structs.replace(each, topic=topics.get((each.endpoint, each.priority), ""))
+            for each in totals.queues
+        )
+        return lambda: self._totals.write(msgspec.structs.replace(totals, queues=queues))
+
+    def now(self) -> float:
+        """The store's clock: seconds since it was first opened."""
+        return self._clock.now(store_clock.boot_seconds())
+
+    async def keep_time(self) -> None:
+        """Run for as long as the store is open: writes the clock down, at once and then every ten seconds."""
+        while True:
+            await self.stamp()
+            await asyncio.sleep(age.STAMP_SECONDS)
+
+    async def stamp(self) -> None:
+        """Write the clock down; on a full or overrun disk it stays as it was, and ages are understated by that."""
+        stamp = self._clock.stamp(store_clock.read())
+        with contextlib.suppress(Temporary):
+            await self.writer.submit(lambda connection: jobs.save_stamp(connection, stamp))
+
+    async def append(
+        self,
+        entries: Sequence[outbox.Entry],
+        *,
+        now: float,
+        once: outbox.Once | None = None,
+        evict: bool = False,
+    ) -> bytes | None:
+        for entry in entries[-1:]:
+            self._topics.update({(to.queue.endpoint, to.queue.priority): to.topic for to in entry.references})
+        eviction = jobs.Eviction(self.in_flight, []) if evict else None
+        self._evicts = self._evicts or evict
+        answer = await self.writer.submit(
+            partial(
+                jobs.append,
+                entries=entries,
+                epoch=self.epoch,
+                now=now,
+                max_bytes=self.max_bytes,
+                once=once,
+                eviction=eviction,
+            )
+        )
+        for queue, offsets in eviction.evicted if eviction else ():
+            self.in_flight.ended(queue, offsets)
+        return answer
+
+    async def queues(self) -> list[QueueId]:
+        return await self.writer.read(queries.queues)
+
+    async def fetch(
+        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+    ) -> list[outbox.Item]:
+        if not leaving:
+            return await self._fetch(queue, after, now, messages_max, bytes_max, self.writer.read)
+        while True:
+            # What the writer evicts and the reader still sees would leave and be counted as evicted.  A sweep needs no
+            # such care: its time is read after this, and what it takes was over by then.
+            evicts = self._evicts
+            taken: set[int] = set()
+            read = partial(self._take_by_writer, queue, taken) if evicts else self.writer.read
+            items = await self._fetch(queue, after, now, messages_max, bytes_max, read)
+            offsets = [item.offset for item in items]
+            self.in_flight.give_back(queue, taken.difference(offsets))
+            if evicts == self._evicts:
+                self.in_flight.take(queue, offsets)
+                return items
+
+    async def _take_by_writer(
+        self, queue: QueueId, taken: set[int], query: Callable[[apsw.Connection], queries.Found]
+    ) -> queries.Found:
+        def job(connection: apsw.Connection) -> queries.Found:
+            found = query(connection)
+            offsets = [item.offset for item in found.items]
+            self.in_flight.take(queue, offsets)
+            taken.update(offsets)
+            return found
+
+        return await self.writer.submit(job)
+
+    async def _fetch(
+        self, queue: QueueId, after: int, now: float, messages_max: int, bytes_max: int, read: _Read
+    ) -> list[outbox.Item]:
+        items: list[outbox.Item] = []
+        while True:
+            asked = messages_max - len(items)
+            found = await read(
+                partial(queries.fetch, queue=queue, after=after, now=now, messages_max=asked, bytes_max=bytes_max)
+            )
+            if not found.damaged:
+                return items + found.items
+            try:
+                await self._set_aside(queue, found.damaged, now)
+            except Temporary:
+                # No room to note it now: what is sound goes all the same, and the next fetch tries again.
+                items += found.items
+                bytes_max -= sum(len(item.content) for item in found.items)
+                if bytes_max <= 0 or len(found.items) + len(found.damaged) < asked or len(items) >= messages_max:
+                    return items
+                after = max(*(item.offset for item in found.items), *(each.offset for each in found.damaged), after)
+
+    async def _set_aside(self, queue: QueueId, damaged: Sequence[Damage], now: float) -> None:
+        found = await self.writer.submit(
+            partial(
+                damage.set_aside,
+                queue=queue,
+                damaged=damaged,
+                topic=self._topics.get((queue.endpoint, queue.priority), ""),
+                epoch=self.epoch,
+                now=now,
+                at=store_clock.wall(),
+                mint=_mint,
+            )
+        )
+        self._damaged.set()
+        for gap in found:
+            _tell(queue, gap)
+
+    async def look_through(self) -> None:
+        """Audit the file beside its use, on a thread and a connection of its own; damage ends its use."""
+        problem = await asyncio.to_thread(self._audit_beside)
+        if problem:
+            self.writer.damaged(problem)
+
+    def _audit_beside(self) -> str:
+        try:
+            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
+            try:
+                connection.set_busy_timeout(5_000)
+                connection.execute("BEGIN")  # one moment, whatever is written meanwhile
+                return audit.audit(connection)
+            finally:
+                connection.close()
+        except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
+            return str(error) or type(error).__name__
+
+    async def scrub(self) -> int:
+        """Look at everything held, live or not, in small steps; returns how many were found damaged."""
+        damaged = 0
+        for queue in await self.queues():
+            after: int | None = NOTHING_DONE
+            while after is not None:
+                look = partial(damage.find, queue=queue, after=after, limit=SCRUB_ROWS)
+                after, found = await self.writer.read(look)
+                if found:
+                    await self._set_aside(queue, found, self.now())
+                    damaged += len(found)
+                await asyncio.sleep(0)
+        after = 0
+        while letters := await self.dead_letters(after=after, limit=SCRUB_ROWS):
+            after = letters[-1].number
+        if self._damaged.is_set():
+            self._damaged.clear()
+            await self.writer.submit(damage.recount)
+        return damaged
+
+    async def keep_sound(self) -> None:
+        """Run for as long as the store is open: scrubs soon after damage was met, and otherwise now and then."""
+        if not self._is_looked_through:
+            await self.look_through()
+        while True:
+            try:
+                async with asyncio.timeout(SCRUB_SECONDS):
+                    await self._damaged.wait()
+            except TimeoutError:
+                await self.look_through()
+            with contextlib.suppress(Temporary):  # a full disk: next time
+                await self.scrub()
+            await asyncio.sleep(SCRUB_PAUSE_SECONDS)
+
+    async def settle(
+        self,
+        queue: QueueId,
+        *,
+        sent: Sequence[int] = (),
+        refused: Sequence[outbox.Refusal] = (),
+        checkpoint: int,
+        at: str,
+    ) -> None:
+        damaged = await self.writer.submit(
+            partial(jobs.settle, queue=queue, sent=sent, refused=refused, checkpoint=checkpoint, at=at)
+        )
+        self.in_flight.decided(queue, [*sent, *(refusal.offset for refusal in refused)])
+        if damaged:
+            await self._set_aside(queue, damaged, self.now())
+
+    async def checkpoint(self, queue: QueueId) -> int:
+        found = await self.writer.read(partial(queries.checkpoint, queue=queue))
+        return NOTHING_DONE if found is None else found
+
+    async def sweep(self, *, now: float, entire: bool) -> int:
+        swept = await self.writer.submit(partial(jobs.sweep, now=now, entire=entire, in_flight=self.in_flight))
+        for queue, offsets in swept:
+            self.in_flight.ended(queue, offsets)
+        return sum(len(offsets) for _, offsets in swept)
+
+    async def give_back(self) -> int:
+        return await self.writer.submit(jobs.give_back)
+
+    async def status(self, *, now: float) -> outbox.OutboxStatus:
+        query = partial(queries.status, now=now, max_bytes=self.max_bytes, in_flight=self.in_flight)
+        return await self.writer.read(query)
+
+    async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[outbox.DeadLetter]:
+        while True:
+            found = await self.writer.read(partial(queries.dead_letters, after=after, limit=limit))
+            if not found.damaged:
+                return found.letters
+            job = partial(damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
+            await self.writer.submit(partial(job, at=store_clock.wall(), mint=_mint))
+            self._damaged.set()
+            _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
+
+    async def replay(
+        self, numbers: Sequence[int] | None, *, now: float, limit: int = outbox.DEAD_LETTER_PAGE_MAX
+    ) -> int:
+        return await self.writer.submit(
+            partial(jobs.replay, numbers=numbers, epoch=self.epoch, now=now, max_bytes=self.max_bytes, limit=limit)
+        )
+
+    async def close(self) -> None:
+        """Write the clock down, commit what is queued, close the file."""
+        if self.writer.failure is None:
+            await self.stamp()
+        await self.writer.close()
+        self._totals.close()
+
+
+def _tell(queue: QueueId, gap: Gap) -> None:
+    _log.error(
+        "messages_damaged",
+        queue=str(queue),
+        topic=gap.topic,
+        from_sequence=gap.first,
+        to_sequence=gap.last,
+        count=gap.count,
+        reason=gap.reason,
+        remedy="the disk changed what was stored; look at its health. What is sound goes on",
+    )
+
+
+def _mint() -> str:
+    """An id for a record of a gap, as long as those of messages."""
+    return secrets.token_hex(16)

@@ -1,0 +1,112 @@
+"""The edge's line up, put together: what ``app`` runs, routes by, and asks for its status.
+
+http_publish ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ link
+                                 │  └──────▶ Broker ─▶ modules on this node
+                                 └─ Cleaner
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Final
+
+from fairlead_edge.errors import StoreFailed
+from fairlead_edge.io.outbox.broker import Broker
+from fairlead_edge.io.outbox.expiry_sweeper import Cleaner
+from fairlead_edge.io.outbox.publisher import Publisher
+from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.outbox.store_clock import wall
+from fairlead_edge.io.outbox.upstream_pump import UpstreamLink, UpstreamPump
+from fairlead_edge.outbox import publishing
+from fairlead_edge.outbox.outbox import OutboxStatus
+from fairlead_edge.outbox.pump.pump import UPSTREAM_POLICY
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_wire.delivery import DeliveryPolicy
+
+ID_BITS: Final = 128
+"""As unique as a UUID, without asking the kernel for each: ids are names, not secrets."""
+
+
+class Upstream:
+    """One per agent, on an open outbox (whose clock and closing are its owner's business).
+
+    ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of ``[store]``.
+    ``random``, seeded by the system, names messages and draws the jitter of ``policy``, by which a batch the hub could
+    not take is sent again.
+    """
+
+    def __init__(
+        self,
+        *,
+        outbox: SqliteOutbox,
+        node: str,
+        link: UpstreamLink,
+        random: Random,
+        cleanup_seconds: float,
+        check_entire_queue: bool,
+        evict: bool = False,
+        policy: DeliveryPolicy = UPSTREAM_POLICY,
+    ) -> None:
+        self.node = node
+        self.outbox = outbox
+        clock = outbox.now
+        self.pump = UpstreamPump(self.outbox, link, clock=clock, wall=wall, uniform=random.random, policy=policy)
+        self.broker = Broker(self.outbox, clock=clock, wall=wall)
+        self.cleaner = Cleaner(
+            self.outbox,
+            clock=clock,
+            interval_seconds=cleanup_seconds,
+            entire=check_entire_queue,
+            prepare=self.broker.forget_ended,
+        )
+        self.publisher = Publisher(
+            self.outbox,
+            clock=clock,
+            wall=wall,
+            mint=lambda: f"{random.getrandbits(ID_BITS):032x}",
+            make_room=lambda: self.cleaner.sweep(entire=True),
+            offered=self._offered,
+            evict=evict,
+        )
+
+    def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:
+        """From now on messages are routed by this; without one publishing is answered with "not yet", and why."""
+        self.publisher.router = router
+        self.publisher.unusable = unusable
+
+    async def run(self) -> None:
+        """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
+        await self.broker.load()
+        try:
+            async with asyncio.TaskGroup() as parts:
+                for part in (self.pump.run, self.cleaner.run):
+                    parts.create_task(part())
+        except BaseExceptionGroup as group:
+            failed = group.subgroup(StoreFailed)
+            if failed is None:
+                raise
+            raise _first(failed) from group
+
+    async def status(self) -> OutboxStatus:
+        return await self.outbox.status(now=self.outbox.now())
+
+    async def replay(self, numbers: Sequence[int] | None) -> int:
+        """Dead letters back into their queues; returns how many."""
+        replayed = await self.outbox.replay(numbers, now=self.outbox.now())
+        self._offered(await self.outbox.queues())
+        return replayed
+
+    def _offered(self, queues: Iterable[QueueId]) -> None:
+        found = list(queues)
+        self.pump.offered(found)
+        self.broker.offered(found)
+
+
+def _first(group: BaseExceptionGroup[StoreFailed]) -> BaseException:
+    """One of the errors in the group, however deep: they all tell of the same disk."""
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found

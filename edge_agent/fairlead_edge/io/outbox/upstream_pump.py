@@ -1,0 +1,249 @@
+"""Drives the pump: fetches from the outbox, sends on the link, settles what the hub answered.
+
+One loop decides and fetches; each batch on its way is a task of its own, so that several may be unanswered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from fairlead_edge.agent_status import STALLED_SECONDS, Stall
+from fairlead_edge.errors import LinkDown
+from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox.outbox import Outbox
+from fairlead_edge.outbox.pump import pump
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_wire import codec, message
+from fairlead_wire.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
+
+ANSWER_SECONDS: Final = 60.0
+"""How long a hub that is there may take for a batch; then it is sent again (it is idempotent)."""
+SLOWEST_BYTES_PER_SECOND: Final = 1000.0
+"""What is in flight on a line as slow as this gets its time beside ``ANSWER_SECONDS``: it would be sent twice."""
+SETTLE_RETRY_SECONDS: Final = 1.0
+NOT_TRIED: Final = frozenset({"starting", "no_messaging", "behind_put_off"})
+"""Answers of a hub that put nothing of the batch into a topic; after others a part of it may be there."""
+
+_log = logs.get("edge.upstream")
+
+
+class UpstreamLink(Protocol):
+    """What the pump needs of the link; ``io.link.link.Link`` is one."""
+
+    @property
+    def upstream_window(self) -> int:
+        """Batches that may be unanswered at once; 0 while no session is open."""
+        ...
+
+    def on_open(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` each time a session has opened."""
+        ...
+
+    async def send_upstream(
+        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
+    ) -> message.Ack | message.Nack:
+        """Send one batch and wait for its answer: batches of one priority leave in the order of calls, and what waits
+        to leave is overtaken by lower numbers.  Raises ``LinkDown``.
+
+        ``follows``: an earlier batch of the stream is unanswered; if that is put off, so is this one.
+        """
+        ...
+
+
+class UpstreamPump:
+    """Runs the upstream endpoint.  ``clock`` is the store's clock, ``wall`` RFC 3339 text of the present."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        link: UpstreamLink,
+        *,
+        clock: Callable[[], float],
+        wall: Callable[[], str],
+        uniform: Uniform,
+        policy: DeliveryPolicy = pump.UPSTREAM_POLICY,
+    ) -> None:
+        self._outbox = outbox
+        self._link = link
+        self._clock = clock
+        self._wall = wall
+        self._pump = pump.Pump(UPSTREAM, policy=policy, uniform=uniform)
+        self._wake = asyncio.Event()
+        self._stalled: set[QueueId] = set()
+        self.counters: Counter[str] = Counter()
+        """Since the start: batches and messages sent, acked, refused, nacks by code, batches lost with the link."""
+
+    def offered(self, queues: Iterable[QueueId]) -> None:
+        """Something was stored under these queues."""
+        for queue in queues:
+            if queue.endpoint == UPSTREAM:
+                self._pump.offered(queue.priority)
+                self._wake.set()
+
+    def stalls(self) -> dict[tuple[str, int], Stall]:
+        """Queues of which nothing is taken, while the hub is there, and why."""
+        now = self._clock()
+        if not self._link.upstream_window:
+            return {}
+        return {
+            (UPSTREAM, priority): Stall(
+                for_seconds=round(now - trouble.since, 3),
+                code=trouble.code,
+                reason=trouble.reason,
+                attempts=trouble.attempts,
+                retry_in_seconds=None if trouble.retry_at is None else round(max(0.0, trouble.retry_at - now), 3),
+            )
+            for priority, trouble in self._pump.troubles().items()
+        }
+
+    def _watch_stalls(self, queue: QueueId) -> None:
+        """Say once that a queue stands still, and once that it moves again."""
+        stall = self.stalls().get((queue.endpoint, queue.priority))
+        if stall is None:
+            if queue in self._stalled:
+                self._stalled.discard(queue)
+                _log.info("queue_moves", queue=str(queue))
+        elif queue not in self._stalled and stall.for_seconds >= STALLED_SECONDS:
+            self._stalled.add(queue)
+            self.counters["stalls"] += 1
+            _log.error(
+                "queue_stalled",
+                queue=str(queue),
+                seconds=stall.for_seconds,
+                code=stall.code,
+                reason=stall.reason,
+                remedy="nothing of it is lost; mend what the reason names, and it goes on by itself",
+            )
+
+    async def run(self) -> None:
+        """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
+        for queue in await self._outbox.queues():
+            if queue.endpoint == UPSTREAM:
+                self._pump.found(queue, await self._outbox.checkpoint(queue))
+        self._link.on_open(self._opened)
+        self._opened()
+        async with asyncio.TaskGroup() as batches:
+            while True:
+                self._wake.clear()
+                step = self._pump.next(self._clock())
+                if isinstance(step, pump.Wait):
+                    await self._wait(step)
+                else:
+                    await self._fetch(step, batches)
+
+    def _opened(self) -> None:
+        if self._link.upstream_window:
+            self._pump.link_up(self._link.upstream_window)
+            self._wake.set()
+
+    async def _wait(self, wait: pump.Wait) -> None:
+        seconds = None if wait.until is None else max(0.0, wait.until - self._clock())
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass  # a parked priority came due
+
+    async def _fetch(self, fetch: pump.Fetch, batches: asyncio.TaskGroup) -> None:
+        items = await self._outbox.fetch(
+            fetch.queue,
+            after=fetch.after,
+            now=self._clock(),
+            messages_max=fetch.messages_max,
+            bytes_max=fetch.bytes_max,
+            leaving=True,
+        )
+        wanted = self._pump.fetched(fetch, items, self._clock())
+        if not isinstance(wanted, pump.Settle):
+            leaves = {item.offset for item in wanted.items} if wanted else set()
+            stays = [item.offset for item in items if item.offset not in leaves]
+            self._outbox.in_flight.give_back(fetch.queue, stays)
+        match wanted:
+            case pump.Send() as send:
+                encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
+                self._pump.packed(send.batch, len(content), self._clock())
+                batches.create_task(self._deliver(send, encoding, content))
+            case pump.Settle() as settle:
+                await self._settle(settle)
+            case None:
+                pass
+
+    async def _deliver(self, send: pump.Send, encoding: message.Encoding, content: bytes) -> None:
+        patience = ANSWER_SECONDS + self._pump.bytes_in_flight / SLOWEST_BYTES_PER_SECOND
+        self.counters["batches"] += 1
+        self.counters["messages"] += len(send.items)
+        self.counters["bytes"] += len(content)
+        try:
+            async with asyncio.timeout(patience):
+                answer = await self._link.send_upstream(
+                    str(send.queue), encoding, content, follows=send.follows, priority=send.queue.priority
+                )
+        except LinkDown:
+            self.counters["batches_lost"] += 1
+            self._give_back(send, in_doubt=True)
+            self._pump.lost(send.batch)
+            if not self._link.upstream_window:
+                self._pump.link_down()
+            self._wake.set()
+            return
+        except TimeoutError:
+            answer = message.Nack(parent_id=0, code="timeout", reason=f"no answer within {patience:.0f} s")
+        except Exception as error:  # noqa: BLE001 - no error of the link may end the agent: named, counted, tried again
+            self.counters["link_errors"] += 1
+            _log.error("link_error", **logs.told_of(error), remedy="report it; the batch is sent again")
+            answer = message.Nack(parent_id=0, code="link_error", reason=f"{type(error).__name__}: {error}")
+        settle = self._pump.answered(send.batch, answer, self._clock())
+        if settle is None:
+            self._give_back(send, in_doubt=isinstance(answer, message.Nack) and answer.code not in NOT_TRIED)
+        if isinstance(answer, message.Nack):
+            self.counters[f"nack_{answer.code}"] += 1
+            _log.warning(
+                "batch_refused",
+                queue=str(send.queue),
+                messages=len(send.items),
+                code=answer.code,
+                reason=answer.reason,
+                permanent=answer.permanent,
+            )
+        self._watch_stalls(send.queue)
+        self._wake.set()
+        if settle is not None:
+            await self._settle(settle)
+
+    def _give_back(self, send: pump.Send, *, in_doubt: bool) -> None:
+        """They go again, if their time allows; ``in_doubt``: they, or some of them, may be in their topic."""
+        offsets = [item.offset for item in send.items]
+        self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=in_doubt)
+
+    async def _settle(self, settle: pump.Settle) -> None:
+        for refusal in settle.refused:
+            _log.warning(
+                "dead_lettered",
+                queue=str(settle.queue),
+                sequence=refusal.offset,
+                code=refusal.code,
+                reason=refusal.reason,
+            )
+        while True:
+            try:
+                await self._outbox.settle(
+                    settle.queue,
+                    sent=settle.sent,
+                    refused=settle.refused,
+                    checkpoint=settle.checkpoint,
+                    at=self._wall(),
+                )
+                break
+            except Temporary as error:  # the disk is full or slow: the hub has the messages, only our note of it waits
+                _log.warning("settle_delayed", queue=str(settle.queue), reason=str(error))
+                await asyncio.sleep(SETTLE_RETRY_SECONDS)
+        self.counters["acked"] += len(settle.sent)
+        self.counters["refused"] += len(settle.refused)
+        self._pump.settled(settle.batch)
+        self._wake.set()

@@ -1,0 +1,250 @@
+"""A damaged SQLite file becomes a sound one that holds what can still be read of it, row by row.
+
+    X ──rename──▶ X.salvaging ──rows that can be read──▶ X.new ──rename──▶ X
+                      └──────────rename──▶ X.damaged (for people; replaced by the next one, may be removed)
+
+A crash in between is gone on from at the next opening: while ``X.salvaging`` is there, it is the truth, unless ``X`` is
+there as well.  Rows are taken over as they are; whether they are what was stored, their checksums tell later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from fairlead_edge.io.sqlite import schema_pages, wal
+
+MAGIC: Final = b"SQLite format 3\0"
+WAL: Final = "-wal"
+SHM: Final = "-shm"
+KEY_MAX: Final = (1 << 63) - 1
+COMMIT_ROWS: Final = 5_000
+PAGE_BYTES: Final = 4096
+_HEAD_BYTES: Final = 100
+_FILE_FORMATS: Final = (1, 2)
+_SCHEMA_FORMATS: Final = tuple(number.to_bytes(4, "big") for number in range(5))
+"""0 in a file without tables."""
+
+READ_ERRORS: Final = (apsw.Error, UnicodeDecodeError)
+
+Fill = Callable[[apsw.Connection, apsw.Connection], None]
+"""(damaged, new and empty): take over what can be read."""
+SCHEMA_KEPT: Final = ".schema"
+"""Beside the file: the pages that name its tables (``schema_pages``)."""
+
+
+def is_unfinished(path: Path) -> bool:
+    """Did a salvage of ``path`` begin that did not come to its end?"""
+    return _beside(path, ".salvaging").exists()
+
+
+def salvage(path: Path, *, fill: Fill) -> None:
+    """Put a sound file in the place of a damaged one, with what ``fill`` takes over.
+
+    Raises ``OSError`` or ``apsw.Error`` when there is no room for it.
+    """
+    aside, new = _beside(path, ".salvaging"), _beside(path, ".new")
+    if not (aside.exists() and path.exists()):
+        for end in ("", WAL):
+            if not Path(f"{aside}{end}").exists():
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(f"{path}{end}", f"{aside}{end}")
+        for leftover in (f"{path}{SHM}", *(f"{new}{end}" for end in ("", WAL, SHM, "-journal"))):
+            Path(leftover).unlink(missing_ok=True)
+        _mend(aside, _beside(path, SCHEMA_KEPT))
+        _fill(aside, new, fill)
+        _flush(new)
+        new.rename(path)
+        _flush(path.parent)
+    damaged = _beside(path, ".damaged")
+    for end in (WAL, SHM):
+        Path(f"{damaged}{end}").unlink(missing_ok=True)
+        Path(f"{aside}{end}").unlink(missing_ok=True)
+    aside.rename(damaged)
+    _flush(path.parent)
+
+
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)
+
+
+def lost_its_end(path: Path) -> bool:
+    """Is a part of a page gone?  SQLite takes it for zeros in one place, and for an error of the disk in another."""
+    with path.open("rb") as file:
+        head = file.read(100)
+        size = file.seek(0, os.SEEK_END)
+    if not head.startswith(MAGIC):
+        return False  # it lost more than that
+    return size % PAGE_BYTES != 0 and int.from_bytes(head[28:32], "big") * PAGE_BYTES > size
+
+
+def head_problem(path: Path) -> str:
+    """Does the head of the file say what SQLite would not open, or not write to?"""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if len(head) < _HEAD_BYTES or not head.startswith(MAGIC):
+        return ""  # that is found out anyway
+    is_sound = head[18] in _FILE_FORMATS and head[19] in _FILE_FORMATS and head[44:48] in _SCHEMA_FORMATS
+    return "" if is_sound else "its head was changed"
+
+
+def version_problem(path: Path, found: int, present: int) -> str:
+    """Is the version ``found`` in the file one that no program wrote?
+
+    The pages kept beside it tell; where they are of a newer program than this, which knows ``present``, so is the file.
+    """
+    kept = schema_pages.version(_beside(path, SCHEMA_KEPT))
+    return "" if kept is None or kept > present or found == kept else f"its version was changed from {kept} to {found}"
+
+
+def is_strange(path: Path, error: Exception) -> bool:
+    """No database, and nothing beside it says that it was one of ours: not to be replaced behind people's backs."""
+    return isinstance(error, apsw.NotADBError) and not _beside(path, SCHEMA_KEPT).exists()
+
+
+def _mend(aside: Path, kept: Path) -> None:
+    """Make the file one that SQLite opens: with all of its log, and with the pages that name its tables."""
+    wal.fold(aside)
+    schema_pages.restore(aside, kept, unless_newer=_has_tables(aside))
+
+
+def _has_tables(path: Path) -> bool:
+    try:
+        connection = _opened(path)
+        try:
+            return bool(connection.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchall()[0][0])
+        finally:
+            connection.close()
+    except READ_ERRORS:
+        return False
+
+
+def _opened(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path))
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.execute("PRAGMA writable_schema=ON").fetchall()  # else nothing is read of a file that lost its end
+    return connection
+
+
+def _fill(aside: Path, new: Path, fill: Fill) -> None:
+    target = apsw.Connection(str(new))
+    try:
+        for pragma in ("auto_vacuum=INCREMENTAL", "journal_mode=OFF", "synchronous=OFF"):  # flushed once, as a whole
+            target.execute(f"PRAGMA {pragma}").fetchall()
+        # Of a file that is beyond reading nothing is taken over.
+        source = _opened(aside) if _has_tables(aside) else apsw.Connection(":memory:")
+        try:
+            fill(source, target)
+        finally:
+            source.close()
+    finally:
+        target.close()
+
+
+def _flush(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def copy(
+    source: apsw.Connection,
+    target: apsw.Connection,
+    table: str,
+    key: str = "rowid",
+    *,
+    where: str = "",
+    bound: Sequence[Any] = (),
+    verb: str = "INSERT OR IGNORE",
+) -> None:
+    """Take over every row that can be read.
+
+    ``key`` is the integer the table is ordered by, after what ``where`` fixes.
+    """
+    names = columns(target, table)
+    _copy(target, table, names, _walk(source, table, key, where, bound, names), verb)
+
+
+def copy_small(source: apsw.Connection, target: apsw.Connection, table: str) -> None:
+    """The same for a table of a few rows in whatever order: from its beginning, and from its end."""
+    names = columns(target, table)
+    primary = [str(row[1]) for row in target.execute(f"PRAGMA table_info({table})").fetchall() if row[5]]
+    for turn in ("", " DESC"):
+        order = ", ".join(name + turn for name in primary)
+        _copy(target, table, names, _back(source, f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}", ()))
+
+
+def lacks(connection: apsw.Connection, model: apsw.Connection) -> str:
+    """Which table or column of ``model`` is not there; "" when all are."""
+    for (table,) in model.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+        missing = set(columns(model, str(table))) - set(columns(connection, str(table)))
+        if missing:
+            return f"{table}.{min(missing)} is missing"
+    return ""
+
+
+def columns(connection: apsw.Connection, table: str) -> list[str]:
+    """Names; none when that cannot be read."""
+    try:
+        return [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+    except READ_ERRORS:
+        return []
+
+
+def _copy(
+    target: apsw.Connection,
+    table: str,
+    names: list[str],
+    found: Iterator[tuple[Any, ...]],
+    verb: str = "INSERT OR IGNORE",
+) -> None:
+    places = ", ".join("?" * len(names))
+    insert = f"{verb} INTO {table}({', '.join(names)}) VALUES({places})"
+    target.execute("BEGIN")
+    for number, row in enumerate(found, 1):
+        with contextlib.suppress(apsw.ConstraintError, apsw.MismatchError):  # a value no such row can have
+            target.execute(insert, row)
+        if number % COMMIT_ROWS == 0:
+            target.execute("COMMIT")
+            target.execute("BEGIN")
+    target.execute("COMMIT")
+
+
+def _walk(
+    source: apsw.Connection, table: str, key: str, where: str, bound: Sequence[Any], names: list[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows by ascending key.  Where a page cannot be read, go on behind it, and from there back down to it."""
+    chosen = f"SELECT {key}, {', '.join(names)} FROM {table} WHERE {where + ' AND ' if where else ''}{key}"
+    at, step = 0, 1
+    lost: int | None = None
+    while at <= KEY_MAX:
+        try:
+            for row in source.execute(f"{chosen} >= ? ORDER BY {key}", (*bound, at)):
+                if not isinstance(row[0], int) or row[0] < at:
+                    continue
+                if lost is not None:
+                    between = f"{chosen} BETWEEN ? AND ? ORDER BY {key} DESC"
+                    yield from (back[1:] for back in _back(source, between, (*bound, lost, row[0] - 1)))
+                    lost, step = None, 1
+                at = row[0] + 1
+                yield tuple(row[1:])
+            break
+        except READ_ERRORS:
+            lost = at if lost is None else lost
+            at = lost + step
+            step *= 2
+    if lost is not None:
+        yield from (back[1:] for back in _back(source, f"{chosen} >= ? ORDER BY {key} DESC", (*bound, lost)))
+
+
+def _back(source: apsw.Connection, statement: str, bound: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    with contextlib.suppress(*READ_ERRORS):
+        for row in source.execute(statement, tuple(bound)):
+            yield tuple(row)

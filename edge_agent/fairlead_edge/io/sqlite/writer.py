@@ -1,0 +1,341 @@
+"""One writer thread for one SQLite file: durable before it answers, many callers to a commit.
+
+    submit ─┐                       ┌─ savepoint: job ─┐
+    submit ─┼─▶ queue ─drain▶ BEGIN ┼─ savepoint: job ─┼ COMMIT (fsync) ─▶ all futures, one wake-up of the loop
+    submit ─┘                       └─ savepoint: job ─┘
+    read ─────▶ reader thread, read-only connection, one snapshot per call
+
+WAL with synchronous=FULL: an answer means that the bytes were flushed (architecture decision 1).  There is no
+timer: whatever queued up while the last commit was flushing is the next commit, so one caller pays one flush and
+a thousand callers share one.  A job that raises fails alone.
+
+A full disk raises ``StoreFull`` and leaves the store as it was.  What frees room needs none (``spare_room``): the
+file has its blocks before a commit makes it longer, so the log can always be folded back into it and be used again.
+
+After an error of the disk nothing it says can be believed (a failed fsync may have dropped the pages it could not
+write): the writer refuses everything from then on and the program should end, so that the next start reads what is
+really there.  A file that is damaged raises ``StoreDamaged``: opened anew, it is salvaged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreFull
+from fairlead_edge.io.sqlite import schema_pages
+from fairlead_edge.io.sqlite.spare_room import Room
+from fairlead_wire.errors import FairleadError, LocalError, Temporary
+
+__all__ = ["StoreFailed", "StoreFull", "Writer"]
+
+PENDING_MAX: Final = 20_000
+"""Jobs that may wait for the disk; more are refused, so that memory stays bounded when it stalls."""
+JOBS_PER_COMMIT_MAX: Final = 2_000
+"""Keeps one transaction, and so the wait of its first caller, short."""
+BUSY_RETRY_SECONDS: Final = 1.0
+
+_DAMAGE_CODES: Final = (
+    apsw.SQLITE_IOERR_SHORT_READ,
+    apsw.SQLITE_IOERR_CORRUPTFS,
+    apsw.SQLITE_IOERR_DATA,
+)
+
+T = TypeVar("T")
+Job = Callable[[apsw.Connection], Any]
+Audit = Callable[[apsw.Connection], str]
+"""What is wrong with the file, in a few words; "" when nothing is."""
+
+
+def sound(_: apsw.Connection) -> str:
+    """No questions asked."""
+    return ""
+
+
+class Writer:
+    """Owns the file at ``path``.  ``setup`` creates or migrates the schema, in a transaction of its own.
+
+    ``audit`` is asked when a job or a query fails by what no job should fail by: a value that is none, a row that is
+    not there.  ``closing`` runs at the end of every transaction; what it returns is called once that is durable.
+
+    Raises ``apsw.Error`` from the constructor when the file cannot be opened.  Jobs run on the writer's thread;
+    a job may be run twice (when its first transaction had to be given up because of another), so it should touch
+    only the connection and return what it found.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        setup: Callable[[apsw.Connection], None],
+        audit: Audit = sound,
+        closing: Callable[[apsw.Connection], Callable[[], None]] | None = None,
+    ) -> None:
+        self._audit = audit
+        self._closing = closing
+        self._connection = _open(path, setup)
+        try:
+            self._reader_connection = _open_reader(path)
+        except apsw.Error:
+            self._connection.close()
+            raise
+        self._room = Room(path)
+        schema_pages.keep(self._connection, self._room.file, Path(f"{path}.schema"))
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.failed = asyncio.Event()
+        """Set when ``failure`` is."""
+        self._queue: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._failure: Exception | None = None
+        self._closed = False
+        self.commits = 0
+        """Transactions committed so far."""
+        self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"read-{path.stem}")
+        self._thread = threading.Thread(target=self._run, name=f"write-{path.stem}", daemon=True)
+        self._thread.start()
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the disk cannot be trusted any more; None while all is well."""
+        return self._failure
+
+    def damaged(self, reason: str) -> None:
+        """Somebody else found out: refuse everything from now on."""
+        self._fail(StoreDamaged(reason))
+
+    async def submit(self, job: Callable[[apsw.Connection], T]) -> T:
+        """Run ``job`` in a transaction; returns after it is durable.
+
+        Raises what the job raised (its changes are undone, nobody else's), ``StoreFull``, ``StoreFailed``, or
+        ``Temporary`` when ``PENDING_MAX`` jobs wait already.  A cancelled caller's job may still be committed.
+        """
+        if self._closed:
+            raise LocalError("the store is closed")
+        if self._queue.qsize() >= PENDING_MAX:
+            raise Temporary("too many writes wait for the disk", retry_after_seconds=BUSY_RETRY_SECONDS)
+        self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put((job, future))
+        return await future
+
+    async def read(self, query: Callable[[apsw.Connection], T]) -> T:
+        """Run ``query`` on the read-only connection, in one snapshot that holds every answered ``submit``."""
+        if self._closed:
+            raise LocalError("the store is closed")
+        self._loop = asyncio.get_running_loop()
+        return await self._loop.run_in_executor(self._reader, self._in_snapshot, query)
+
+    async def close(self) -> None:
+        """Commit what is queued, then close the file.  Nothing can be submitted afterwards."""
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.put(None)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._thread.join)
+        await loop.run_in_executor(self._reader, self._reader_connection.close)
+        self._reader.shutdown()
+        if isinstance(self._failure, StoreDamaged):  # what the log holds is for the salvage to judge
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._connection.close()
+        self._room.close()
+
+    def _in_snapshot(self, query: Callable[[apsw.Connection], T]) -> T:
+        connection = self._reader_connection
+        try:
+            connection.execute("BEGIN")
+            try:
+                return query(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+        except FairleadError:
+            raise
+        except Exception as error:
+            raise self._sorted(error, connection) from error
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            taken = [self._queue.get()]
+            with contextlib.suppress(queue.Empty):
+                while len(taken) < JOBS_PER_COMMIT_MAX:
+                    taken.append(self._queue.get_nowait())
+            ended = None in taken
+            jobs = [item for item in taken if item is not None]
+            if jobs:
+                self._answer(self._commit(jobs))
+
+    def _commit(self, jobs: list[tuple[Job, asyncio.Future[Any]]]) -> list[tuple[asyncio.Future[Any], Any, bool]]:
+        """All jobs in one transaction; when that is impossible each in its own.  (future, outcome, worked)."""
+        if self._failure is not None:
+            return [(future, self.told(), False) for _, future in jobs]
+        answers: list[tuple[asyncio.Future[Any], Any, bool]] = []
+        try:
+            committed = self._transact(jobs, answers)
+        except Exception as error:  # noqa: BLE001 - sorted into full, failed and the job's own
+            self._roll_back()
+            if isinstance(error, apsw.FullError) and self._room.is_short() and self._fold_back():
+                return self._again(jobs)
+            if len(jobs) > 1 and not _is_disk_failure(error):
+                return [answer for job in jobs for answer in self._commit([job])]
+            return [(future, self._sorted(error, self._connection), False) for _, future in jobs]
+        self.commits += 1
+        if committed is not None:
+            committed()
+        return answers
+
+    def _again(self, jobs: list[tuple[Job, asyncio.Future[Any]]]) -> list[tuple[asyncio.Future[Any], Any, bool]]:
+        """After the log was folded back: each for itself, and what still does not fit has failed."""
+        answers: list[tuple[asyncio.Future[Any], Any, bool]] = []
+        for job in jobs:
+            mine: list[tuple[asyncio.Future[Any], Any, bool]] = []
+            try:
+                committed = self._transact([job], mine)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._roll_back()
+                mine = [(job[1], self._sorted(error, self._connection), False)]
+            else:
+                self.commits += 1
+                if committed is not None:
+                    committed()
+            answers += mine
+        return answers
+
+    def _transact(
+        self, jobs: list[tuple[Job, asyncio.Future[Any]]], answers: list[tuple[asyncio.Future[Any], Any, bool]]
+    ) -> Callable[[], None] | None:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        for job, future in jobs:
+            execute("SAVEPOINT job")
+            try:
+                outcome, worked = job(self._connection), True
+            except Exception as error:
+                if not self._connection.in_transaction:
+                    raise  # SQLite gave up the whole transaction (disk full, I/O): the others must run again
+                if not isinstance(error, FairleadError):
+                    error = self._sorted(error, self._connection)
+                    if isinstance(error, StoreFailed):
+                        raise error from None
+                outcome, worked = error, False
+                execute("ROLLBACK TO job")
+            execute("RELEASE job")
+            answers.append((future, outcome, worked))
+        committed = self._closing(self._connection) if self._closing is not None else None
+        self._room.take(self._connection)
+        execute("COMMIT")
+        return committed
+
+    def _fold_back(self) -> bool:
+        """Write the log into the file, which has its blocks already, so that the log's are used again."""
+        try:
+            busy = self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()[0][0]
+        except apsw.Error:
+            return False
+        return not busy
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            with contextlib.suppress(apsw.Error):  # the error that brought us here is the one to tell
+                self._connection.execute("ROLLBACK")
+
+    def _sorted(self, error: Exception, connection: apsw.Connection) -> Exception:
+        if isinstance(error, FairleadError):
+            return error
+        if isinstance(error, apsw.FullError):
+            return StoreFull("the disk is full")
+        damage = _damage_told_by(error)
+        if not damage and not _is_disk_failure(error):
+            damage = _asked(self._audit, connection)
+        if damage:
+            return self._fail(StoreDamaged(damage))
+        return self._fail(error) if _is_disk_failure(error) else error
+
+    def _fail(self, error: Exception) -> StoreFailed:
+        if self._failure is None:
+            self._failure = error
+            if self._loop is not None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    self._loop.call_soon_threadsafe(self.failed.set)
+        return self.told()
+
+    def told(self) -> StoreFailed:
+        """The failure, as callers get it."""
+        if isinstance(self._failure, StoreDamaged):
+            return StoreDamaged(str(self._failure))
+        return StoreFailed(f"the disk failed and nothing more is written: {self._failure}")
+
+    def _answer(self, answers: list[tuple[asyncio.Future[Any], Any, bool]]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any, bool]]] = {}
+        for answer in answers:
+            by_loop.setdefault(answer[0].get_loop(), []).append(answer)
+        for loop, theirs in by_loop.items():
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_resolve, theirs)
+
+
+def _resolve(answers: list[tuple[asyncio.Future[Any], Any, bool]]) -> None:
+    for future, outcome, worked in answers:
+        if future.done():
+            continue  # its caller was cancelled
+        if worked:
+            future.set_result(outcome)
+        else:
+            future.set_exception(outcome)
+
+
+def _is_disk_failure(error: Exception) -> bool:
+    return isinstance(error, (apsw.IOError, apsw.ReadOnlyError, StoreFailed)) or bool(_damage_told_by(error))
+
+
+def _damage_told_by(error: Exception) -> str:
+    """What SQLite itself found; text that is no Unicode is damage as well, for none such is ever stored."""
+    is_short = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGE_CODES
+    if is_short or isinstance(error, (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)):
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _asked(audit: Audit, connection: apsw.Connection) -> str:
+    try:
+        return audit(connection)
+    except Exception as error:  # noqa: BLE001 - an audit that cannot be made is its own finding
+        return f"it cannot be looked through: {error}"
+
+
+def _open(path: Path, setup: Callable[[apsw.Connection], None]) -> apsw.Connection:
+    connection = apsw.Connection(str(path), statementcachesize=200)
+    connection.set_busy_timeout(5_000)
+    for pragma in (
+        "auto_vacuum=INCREMENTAL",  # of a new file: what was drained can be given back to the file system
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "wal_autocheckpoint=500",  # pages of 4 KiB: folded back in steps short enough for those who wait meanwhile
+        "journal_size_limit=16777216",
+        "temp_store=MEMORY",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        setup(connection)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.close()
+        raise
+    connection.execute("COMMIT")
+    return connection
+
+
+def _open_reader(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=100)
+    connection.set_busy_timeout(5_000)
+    return connection

@@ -1,0 +1,394 @@
+"""The objects a node holds: the port, what may be written to it, and its memory twin.
+
+The store is the truth of what this edge holds (the records in the cluster only follow it).  A write is
+judged against what is there *inside* the transaction that makes it: content by its digest, identity by UID.
+
+    Put     content does not match its digest, or is not the object its path names   → Refused, permanent
+            same UID and digest as held                                              → Kept (nothing to do)
+            anything else                                → Stored: replaces whatever had the name, atomically
+    Remove  the UID held under the name              → Removed
+            no such name, or another UID under it    → Absent: it is not held, which is what was asked for
+
+A version that this program cannot use is held all the same, for it is what the cluster wants; the newest usable one
+of the same object is then kept beside it, in the same transaction, as its *fallback*.
+
+Every call resolves only when its effect is durable.  ``now`` is seconds of a clock the caller keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.watch_history import Change, ChangeLog
+from fairlead_wire import codec, digest, message
+from fairlead_wire.errors import LocalError, Malformed, Permanent
+from fairlead_wire.resource import Resource
+
+STORE_FULL_RETRY_SECONDS: Final = 5.0
+"""What a refused write is told to wait: long enough for a clean-up to have made room."""
+
+
+class Put(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold this object: ``content`` is its canonical JSON, ``digest`` the hex SHA-256 of exactly these bytes."""
+
+    resource: Resource
+    uid: str
+    digest: str
+    resource_version: str
+    content: bytes
+
+
+class Remove(msgspec.Struct, frozen=True, kw_only=True):
+    """Forget the object of this UID."""
+
+    resource: Resource
+    uid: str
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """One object as it is held.
+
+    ``resource_version`` is the cluster's, ``local_version`` the edge's own (rising with every change here),
+    ``stored_at`` when it was written.
+    """
+
+    resource: Resource
+    uid: str
+    digest: str
+    resource_version: str
+    content: bytes
+    local_version: int
+    stored_at: float
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """The object is held now; ``change`` is what watchers are told."""
+
+    change: Change[Held]
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """The same content was held already."""
+
+
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
+    """The object is gone; ``change`` is what watchers are told."""
+
+    change: Change[Held]
+
+
+class Absent(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing with this UID is held under the name."""
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """Not written, and nothing else was changed; ``code`` is stable, ``reason`` is for people."""
+
+    code: str
+    reason: str
+    permanent: bool
+    retry_after_seconds: float | None = None
+
+
+Outcome = Stored | Kept | Removed | Absent | Refused
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is held, in one number and sums by bucket, as of one moment."""
+
+    held: int
+    buckets: digest.Buckets
+
+
+Usable = Callable[[Resource, bytes], bool]
+"""Can this program do with the content what its kind is for?"""
+
+
+def anything(resource: Resource, content: bytes) -> bool:
+    """No kind is used here, so none needs a fallback."""
+    return True
+
+
+def fallback(previous: Held, put: Put, usable: Usable) -> Literal["drop", "take", "keep"]:
+    """What becomes of an object's fallback as ``put`` replaces ``previous``: take is "``previous`` is the new one"."""
+    if previous.uid != put.uid or usable(put.resource, put.content):
+        return "drop"
+    return "take" if usable(previous.resource, previous.content) else "keep"
+
+
+class Metastore(Protocol):
+    """Port.  Twins: ``MemoryMetastore`` here, ``io.objects.SqliteMetastore``; one conformance suite."""
+
+    @property
+    def log(self) -> ChangeLog[Held]:
+        """Changes since the store was opened, newest last; what watches read."""
+
+    async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
+        """Do each write in order, each for itself; resolves when all that were not refused are durable."""
+
+    async def obey(self, fence: int) -> None:
+        """Remember the highest fencing number obeyed; a lower one than remembered is a ``LocalError``."""
+
+    async def fence(self) -> int:
+        """The highest fencing number ever obeyed; 0 = none."""
+
+    async def summary(self, bits: int | None = None) -> Summary:
+        """Sums of all entries in ``2**bits`` buckets; None: as many as suit the number of entries."""
+
+    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+        """What is held in these buckets, by resource path."""
+
+    async def get(self, group: str, plural: str, namespace: str, name: str) -> Held | None:
+        """One object, or None."""
+
+    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[Held], int]:
+        """Objects of a type ordered by (namespace, name), and the store's version they are true at."""
+
+    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+        """The newest usable versions of objects whose held version is not, ordered by (namespace, name)."""
+
+    async def kinds(self) -> list[Kind]:
+        """Every kind ever held here, sorted; kept when the last object goes, so that clients still find it."""
+
+    async def touch(self, contact_at: float) -> None:
+        """Remember when the hub was last heard."""
+
+    async def contact_at(self) -> float | None:
+        """When the hub was last heard, also before a restart; None = never."""
+
+
+REASON_CHARS_MAX: Final = 300
+"""Of what a refusal quotes; it travels in a frame's header."""
+
+
+class _Metadata(msgspec.Struct):
+    """What is read of it here and by those who list: as an API server gives it, or it is no object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    creationTimestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Document(msgspec.Struct):
+    apiVersion: str = ""
+    kind: str = ""
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+_whole: msgspec.json.Decoder[object] = msgspec.json.Decoder()
+
+
+def _document(content: bytes) -> _Document:
+    """Read all of it, once: what a typed decoder passes over unread would stop every later list of its kind.
+
+    Raises ``Permanent``.
+    """
+    try:
+        if codec.nesting(content) > codec.NESTING_MAX:
+            raise Malformed(f"nested deeper than {codec.NESTING_MAX} levels")
+        return msgspec.convert(codec.decode_json(_whole, content), _Document)
+    except (Malformed, msgspec.ValidationError) as error:
+        raise Permanent(f"content is not a Kubernetes object: {error}", code="malformed_content") from None
+
+
+def verify(put: Put) -> Kind:
+    """Is the content what the header says?  Returns its kind; raises ``Permanent`` with a code when it is not."""
+    actual = digest.content_digest(put.content)
+    if actual != put.digest:
+        raise Permanent(f"content has digest {actual[:12]}…, announced was {put.digest[:12]}…", code="digest_mismatch")
+    if not message.is_uid(put.uid) or len(put.resource_version) > message.NAME_CHARS_MAX:
+        raise Permanent(
+            f"an object needs a UID of letters, digits, - and _, and at most {message.NAME_CHARS_MAX} characters in it"
+            " and its version",
+            code="malformed_content",
+        )
+    document = _document(put.content)
+    resource, metadata = put.resource, document.metadata
+    told = (resource.api_version, resource.namespace, resource.name, put.uid)
+    found = (document.apiVersion, metadata.namespace, metadata.name, metadata.uid or put.uid)
+    if not 0 < len(document.kind) <= message.NAME_CHARS_MAX or told != found:
+        reads = f"{document.kind} {found}"[:REASON_CHARS_MAX]
+        raise Permanent(f"content is {reads}, the path says {told}", code="malformed_content")
+    return Kind(
+        group=resource.group,
+        version=resource.version,
+        plural=resource.plural,
+        kind=document.kind,
+        namespaced=bool(resource.namespace),
+    )
+
+
+def refused(error: Permanent) -> Refused:
+    """The answer to a write that failed ``verify``."""
+    return Refused(code=error.code, reason=str(error), permanent=True)
+
+
+def store_full(limit_bytes: int) -> Refused:
+    """The answer to a write the store has no room for; the same again later may succeed."""
+    return Refused(
+        code="store_full",
+        reason=f"the object store has reached its limit of {limit_bytes} bytes",
+        permanent=False,
+        retry_after_seconds=STORE_FULL_RETRY_SECONDS,
+    )
+
+
+def same_content(held: Held | None, put: Put) -> bool:
+    """True when what is held is what is offered, whatever version it came under."""
+    return held is not None and (held.uid, held.digest, held.resource.version) == (
+        put.uid,
+        put.digest,
+        put.resource.version,
+    )
+
+
+def opening_version(stored: int, wall_milliseconds: int) -> int:
+    """The store's version at an opening: above all it ever gave out, also if the disk is an older copy.
+
+    Tying it to the clock lets a watcher of the lost history be told 410 instead of silently missing changes;
+    the stored number guards against a clock that went back.
+    """
+    return max(stored + 1, wall_milliseconds)
+
+
+class MemoryMetastore:
+    """The twin for tests and the simulation: durable means that the call returned.  ``bytes_max``: contents held."""
+
+    def __init__(self, *, version: int = 1, bytes_max: int = 1 << 40, usable: Usable = anything) -> None:
+        self._usable = usable
+        self._objects: dict[tuple[str, str, str, str], Held] = {}
+        self._fallbacks: dict[tuple[str, str, str, str], Held] = {}
+        self._kinds: set[Kind] = set()
+        self._log: ChangeLog[Held] = ChangeLog(version)
+        self._fence = 0
+        self._contact_at: float | None = None
+        self._bytes_max = bytes_max
+
+    @property
+    def log(self) -> ChangeLog[Held]:
+        return self._log
+
+    def reopened(self, version: int) -> MemoryMetastore:
+        """The same disk after a restart: all that was durable, and an empty change log."""
+        opened = opening_version(self._log.version, version)
+        again = MemoryMetastore(version=opened, bytes_max=self._bytes_max, usable=self._usable)
+        again._objects, again._kinds = dict(self._objects), set(self._kinds)
+        again._fallbacks = dict(self._fallbacks)
+        again._fence, again._contact_at = self._fence, self._contact_at
+        return again
+
+    async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
+        return [self._put(write, now) if isinstance(write, Put) else self._remove(write) for write in writes]
+
+    async def obey(self, fence: int) -> None:
+        if fence < self._fence:
+            raise LocalError(f"fence {fence} is below {self._fence}, which was obeyed before")
+        self._fence = fence
+
+    async def fence(self) -> int:
+        return self._fence
+
+    async def summary(self, bits: int | None = None) -> Summary:
+        return summarise([(held.uid, held.digest) for held in self._objects.values()], bits)
+
+    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+        return sorted(
+            (
+                message.Entry(held.resource.path, held.uid, held.digest, held.resource_version)
+                for held in self._objects.values()
+                if digest.bucket_of(held.uid, bits) in buckets
+            ),
+            key=lambda entry: entry.resource,
+        )
+
+    async def get(self, group: str, plural: str, namespace: str, name: str) -> Held | None:
+        return self._objects.get((group, plural, namespace, name))
+
+    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[Held], int]:
+        wanted = [
+            held
+            for key, held in sorted(self._objects.items())
+            if key[:2] == (group, plural) and namespace in (None, key[2])
+        ]
+        return wanted, self._log.version
+
+    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+        return [held for key, held in sorted(self._fallbacks.items()) if key[:2] == (group, plural)]
+
+    async def kinds(self) -> list[Kind]:
+        return sorted(self._kinds)
+
+    async def touch(self, contact_at: float) -> None:
+        self._contact_at = contact_at
+
+    async def contact_at(self) -> float | None:
+        return self._contact_at
+
+    def _put(self, put: Put, now: float) -> Outcome:
+        try:
+            kind = verify(put)
+        except Permanent as error:
+            return refused(error)
+        key = key_of(put.resource)
+        previous = self._objects.get(key)
+        if previous is not None and same_content(previous, put):
+            self._objects[key] = msgspec.structs.replace(previous, resource_version=put.resource_version)
+            return Kept()
+        others = sum(len(held.content) for other, held in self._objects.items() if other != key)
+        if others + len(put.content) > self._bytes_max:
+            return store_full(self._bytes_max)
+        version = self._log.version + 1
+        current = hold(put, local_version=version, now=now)
+        self._objects[key] = current
+        if previous is not None:
+            match fallback(previous, put, self._usable):
+                case "drop":
+                    self._fallbacks.pop(key, None)
+                case "take":
+                    self._fallbacks[key] = previous
+                case "keep":
+                    pass
+        self._kinds.add(kind)
+        return Stored(change=self._log.append(Change(version=version, previous=previous, current=current)))
+
+    def _remove(self, remove: Remove) -> Outcome:
+        key = key_of(remove.resource)
+        previous = self._objects.get(key)
+        if previous is None or previous.uid != remove.uid:
+            return Absent()
+        del self._objects[key]
+        self._fallbacks.pop(key, None)
+        change = Change(version=self._log.version + 1, previous=previous, current=None)
+        return Removed(change=self._log.append(change))
+
+
+def key_of(resource: Resource) -> tuple[str, str, str, str]:
+    """The identity under which one object replaces another; leaves the version out, as ``Resource.key`` does."""
+    return resource.group, resource.plural, resource.namespace, resource.name
+
+
+def hold(put: Put, *, local_version: int, now: float) -> Held:
+    """What is held once ``put`` is written."""
+    return Held(
+        resource=put.resource,
+        uid=put.uid,
+        digest=put.digest,
+        resource_version=put.resource_version,
+        content=put.content,
+        local_version=local_version,
+        stored_at=now,
+    )
+
+
+def summarise(entries: Iterable[tuple[str, str]], bits: int | None) -> Summary:
+    """Sum (UID, digest) pairs into buckets."""
+    pairs = list(entries)
+    chosen = digest.bits_for(len(pairs)) if bits is None else bits
+    return Summary(held=len(pairs), buckets=digest.Buckets.of(pairs, chosen))

@@ -1,0 +1,229 @@
+"""Objects as clients see them: presented, selected, paged, and watched.
+
+``metadata.resourceVersion`` is the edge's own version, so that lists and watches here are consistent among
+themselves; the cluster's is kept as an annotation, beside how old the copy may be.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.presentation import selectors
+from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.watch_history import Change, ChangeLog, Expired
+
+VERSION_ANNOTATION: Final = "fairlead.dev/resource-version"
+AGE_ANNOTATION: Final = "fairlead.dev/age-seconds"
+LIMIT_MAX: Final = 10_000
+CONTINUE_CHARS_MAX: Final = 2048
+VERSION_DIGITS_MAX: Final = 19
+
+Document = dict[str, Any]
+
+
+def present(held: Held, *, age_seconds: float, version: int | None = None) -> Document:
+    """The object as a client gets it; ``version``: shown instead of its own (the version of a deletion)."""
+    document: Document = msgspec.json.decode(held.content)
+    metadata = document["metadata"]
+    metadata["resourceVersion"] = str(held.local_version if version is None else version)
+    annotations = metadata.get("annotations") or {}
+    annotations[VERSION_ANNOTATION] = held.resource_version
+    annotations[AGE_ANNOTATION] = str(max(0, round(age_seconds)))
+    metadata["annotations"] = annotations
+    return document
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list or watch is about; ``after`` continues a paged list at this (namespace, name)."""
+
+    predicates: tuple[selectors.Predicate, ...] = ()
+    limit: int = 0
+    at_version: int | None = None
+    after: tuple[str, str] | None = None
+
+    def matches(self, held: Held) -> bool:
+        if not self.predicates:
+            return True
+        document = msgspec.json.decode(held.content)
+        return all(predicate(document) for predicate in self.predicates)
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """Which objects a list or watch is about; ``namespace`` None: all.
+
+    What is held at another version of the group is not among them: it cannot be shown as this one.
+    """
+
+    group: str
+    version: str
+    plural: str
+    namespace: str | None
+    selection: Selection
+
+    def covers(self, held: Held) -> bool:
+        """True when it is of this type and namespace."""
+        at = held.resource
+        same = (at.group, at.version, at.plural) == (self.group, self.version, self.plural)
+        return same and self.namespace in (None, at.namespace)
+
+    def sees(self, held: Held | None) -> bool:
+        """True when it is selected, too."""
+        return held is not None and self.covers(held) and self.selection.matches(held)
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer: objects, the version they are true at, and how to go on ("" = that was all)."""
+
+    items: list[Held]
+    version: int
+    continue_token: str = ""
+    remaining: int | None = None
+    """How many follow; None when nobody counted them (a selector would have to look at each)."""
+
+
+class _Token(msgspec.Struct, frozen=True, array_like=True):
+    version: int
+    namespace: str
+    name: str
+
+
+def read_selection(query: Mapping[str, str], group: str, plural: str, *, name: str = "") -> Selection:
+    """The selection a query asks for.  Raises ``ApiError`` 400 (410 for a continue that makes no sense)."""
+    fields = query.get("fieldSelector", "")
+    if name:
+        fields = f"metadata.name={name}" + (f",{fields}" if fields else "")
+    predicates: list[selectors.Predicate] = []
+    try:
+        if query.get("labelSelector"):
+            predicates.append(selectors.labels(query["labelSelector"]))
+        if fields:
+            predicates.append(selectors.fields(fields, group, plural))
+    except selectors.BadSelector as error:
+        raise ApiError(400, str(error)) from None
+    limit = read_number(query, "limit") or 0
+    token = _read_token(query["continue"]) if query.get("continue") else None
+    exact = read_number(query, "resourceVersion") if query.get("resourceVersionMatch") == "Exact" else None
+    return Selection(
+        predicates=tuple(predicates),
+        limit=min(limit, LIMIT_MAX),
+        at_version=token.version if token else exact,
+        after=(token.namespace, token.name) if token else None,
+    )
+
+
+def read_number(query: Mapping[str, str], key: str) -> int | None:
+    """A non-negative decimal of the query, None when absent or empty.  Raises ``ApiError`` 400."""
+    text = query.get(key, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= VERSION_DIGITS_MAX):
+        raise ApiError(400, f"{key}: must be a decimal number, not {text[:40]!r}")
+    return int(text)
+
+
+def page(held: Iterable[Held], version: int, log: ChangeLog[Held], scope: Scope) -> Page:
+    """One page of ``held`` (all of the scope's type and namespace, as of ``version``, ordered by namespace and name).
+
+    Raises ``Expired`` when the version asked for cannot be reconstructed any more.
+    """
+    objects, selection = held, scope.selection
+    if selection.at_version is not None and selection.at_version != version:
+        objects = _rewound(held, selection.at_version, version, log, scope)
+        version = selection.at_version
+    after = selection.after
+    rest = [each for each in objects if after is None or (each.resource.namespace, each.resource.name) > after]
+    chosen = (each for each in rest if selection.matches(each))
+    if not selection.limit:
+        return Page(items=list(chosen), version=version)
+    items = list(itertools.islice(chosen, selection.limit + 1))
+    if len(items) <= selection.limit:
+        return Page(items=items, version=version)
+    items.pop()
+    last = items[-1].resource
+    token = _write_token(_Token(version, last.namespace, last.name))
+    remaining = None if selection.predicates else len(rest) - len(items)
+    return Page(items=items, version=version, continue_token=token, remaining=remaining)
+
+
+def _rewound(held: Iterable[Held], wanted: int, version: int, log: ChangeLog[Held], scope: Scope) -> list[Held]:
+    """The same objects as they were at version ``wanted``: every later change undone, newest first."""
+    if wanted > version:
+        raise Expired(f"version {wanted} is above {version}, the newest")
+    by_key = {(each.resource.namespace, each.resource.name): each for each in held}
+    for change in reversed(log.since(wanted)):
+        at = change.subject.resource
+        if change.version > version:
+            continue
+        if change.previous is not None and scope.covers(change.previous):
+            by_key[at.namespace, at.name] = change.previous
+        elif change.current is not None and scope.covers(change.current):
+            by_key.pop((at.namespace, at.name), None)
+    return [by_key[key] for key in sorted(by_key)]
+
+
+# ---- watching ------------------------------------------------------------------------------------
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+def events(change: Change[Held], scope: Scope) -> list[tuple[EventType, Held]]:
+    """What a watch says about a change: leaving the selection is a deletion, entering it an addition."""
+    before, after = scope.sees(change.previous), scope.sees(change.current)
+    previous, current = change.previous, change.current
+    if before and after:
+        assert previous is not None and current is not None
+        if previous.uid != current.uid:  # deleted and made again under the same name
+            return [("DELETED", previous), ("ADDED", current)]
+        return [("MODIFIED", current)]
+    if before:
+        assert previous is not None
+        return [("DELETED", previous)]
+    if after:
+        assert current is not None
+        return [("ADDED", current)]
+    return []
+
+
+# ---- bodies --------------------------------------------------------------------------------------
+
+
+def list_body(kind: str, api_version: str, items: Sequence[Document], found: Page) -> Document:
+    """A Kubernetes list."""
+    return {"kind": f"{kind}List", "apiVersion": api_version, "metadata": list_metadata(found), "items": list(items)}
+
+
+def list_metadata(found: Page) -> Document:
+    metadata: Document = {"resourceVersion": str(found.version)}
+    if found.continue_token:
+        metadata["continue"] = found.continue_token
+        if found.remaining is not None:
+            metadata["remainingItemCount"] = found.remaining
+    return metadata
+
+
+def bookmark(kind: str, api_version: str, version: int, *, initial_events_end: bool = False) -> Document:
+    """The object of a BOOKMARK event: everything up to ``version`` was told."""
+    metadata: Document = {"resourceVersion": str(version), "creationTimestamp": None}
+    if initial_events_end:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    return {"kind": kind, "apiVersion": api_version, "metadata": metadata}
+
+
+def _write_token(token: _Token) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode()
+
+
+def _read_token(text: str) -> _Token:
+    try:
+        if len(text) > CONTINUE_CHARS_MAX:
+            raise ValueError("too long")
+        return msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Token)
+    except (ValueError, binascii.Error, msgspec.DecodeError):
+        raise ApiError(400, "continue: this is no token of an earlier page") from None

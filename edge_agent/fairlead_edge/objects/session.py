@@ -1,0 +1,399 @@
+"""One session with the hub, decided: what happened and the time in, what to do out.
+
+    Connected ──▶ Summarise ──Summarised──▶ Send(hello) … welcome ──▶ Obey (the fence), Opened
+    Received(update, delete) ──▶ Apply ──Applied──▶ Send(ack | nack)        one batch at a time, in order
+    Received(compare, list)  ──▶ Summarise | ListEntries ──▶ Send(buckets | entries)
+
+Nothing is acknowledged before ``Applied`` said that it is durable.  Work is done strictly in the order it came,
+so an answer to ``compare`` covers every change sent before it.  While one batch is being written the next
+collects: a slow disk makes larger commits, not a longer queue.
+
+The caller performs effects in the order given, and reports ``Applied``, ``Obeyed``, ``Summarised`` or ``Listed``
+for each of the effects that ask for it; there is never more than one of these outstanding.  One ``Sync`` lives as
+long as its connection; the store is what survives.
+"""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+import msgspec
+
+from fairlead_edge.objects import entries, status_frame
+from fairlead_edge.objects.ack_tracker import Receipts
+from fairlead_edge.objects.apply_queue import Backlog, Question, Write
+from fairlead_edge.objects.chunks import Chunks
+from fairlead_edge.objects.metastore import Outcome, Put, Refused, Remove, Summary
+from fairlead_wire import codec, message, resource
+from fairlead_wire.digest import BITS_MAX
+from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed, RemoteError
+from fairlead_wire.session import Role, Session, State, Timer
+
+STALE_HUB_RETRY_SECONDS: Final = 1.0
+
+# ---- events --------------------------------------------------------------------------------------
+
+
+class Connected(msgspec.Struct, frozen=True):
+    """The connection stands; nothing was said yet."""
+
+
+class Received(msgspec.Struct, frozen=True):
+    """One binary message came."""
+
+    frame: bytes
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """The batch of the last ``Apply`` is durable, except what was refused; one outcome for each write."""
+
+    outcomes: list[Outcome]
+
+
+class Obeyed(msgspec.Struct, frozen=True):
+    """The fence of the last ``Obey`` is durable."""
+
+
+class Summarised(msgspec.Struct, frozen=True):
+    """The sums asked for by the last ``Summarise``."""
+
+    summary: Summary
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """The entries asked for by the last ``ListEntries``."""
+
+    entries: list[message.Entry]
+
+
+class Ticked(msgspec.Struct, frozen=True):
+    """Time passed; due at ``Sync.next_tick``."""
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """This is the node's account of itself now."""
+
+    status: message.EdgeStatus
+
+
+Event = Connected | Received | Applied | Obeyed | Summarised | Listed | Ticked | Reported
+
+# ---- effects -------------------------------------------------------------------------------------
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Write this frame to the connection."""
+
+    frame: bytes
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Write these in one batch; answer ``Applied``."""
+
+    writes: list[Put | Remove]
+
+
+class Obey(msgspec.Struct, frozen=True):
+    """Remember this fence; answer ``Obeyed``."""
+
+    fence: int
+
+
+class Summarise(msgspec.Struct, frozen=True):
+    """Sum what is held (bits None: what suits its number); answer ``Summarised``."""
+
+    bits: int | None
+
+
+class ListEntries(msgspec.Struct, frozen=True):
+    """Read the entries of these buckets; answer ``Listed``."""
+
+    bits: int
+    buckets: frozenset[int]
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """The session is open and the hub's fence is durable: upstream batches may be sent."""
+
+    welcome: message.Welcome
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The hub answered the upstream batch ``answer.parent_id``."""
+
+    answer: message.Ack | message.Nack
+
+
+class Close(msgspec.Struct, frozen=True):
+    """End the connection, for this reason.  Come back after ``retry_after`` seconds (0: by your own pace).
+
+    None: do not come back, the hub said so.
+    """
+
+    code: str
+    reason: str
+    retry_after: float | None = 0.0
+
+
+Effect = Send | Apply | Obey | Summarise | ListEntries | Opened | Settled | Close
+
+
+class Sync:
+    """The edge's end of one connection.  ``fence``: the highest ever obeyed.  Pure: performs nothing itself."""
+
+    def __init__(self, *, node: str, agent: str, store_epoch: int, fence: int, now: float) -> None:
+        self._node = node
+        self._agent = agent
+        self._store_epoch = store_epoch
+        self._fence = fence
+        self.session = Session(Role.EDGE, now=now)
+        self._backlog = Backlog()
+        self._busy: list[Write] | Question | None = None
+        self._receipts = Receipts()
+        self._chunks = Chunks()
+        self._reported: message.EdgeStatus | None = None
+        self._told: message.EdgeStatus | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.session.state is State.OPEN
+
+    @property
+    def has_room(self) -> bool:
+        """False: read nothing more from the connection until some work is done."""
+        return self._backlog.has_room
+
+    def next_tick(self) -> float:
+        """Time (of the clock of ``now``) at which ``Ticked`` is due."""
+        return self.session.next_tick()
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """One step.  After a ``Close`` every further event is answered with nothing."""
+        if self.session.state is State.CLOSED:
+            return []
+        try:
+            return self._handle(event, now)
+        except RemoteError as error:
+            self.session.close()
+            return [Close(code="protocol", reason=str(error))]
+
+    def send_upstream(
+        self, stream: str, encoding: message.Encoding, content: bytes, now: float, *, follows: bool = False
+    ) -> tuple[int, Send]:
+        """A batch goes up; ``Settled`` with its id follows unless the session ends.  ``LocalError`` unless open."""
+        if not self.is_open:
+            raise LocalError("no session is open")
+        id = self.session.take_id()
+        header = message.Upstream(id=id, stream=stream, encoding=encoding, follows=follows)
+        return id, self._send(header, now, content)
+
+    def _handle(self, event: Event, now: float) -> list[Effect]:
+        match event:
+            case Connected():
+                return self._enqueue(Question(None))
+            case Received():
+                header, content = codec.decode_from_hub(event.frame)
+                self.session.received(header, now)
+                return self._receive(header, content, now)
+            case Applied():
+                return [*self._answer_writes(event.outcomes, now), *self._next()]
+            case Obeyed():
+                return [*self._open(now), *self._next()]
+            case Summarised():
+                return [self._answer_summary(event.summary, now), *self._next()]
+            case Listed():
+                return [*self._answer_entries(event.entries, now), *self._next()]
+            case Ticked():
+                return self._tick(now)
+            case Reported():
+                self._reported = event.status
+                return self._report(now)
+            case _:
+                assert_never(event)
+
+    # ---- what the hub says -----------------------------------------------------------------------
+
+    def _receive(self, header: message.FromHub, content: bytes, now: float) -> list[Effect]:
+        match header:
+            case message.Welcome():
+                return self._welcome(header)
+            case message.Refuse():
+                return [Close(code=header.code, reason=header.reason, retry_after=header.retry_after)]
+            case message.Update():
+                return self._update(header, content, now)
+            case message.Chunk():
+                return self._chunk(header, content, now)
+            case message.Delete():
+                write = Remove(resource=resource.parse(header.resource), uid=header.uid)
+                self._receipts.opened(header.id)
+                return [*self._supersede(header.resource, now), *self._enqueue(Write(header.id, write))]
+            case message.Compare():
+                _require_bits(header.bits)
+                return self._enqueue(Question(header))
+            case message.ListBuckets():
+                _require_bits(header.bits)
+                if any(not 0 <= bucket < 1 << header.bits for bucket in header.buckets):
+                    raise Malformed(f"a bucket is outside of 0 to {(1 << header.bits) - 1}")
+                return self._enqueue(Question(header))
+            case message.Ack() | message.Nack():
+                return [Settled(header)]
+            case message.Keepalive():
+                return []
+            case _:
+                assert_never(header)
+
+    def _welcome(self, welcome: message.Welcome) -> list[Effect]:
+        if welcome.protocol != message.PROTOCOL:
+            raise Malformed(f"the hub speaks protocol {welcome.protocol}, this edge {message.PROTOCOL}")
+        if welcome.fence < self._fence:
+            # A hub that lost its lease but does not know it yet: what it says may be older than what is held.
+            self.session.close()
+            reason = f"hub {welcome.hub} has fence {welcome.fence}, {self._fence} was obeyed before"
+            return [Close(code="stale_hub", reason=reason, retry_after=STALE_HUB_RETRY_SECONDS)]
+        return self._enqueue(Question(welcome))
+
+    def _update(self, header: message.Update, content: bytes, now: float) -> list[Effect]:
+        at = resource.parse(header.resource)
+        self._receipts.opened(header.id)
+        effects = self._supersede(header.resource, now)
+        if not header.chunks:
+            return [*effects, *self._take(header, at, content, now)]
+        if refused := self._chunks.begin(header):
+            effects.append(self._nack(header.id, refused, now))
+        return effects
+
+    def _chunk(self, header: message.Chunk, content: bytes, now: float) -> list[Effect]:
+        arrived = self._chunks.add(header, content)
+        if arrived is None:
+            return []  # of an update that was refused or superseded: its last parts were on their way
+        if isinstance(arrived, Refused):
+            return [self._nack(header.id, arrived, now)]
+        if arrived.content is None:
+            return [self._send(message.Progress(parent_id=header.id, chunks=arrived.chunks), now)]
+        update = arrived.update
+        return self._take(update, resource.parse(update.resource), arrived.content, now)
+
+    def _take(self, header: message.Update, at: resource.Resource, content: bytes, now: float) -> list[Effect]:
+        try:
+            plain = codec.unpack(header.encoding, content)
+        except RemoteError as error:
+            # One object that cannot be unpacked is parked by the hub; the session and the others go on.
+            code = "too_large" if isinstance(error, FrameTooLarge) else "malformed_content"
+            refused = Refused(code=code, reason=str(error), permanent=True)
+            return [self._nack(header.id, refused, now)]
+        put = Put(
+            resource=at,
+            uid=header.uid,
+            digest=header.digest,
+            resource_version=header.resource_version,
+            content=plain,
+        )
+        return self._enqueue(Write(header.id, put))
+
+    def _supersede(self, path: str, now: float) -> list[Effect]:
+        """A newer word about an object: what has come of an older one in parts is of no use any more.
+
+        It is refused by name, because a cumulative ack of later ones would say that it is durable.
+        """
+        refused = Refused(code="superseded", reason="a newer message for this object came first", permanent=False)
+        return [self._nack(id, refused, now) for id in self._chunks.drop(path)]
+
+    # ---- work, one piece at a time ---------------------------------------------------------------
+
+    def _enqueue(self, work: Write | Question) -> list[Effect]:
+        self._backlog.add(work)
+        return self._next()
+
+    def _next(self) -> list[Effect]:
+        if self._busy is not None or (work := self._backlog.take()) is None:
+            return []
+        self._busy = work
+        match work:
+            case Question():
+                return [self._ask(work)]
+            case _:
+                return [Apply([item.write for item in work])]
+
+    def _ask(self, question: Question) -> Effect:
+        match question.header:
+            case None:
+                return Summarise(None)
+            case message.Welcome():
+                return Obey(question.header.fence)
+            case message.Compare():
+                return Summarise(question.header.bits)
+            case message.ListBuckets():
+                return ListEntries(question.header.bits, frozenset(question.header.buckets))
+            case _:
+                assert_never(question.header)
+
+    def _done(self) -> Question:
+        question, self._busy = self._busy, None
+        assert isinstance(question, Question)
+        return question
+
+    # ---- answers ---------------------------------------------------------------------------------
+
+    def _answer_writes(self, outcomes: list[Outcome], now: float) -> list[Effect]:
+        batch, self._busy = self._busy, None
+        assert isinstance(batch, list) and len(batch) == len(outcomes)
+        answers = self._receipts.settled((item.id, outcome) for item, outcome in zip(batch, outcomes, strict=True))
+        return [self._send(answer, now) for answer in answers]
+
+    def _nack(self, id: int, refused: Refused, now: float) -> Send:
+        return self._send(self._receipts.refused(id, refused), now)
+
+    def _answer_summary(self, summary: Summary, now: float) -> Send:
+        question = self._done()
+        buckets = summary.buckets
+        if question.header is None:
+            hello = message.Hello(
+                node=self._node,
+                agent=self._agent,
+                store_epoch=self._store_epoch,
+                fence=self._fence,
+                bits=buckets.bits,
+                held=summary.held,
+                root=buckets.root,
+            )
+            return self._send(hello, now)
+        assert isinstance(question.header, message.Compare)
+        answer = message.Buckets(parent_id=question.header.id, bits=buckets.bits)
+        return self._send(answer, now, buckets.encode())
+
+    def _answer_entries(self, held: list[message.Entry], now: float) -> list[Effect]:
+        question = self._done()
+        assert isinstance(question.header, message.ListBuckets)
+        return [self._send(header, now, content) for header, content in entries.frames(question.header.id, held)]
+
+    def _open(self, now: float) -> list[Effect]:
+        question = self._done()
+        assert isinstance(question.header, message.Welcome)
+        self._fence = question.header.fence
+        return [Opened(question.header), *self._report(now)]
+
+    def _report(self, now: float) -> list[Effect]:
+        if not self.is_open or self._reported is None or self._reported == self._told:
+            return []
+        self._told = self._reported
+        return [self._send(message.Status(), now, status_frame.encode(self._told))]
+
+    def _tick(self, now: float) -> list[Effect]:
+        match self.session.tick(now):
+            case Timer.SEND_KEEPALIVE:
+                return [self._send(message.Keepalive(), now)]
+            case Timer.PEER_SILENT:
+                silence = now - self.session.last_received
+                self.session.close()
+                return [Close(code="silent", reason=f"nothing was heard from the hub for {silence:.1f} s")]
+            case None:
+                return []
+
+    def _send(self, header: message.FromEdge, now: float, content: bytes = b"") -> Send:
+        self.session.sent(header, now)
+        return Send(codec.encode(header, content))
+
+
+def _require_bits(bits: int) -> None:
+    if not 0 <= bits <= BITS_MAX:
+        raise Malformed(f"bits must be 0 to {BITS_MAX}, not {bits}")

@@ -1,0 +1,268 @@
+"""The outbox's twin: the same answers and refusals in memory.
+
+Nothing survives the process; tests and the simulation stand on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlead_edge.errors import KeyReused, StoreFull
+from fairlead_edge.outbox import outbox
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.outbox.outbox import (
+    DeadLetter,
+    Entry,
+    Item,
+    Once,
+    OutboxStatus,
+    QueueStatus,
+    Reference,
+    Refusal,
+    cost,
+    least_urgent,
+    replayed,
+    segments,
+)
+from fairlead_edge.outbox.queue_id import QueueId
+
+
+class _Kept(msgspec.Struct):
+    epoch: int
+    topic: str
+    enqueued: float
+    expires: float | None
+    content: bytes
+    segment: int
+
+    def gone(self, now: float) -> bool:
+        return self.expires is not None and self.expires <= now
+
+
+class _Log:
+    """One queue of the twin."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, _Kept] = {}  # by offset, in order
+        self.next_offset = 0
+        self.checkpoint = NOTHING_DONE
+        self.accepted = self.sent = self.expired = self.evicted = 0
+
+    def live(self, offset: int, now: float) -> bool:
+        return offset > self.checkpoint and not self.kept[offset].gone(now)
+
+
+class MemoryOutbox:
+    """The twin: the same answers and refusals, nothing survives the process."""
+
+    def __init__(self, *, epoch: int, max_bytes: int) -> None:
+        self.epoch = epoch
+        self.max_bytes = max_bytes
+        self.in_flight = InFlight()
+        self._logs: dict[QueueId, _Log] = {}
+        self._references: Counter[int] = Counter()
+        self._segment_bytes: dict[int, int] = {}
+        self._dead: dict[int, DeadLetter] = {}
+        self._receipts: dict[str, tuple[bytes, bytes, float]] = {}
+        self._bytes = 0
+        self._next_segment = 1
+        self._next_letter = 1
+
+    async def append(
+        self, entries: Sequence[Entry], *, now: float, once: Once | None = None, evict: bool = False
+    ) -> bytes | None:
+        if once is not None and once.key in self._receipts:
+            digest, answer, _ = self._receipts[once.key]
+            if digest != once.digest:
+                raise KeyReused(once.key)
+            return answer
+        wanted = cost(entries)
+        if self._bytes + wanted > self.max_bytes:
+            evicted = self._evictable(entries, self._bytes + wanted - self.max_bytes) if evict else None
+            if evicted is None:
+                raise StoreFull(f"the store holds {self._bytes} of {self.max_bytes} bytes, {wanted} more do not fit")
+            for queue, offset in evicted:
+                self._remove(self._logs[queue], offset)
+                self._logs[queue].evicted += 1
+                self.in_flight.ended(queue, (offset,))
+        self._bytes += wanted
+        self._append(entries, now)
+        if once is not None:
+            self._receipts[once.key] = (once.digest, once.answer, now)
+        return None
+
+    async def queues(self) -> list[QueueId]:
+        return sorted(self._logs)
+
+    async def fetch(
+        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+    ) -> list[Item]:
+        items: list[Item] = []
+        log = self._logs.get(queue) or _Log()
+        for offset, kept in log.kept.items():
+            if offset <= after or not log.live(offset, now):
+                continue
+            items.append(Item(offset, kept.epoch, kept.topic, kept.enqueued, kept.expires, kept.content))
+            bytes_max -= len(kept.content)
+            if len(items) == messages_max or bytes_max <= 0:
+                break
+        if leaving:
+            self.in_flight.take(queue, [item.offset for item in items])
+        return items
+
+    async def settle(
+        self,
+        queue: QueueId,
+        *,
+        sent: Sequence[int] = (),
+        refused: Sequence[Refusal] = (),
+        checkpoint: int,
+        at: str,
+    ) -> None:
+        self.in_flight.decided(queue, [*sent, *(refusal.offset for refusal in refused)])
+        log = self._logs.get(queue)
+        if log is None:
+            return
+        for refusal in refused:
+            kept = self._remove(log, refusal.offset)
+            if kept is not None:
+                self._bury(queue, refusal, kept, at)
+        log.sent += sum(self._remove(log, offset) is not None for offset in sent)
+        log.checkpoint = max(log.checkpoint, min(checkpoint, log.next_offset - 1))
+
+    async def checkpoint(self, queue: QueueId) -> int:
+        log = self._logs.get(queue)
+        return NOTHING_DONE if log is None else log.checkpoint
+
+    async def sweep(self, *, now: float, entire: bool) -> int:
+        for key in [key for key, (_, _, at) in self._receipts.items() if at < now - outbox.RECEIPT_SECONDS]:
+            del self._receipts[key]
+        swept = 0
+        for queue, log in self._logs.items():
+            out = self.in_flight.of(queue)
+            for offset in list(log.kept):
+                if offset in out:
+                    continue
+                if log.live(offset, now):
+                    if entire:
+                        continue
+                    break
+                if swept == outbox.SWEEP_ROWS:
+                    return swept
+                self._remove(log, offset)
+                self.in_flight.ended(queue, (offset,))
+                log.expired += 1
+                swept += 1
+        return swept
+
+    async def give_back(self) -> int:
+        return 0
+
+    async def status(self, *, now: float) -> OutboxStatus:
+        dead = Counter(letter.queue for letter in self._dead.values())
+        found = []
+        for queue, log in sorted(self._logs.items()):
+            out = self.in_flight.of(queue)
+            live = [kept for offset, kept in log.kept.items() if offset in out or log.live(offset, now)]
+            found.append(
+                QueueStatus(
+                    endpoint=queue.endpoint,
+                    priority=queue.priority,
+                    queue=str(queue),
+                    length=len(live),
+                    bytes=sum(len(kept.content) for kept in live),
+                    oldest_age_seconds=max(0.0, now - live[0].enqueued) if live else 0.0,
+                    accepted=log.accepted,
+                    sent=log.sent,
+                    expired=log.expired + len(log.kept) - len(live),
+                    evicted=log.evicted,
+                    dead_lettered=dead[queue],
+                    checkpoint=log.checkpoint,
+                    in_doubt=self.in_flight.ended_in_doubt[queue],
+                )
+            )
+        return OutboxStatus(
+            queues=tuple(found), bytes=self._bytes, max_bytes=self.max_bytes, dead_letters=len(self._dead)
+        )
+
+    async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
+        return [letter for number, letter in self._dead.items() if number > after][:limit]
+
+    async def replay(
+        self, numbers: Sequence[int] | None, *, now: float, limit: int = outbox.DEAD_LETTER_PAGE_MAX
+    ) -> int:
+        wanted = self._dead if numbers is None else set(numbers)
+        letters = [letter for letter in self._dead.values() if letter.number in wanted][:limit]
+        for letter in letters:
+            del self._dead[letter.number]
+            self._logs[letter.queue].accepted -= 1
+        self._append([replayed(letter) for letter in letters], now)
+        return len(letters)
+
+    def _evictable(self, entries: Sequence[Entry], excess: int) -> list[tuple[QueueId, int]] | None:
+        """What has to go so that ``excess`` bytes become free, in steps; None when that is not enough."""
+        left = Counter(self._references)
+        found: list[tuple[QueueId, int]] = []
+        for queue in sorted(self._logs, key=lambda queue: (-queue.priority, queue.endpoint)):
+            if queue.priority <= least_urgent(entries):
+                break
+            offsets = self.in_flight.spare(queue, self._logs[queue].kept)
+            for first in range(0, len(offsets), outbox.EVICT_ROWS):
+                for offset in offsets[first : first + outbox.EVICT_ROWS]:
+                    segment = self._logs[queue].kept[offset].segment
+                    found.append((queue, offset))
+                    left[segment] -= 1
+                    excess -= outbox.REFERENCE_BYTES + (0 if left[segment] else self._segment_bytes[segment])
+                if excess <= 0:
+                    return found
+        return None
+
+    def _append(self, entries: Sequence[Entry], now: float) -> None:
+        segment_of: dict[int, int] = {}
+        for indexes in segments(entries):
+            segment = self._next_segment
+            self._next_segment += 1
+            segment_of.update(dict.fromkeys(indexes, segment))
+            self._references[segment] = sum(len(entries[index].references) for index in indexes)
+            self._segment_bytes[segment] = sum(len(entries[index].content) for index in indexes)
+        for index, entry in enumerate(entries):
+            for reference in entry.references:
+                self._refer(entry, reference, segment_of[index], now)
+
+    def _refer(self, entry: Entry, reference: Reference, segment: int, now: float) -> None:
+        ttl = reference.ttl_seconds
+        expires = None if ttl is None else now + ttl
+        log = self._logs.setdefault(reference.queue, _Log())
+        log.kept[log.next_offset] = _Kept(self.epoch, reference.topic, now, expires, entry.content, segment)
+        log.next_offset += 1
+        log.accepted += 1
+
+    def _remove(self, log: _Log, offset: int) -> _Kept | None:
+        kept = log.kept.pop(offset, None)
+        if kept is not None:
+            self._references[kept.segment] -= 1
+            self._bytes -= outbox.REFERENCE_BYTES
+            if not self._references[kept.segment]:
+                del self._references[kept.segment]
+                self._bytes -= self._segment_bytes.pop(kept.segment)
+        return kept
+
+    def _bury(self, queue: QueueId, refusal: Refusal, kept: _Kept, at: str) -> None:
+        self._bytes += len(kept.content) + outbox.REFERENCE_BYTES
+        self._dead[self._next_letter] = DeadLetter(
+            number=self._next_letter,
+            queue=queue,
+            epoch=kept.epoch,
+            offset=refusal.offset,
+            topic=kept.topic,
+            ttl_seconds=None if kept.expires is None else kept.expires - kept.enqueued,
+            at=at,
+            code=refusal.code,
+            reason=refusal.reason,
+            content=kept.content,
+        )
+        self._next_letter += 1

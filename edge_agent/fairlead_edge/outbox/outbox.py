@@ -1,0 +1,250 @@
+"""What waits to leave this node: one log per (endpoint, priority), each body stored once.
+
+    append ─▶ body ◀─┬─ reference in iothub_Pri0   (offset 17, expires 86400 s from now, topic default/alarms)
+                     └─ reference in iothub        (offset 204, …)
+    fetch  ─▶ the next live references of one queue, in order
+    settle ─▶ sent, or dead-lettered with a reason; the checkpoint moves
+    sweep  ─▶ room taken by what expired is given back
+
+A reference carries what its route said at acceptance (priority, time to live, topic): a later manifest changes
+nothing that is already stored.  Offsets are never reused.  Times are seconds of the store's own clock
+(``age.AgeClock``); a reference is *live* while its offset is above the queue's checkpoint and its time has not
+come.  Everything ends in exactly one place, per queue and at any moment:
+
+    accepted = sent + expired + evicted + dead-lettered + damaged + length
+
+where what expired counts as expired from that second on, whether its room was given back yet or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.outbox.queue_id import QueueId
+
+REFERENCE_BYTES: Final = 64
+"""What one reference costs on disk beside its body, for the store's limit."""
+SEGMENT_BYTES_MAX: Final = 256 * 1024
+"""Bodies that came in one request for the same queues and time are stored together up to this; one larger is alone."""
+EVICT_ROWS: Final = 256
+"""References one step of eviction takes; what is evicted is at most so much more than had to be."""
+SWEEP_ROWS: Final = 1000
+"""References one sweep step takes out, so that producers do not wait for it."""
+RECEIPT_SECONDS: Final = 24 * 3600.0
+"""How long an Idempotency-Key is remembered."""
+RECEIPTS_MAX: Final = 100_000
+"""More keys than this are forgotten, oldest first."""
+DEAD_LETTER_PAGE_MAX: Final = 1000
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """One place a message goes: the queue, its time to live (None = for ever), and the topic ("" = none)."""
+
+    queue: QueueId
+    ttl_seconds: float | None = None
+    topic: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A message to store: its id, the JSON object of ``envelope.stored``, and at least one reference."""
+
+    id: str
+    content: bytes
+    references: tuple[Reference, ...]
+
+
+def segments(entries: Sequence[Entry]) -> list[list[int]]:
+    """Which entries (by index) are stored together: they have the same references, so they go together.
+
+    The room of a segment is given back, and stops counting against ``max_bytes``, with its last reference.
+    """
+    found: list[list[int]] = []
+    open_at: dict[tuple[Reference, ...], int] = {}
+    sizes: list[int] = []
+    for index, entry in enumerate(entries):
+        at = open_at.get(entry.references)
+        if at is None or sizes[at] + len(entry.content) > SEGMENT_BYTES_MAX:
+            at = open_at[entry.references] = len(found)
+            found.append([])
+            sizes.append(0)
+        found[at].append(index)
+        sizes[at] += len(entry.content)
+    return found
+
+
+def cost(entries: Sequence[Entry]) -> int:
+    """What these count against ``max_bytes``."""
+    return sum(len(entry.content) + REFERENCE_BYTES * len(entry.references) for entry in entries)
+
+
+def least_urgent(entries: Sequence[Entry]) -> int:
+    """The priority of the least urgent reference: eviction spares what is as urgent or more."""
+    return max(reference.queue.priority for entry in entries for reference in entry.references)
+
+
+class Once(msgspec.Struct, frozen=True):
+    """An Idempotency-Key, the digest of its request, and the answer to remember for the next time."""
+
+    key: str
+    digest: bytes
+    answer: bytes
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One live reference with its body, as the pump gets it."""
+
+    offset: int
+    epoch: int
+    topic: str
+    enqueued: float
+    expires: float | None
+    content: bytes
+
+    def live(self, now: float) -> bool:
+        return self.expires is None or self.expires > now
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """This offset will never be taken: a code for programs and a reason for people."""
+
+    offset: int
+    code: str
+    reason: str
+
+
+class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One priority of one endpoint; ``bytes`` are bodies, ``dead_lettered`` what lies in the dead letters now.
+
+    ``damaged`` is what the disk lost or changed; a record of each gap (``gaps``) is itself an accepted message.
+    """
+
+    endpoint: str
+    priority: int
+    queue: str
+    length: int
+    bytes: int
+    oldest_age_seconds: float
+    accepted: int
+    sent: int
+    expired: int
+    evicted: int
+    dead_lettered: int
+    checkpoint: int
+    in_doubt: int = 0
+    """Of what expired or was evicted since the start: may be in its topic, for it had left and no answer came."""
+    damaged: int = 0
+
+
+class OutboxStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole store at one moment; ``bytes`` is what counts against ``max_bytes``."""
+
+    queues: tuple[QueueStatus, ...]
+    bytes: int
+    max_bytes: int
+    dead_letters: int
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that was refused for good; ``number`` names it for replay, ``at`` is RFC 3339."""
+
+    number: int
+    queue: QueueId
+    epoch: int
+    offset: int
+    topic: str
+    ttl_seconds: float | None
+    at: str
+    code: str
+    reason: str
+    content: bytes
+
+
+def replayed(letter: DeadLetter) -> Entry:
+    """What comes back when a dead letter is replayed: the same message, with its time to live anew."""
+    return Entry("", letter.content, (Reference(letter.queue, letter.ttl_seconds, letter.topic),))
+
+
+class Outbox(Protocol):
+    """The port.  Every answer of a changing call means: durable.
+
+    Changing calls raise ``StoreFull`` (nothing changed) and ``StoreFailed`` (stop the program).
+    """
+
+    epoch: int
+    """Kept with each message from its acceptance; minted anew each time the store is opened."""
+    in_flight: InFlight
+    """What left and is not decided: it is neither swept nor evicted, and counts as waiting whatever its time."""
+
+    async def append(
+        self, entries: Sequence[Entry], *, now: float, once: Once | None = None, evict: bool = False
+    ) -> bytes | None:
+        """Store all entries or none.  With a known key: nothing is stored, the first answer comes back.
+
+        Over ``max_bytes`` with ``evict``: the oldest messages of the least urgent queues make room, never of one that
+        is as urgent as the least urgent arriving, and count as evicted.
+        Raises ``KeyReused`` when the key came with another digest, ``StoreFull`` over ``max_bytes``.
+        """
+        ...
+
+    async def queues(self) -> list[QueueId]:
+        """Every queue that was ever written to, found on disk, most urgent first within an endpoint."""
+        ...
+
+    async def fetch(
+        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+    ) -> list[Item]:
+        """The next live references above ``after`` (and the checkpoint), in order, each as it was accepted.
+
+        ``leaving``: they are in flight from this moment; give back what does not leave.
+
+        What the disk damaged is not among them: it is counted and a gap record stored in its place.
+        It ends with the message that reaches ``messages_max`` or ``bytes_max``; short of both there are no more.
+        """
+        ...
+
+    async def settle(
+        self,
+        queue: QueueId,
+        *,
+        sent: Sequence[int] = (),
+        refused: Sequence[Refusal] = (),
+        checkpoint: int,
+        at: str,
+    ) -> None:
+        """These offsets are done, and in flight no longer.  What is not there any more is not counted again.
+
+        A checkpoint passes nothing that was not accepted yet.
+        """
+        ...
+
+    async def checkpoint(self, queue: QueueId) -> int:
+        """Where the queue's checkpoint stands; ``checkpoint.NOTHING_DONE`` for an unknown queue."""
+        ...
+
+    async def sweep(self, *, now: float, entire: bool) -> int:
+        """Give back room of at most ``SWEEP_ROWS`` expired references; 0 = nothing more to do.
+
+        ``entire``: wherever they are; otherwise from the head of each queue up to the first live one.
+        """
+        ...
+
+    async def give_back(self) -> int:
+        """Return unused room to the file system, one bounded step; bytes returned, 0 = nothing that is worth it."""
+        ...
+
+    async def status(self, *, now: float) -> OutboxStatus: ...
+
+    async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
+        """Dead letters with a number above ``after``, oldest first."""
+        ...
+
+    async def replay(self, numbers: Sequence[int] | None, *, now: float, limit: int = DEAD_LETTER_PAGE_MAX) -> int:
+        """Put these dead letters (None: all, up to ``limit``) back into their queues; returns how many.
+
+        They get new offsets, the present epoch and their time to live anew.
+        """
+        ...

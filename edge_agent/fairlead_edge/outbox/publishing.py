@@ -1,0 +1,276 @@
+"""What a producer may say: the body of ``POST /v1/messages`` as messages to store, or the reason why not.
+
+    bytes ─parse▶ submissions ─plan(router)▶ entries for the outbox + the answer
+
+A request that cannot be read at all is refused as a whole (``RequestRefused``); of a readable request each message
+is accepted or refused by itself.  Everything is bounded before it is parsed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from fairlead_edge.outbox import envelope, outbox
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.routes.message import ENCODINGS, JSON_CONTENT_TYPE, RoutedMessage
+from fairlead_wire.codec import NESTING_MAX, nesting
+from fairlead_wire.errors import Permanent
+
+REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
+REQUEST_MESSAGES_MAX: Final = 10_000
+MESSAGE_BYTES_MAX: Final = 256 * 1024
+"""Body and properties of one message as stored, as in the original."""
+SOURCE_CHARS_MAX: Final = 1024
+KEY_CHARS_MAX: Final = 255
+
+_SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE)
+_JSON: Final[dict[str, str | None]] = {"contentType": JSON_CONTENT_TYPE, "contentEncoding": ENCODINGS[0]}
+"""What a JSON body implies; shared by all that say nothing else, so never changed."""
+_encode = msgspec.json.encode
+
+
+class RequestRefused(Permanent):
+    """The request as a whole is refused; ``too_large`` asks for smaller ones."""
+
+    @property
+    def too_large(self) -> bool:
+        return self.code == "too_large"
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a message is refused: a code for programs and a text for people."""
+
+    code: str
+    message: str
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """One message as the producer sends it; exactly one of ``body`` and ``bodyBase64``."""
+
+    source: str
+    properties: dict[str, str | None] = {}
+    system_properties: dict[str, str | None] = {}
+    body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    body_base64: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    messages: list[msgspec.Raw]
+
+
+class DeliveryView(msgspec.Struct, frozen=True):
+    """Where a message went: ``ttl`` in seconds, null = for ever."""
+
+    endpoint: str
+    priority: int
+    ttl: float | None
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    id: str
+    deliveries: list[DeliveryView]
+
+
+class NotAccepted(msgspec.Struct, frozen=True):
+    error: Reason
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to store and what to answer once it is stored."""
+
+    entries: tuple[outbox.Entry, ...]
+    results: tuple[Accepted | NotAccepted, ...]
+
+    @property
+    def no_route(self) -> int:
+        """Messages that no route wanted."""
+        return sum(isinstance(result, Accepted) and not result.deliveries for result in self.results)
+
+    @property
+    def refusal(self) -> Reason | None:
+        """The first reason, when not one message was accepted."""
+        reasons = [result.error for result in self.results if isinstance(result, NotAccepted)]
+        return reasons[0] if reasons and len(reasons) == len(self.results) else None
+
+    def answer(self) -> bytes:
+        """The body of the response."""
+        if self.refusal is not None:
+            return _encode({"error": self.refusal, "results": self.results})
+        return _encode({"results": self.results})
+
+
+class Delivery(Protocol):
+    """What a router says of one endpoint (``router.Delivery``)."""
+
+    @property
+    def endpoint(self) -> str: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def ttl_seconds(self) -> float | None: ...
+    @property
+    def topic(self) -> str: ...
+
+
+class Router(Protocol):
+    """Where messages go; ``router.Router`` is one."""
+
+    def route(self, message: RoutedMessage, source: str) -> Sequence[Delivery]: ...
+
+
+_request = msgspec.json.Decoder(_Request)
+_submission = msgspec.json.Decoder(Submission)
+
+
+def parse(content: bytes) -> list[Submission | Reason]:
+    """Read a request.  Raises ``RequestRefused``; a message that cannot be read becomes its ``Reason``."""
+    if len(content) > REQUEST_BYTES_MAX:
+        raise RequestRefused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
+    try:
+        content.decode()  # the decoder below leaves bodies unread, and they are to be text everywhere
+        raws = _request.decode(content).messages
+    except UnicodeDecodeError as error:
+        raise RequestRefused(
+            f"the request is not UTF-8: {error.reason} at byte {error.start}", code="bad_request"
+        ) from None
+    except msgspec.DecodeError as error:
+        raise RequestRefused(f"the request cannot be read: {error}", code="bad_request") from None
+    except RecursionError:
+        raise RequestRefused(f"a message is nested deeper than {NESTING_MAX} levels", code="bad_request") from None
+    if not raws:
+        raise RequestRefused("messages: must not be empty", code="bad_request")
+    if len(raws) > REQUEST_MESSAGES_MAX:
+        raise RequestRefused(f"messages: at most {REQUEST_MESSAGES_MAX} in one request", code="too_large")
+    return [_read(raw) for raw in raws]
+
+
+def check_key(key: str) -> str:
+    """An Idempotency-Key as it may be stored.  Raises ``RequestRefused``."""
+    if not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
+        raise RequestRefused(
+            f"Idempotency-Key: must be 1 to {KEY_CHARS_MAX} printable characters", code="bad_idempotency_key"
+        )
+    return key
+
+
+def digest(content: bytes) -> bytes:
+    """Tells a retry of the same request from another request under the same key."""
+    return hashlib.sha256(content).digest()
+
+
+def plan(
+    submissions: Sequence[Submission | Reason], router: Router, *, mint: Callable[[], str], enqueued_at: str
+) -> Plan:
+    """Route what can be routed.  ``mint`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC."""
+    entries: list[outbox.Entry] = []
+    results: list[Accepted | NotAccepted] = []
+    for submission in submissions:
+        if isinstance(submission, Reason):
+            results.append(NotAccepted(submission))
+            continue
+        id = mint()
+        system_properties = _with_defaults(submission)
+        message = envelope.Stored(
+            id=id,
+            source=submission.source,
+            enqueued_at=enqueued_at,
+            properties=submission.properties,
+            system_properties=system_properties,
+            **_body_fields(submission, system_properties),
+        )
+        content = envelope.stored(message)
+        if len(content) > MESSAGE_BYTES_MAX:
+            reason = f"the message has {len(content)} bytes, the limit is {MESSAGE_BYTES_MAX}"
+            results.append(NotAccepted(Reason("too_large", reason)))
+            continue
+        deliveries = router.route(_routed(submission, system_properties), submission.source)
+        results.append(Accepted(id, [DeliveryView(to.endpoint, to.priority, to.ttl_seconds) for to in deliveries]))
+        if deliveries:
+            references = tuple(
+                outbox.Reference(QueueId(to.endpoint, to.priority), to.ttl_seconds, to.topic) for to in deliveries
+            )
+            entries.append(outbox.Entry(id, content, references))
+    return Plan(entries=tuple(entries), results=tuple(results))
+
+
+def routed(submission: Submission) -> RoutedMessage:
+    """The message as routes see it: what the producer gave, and what that implies."""
+    return _routed(submission, _with_defaults(submission))
+
+
+def _routed(submission: Submission, system_properties: dict[str, str | None]) -> RoutedMessage:
+    return RoutedMessage(submission.properties, system_properties, _routable_body(submission, system_properties))
+
+
+def _read(raw: msgspec.Raw) -> Submission | Reason:
+    if nesting(bytes(raw)) > NESTING_MAX:
+        return Reason("bad_message", f"the message is nested deeper than {NESTING_MAX} levels")
+    try:
+        submission = _submission.decode(raw)
+    except msgspec.DecodeError as error:
+        return Reason("bad_message", str(error))
+    if len(submission.source) > SOURCE_CHARS_MAX or not _SOURCE.fullmatch(submission.source):
+        return Reason(
+            "bad_source",
+            "source: must be /messages, /messages/modules/<module>, /messages/modules/<module>/outputs/<output>"
+            f" or /twinChangeNotifications, at most {SOURCE_CHARS_MAX} characters, is {submission.source[:80]!r}",
+        )
+    if (submission.body is msgspec.UNSET) == (submission.body_base64 is msgspec.UNSET):
+        return Reason("bad_message", "give exactly one of body and bodyBase64")
+    if isinstance(submission.body_base64, str):
+        try:
+            base64.b64decode(submission.body_base64, validate=True)
+        except (binascii.Error, ValueError) as error:
+            return Reason("bad_body", f"bodyBase64: {error}")
+    return submission
+
+
+def _with_defaults(submission: Submission) -> dict[str, str | None]:
+    """``body`` is JSON in UTF-8 unless the producer says otherwise; of ``bodyBase64`` nothing is known."""
+    given = submission.system_properties
+    if submission.body is msgspec.UNSET:
+        return given
+    if not given:
+        return _JSON
+    names = {name.lower() for name in given}
+    return {**given, **{name: value for name, value in _JSON.items() if name.lower() not in names}}
+
+
+def _body_fields(submission: Submission, system_properties: dict[str, str | None]) -> dict[str, Any]:
+    """A body sent as bytes that its producer declares to be JSON, and is, goes on as JSON."""
+    if not isinstance(submission.body_base64, str):
+        return {"body": submission.body}
+    properties = {name.lower(): (value or "").lower() for name, value in system_properties.items()}
+    if properties.get("contenttype") == JSON_CONTENT_TYPE and properties.get("contentencoding") == ENCODINGS[0]:
+        content = base64.b64decode(submission.body_base64)
+        if _is_json_text(content):
+            return {"body": msgspec.Raw(content.strip())}
+    return {"body_base64": submission.body_base64}
+
+
+def _is_json_text(content: bytes) -> bool:
+    try:
+        content.decode()
+        msgspec.json.decode(content)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return False
+    return nesting(content) <= NESTING_MAX
+
+
+def _routable_body(submission: Submission, system_properties: dict[str, str | None]) -> bytes | str:
+    if isinstance(submission.body_base64, str):
+        return base64.b64decode(submission.body_base64)
+    assert isinstance(submission.body, msgspec.Raw)
+    content = bytes(submission.body)
+    if system_properties is _JSON:
+        return content
+    encoding = next((value for name, value in system_properties.items() if name.lower() == "contentencoding"), None)
+    # The text arrived as UTF-8 whatever its encoding is declared to be: conditions get it decoded.
+    return content if encoding == ENCODINGS[0] else content.decode()

@@ -1,0 +1,111 @@
+"""Which queues a message goes into: every route is asked, and each endpoint gets the message once.
+
+    message ─▶ routes that take its source ─▶ those whose condition is true ─▶ the best of each endpoint ─▶ Delivery
+
+The best route of an endpoint is the one with the lowest priority number; of equals the one with the longest time to
+live, then the one whose name comes first.  Its time to live and its topic go with it, and are kept with the stored
+message: a later manifest changes nothing for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.outbox.manifest import Manifest, ManifestRoute
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.routes.message import RoutedMessage
+from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.routes.source import TELEMETRY
+from fairlead_edge.routes.values import Undefined
+
+SOURCES_MAX: Final = 1024
+"""Sources whose routes are remembered; a node has a few dozen, more than this are a fault or an attack."""
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One endpoint a message goes to.
+
+    `ttl_seconds` None: never expires. `topic` is empty for an endpoint on this node. `routes` names all that matched,
+    the one that decided first.
+    """
+
+    endpoint: str
+    queue: QueueId
+    priority: int
+    ttl_seconds: int | None
+    topic: str
+    routes: tuple[str, ...]
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    run: Callable[[RoutedMessage], bool | Undefined]
+    delivery: Delivery
+
+
+class Router:
+    """The routes of one manifest, compiled and ranked once. A new manifest is a new router."""
+
+    def __init__(self, manifest: Manifest, node: str) -> None:
+        self._routes = sorted(manifest.routes, key=rank)
+        self._node = node
+        self._by_source: dict[str, list[_Candidate]] = {}
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Every topic a message may be sent to."""
+        return frozenset(route.topic for route in self._routes if not route.route.sink.module)
+
+    def route(self, message: RoutedMessage, source: str) -> list[Delivery]:
+        """Where the message goes, by endpoint; empty when no route took it."""
+        candidates = self._by_source.get(source)
+        if candidates is None:
+            candidates = self._candidates(source)
+        best: dict[str, Delivery] = {}
+        also: dict[str, list[str]] = {}
+        for candidate in candidates:
+            if candidate.run(message) is True:
+                delivery = candidate.delivery
+                if delivery.endpoint in best:
+                    also.setdefault(delivery.endpoint, []).extend(delivery.routes)
+                else:
+                    best[delivery.endpoint] = delivery
+        for endpoint, names in also.items():
+            best[endpoint] = msgspec.structs.replace(best[endpoint], routes=(*best[endpoint].routes, *names))
+        return [best[endpoint] for endpoint in sorted(best)]
+
+    def _candidates(self, source: str) -> list[_Candidate]:
+        if len(self._by_source) >= SOURCES_MAX:
+            self._by_source.clear()
+        found = [
+            _Candidate(route.route.condition.run, _delivery(route, self._node))
+            for route in self._routes
+            if route.route.source.matches(source)
+        ]
+        self._by_source[source] = found
+        return found
+
+
+def rank(route: ManifestRoute) -> tuple[int, float, str]:
+    """Sorts the route that decides before the others: lowest priority, longest time to live, first name."""
+    return route.priority, -(math.inf if route.ttl_seconds is None else route.ttl_seconds), route.name
+
+
+def is_telemetry(source: str) -> bool:
+    """Messages of devices and modules, not of the node itself: unrouted ones of these count as dropped."""
+    return f"{source}/".lower().startswith(f"{TELEMETRY}/")
+
+
+def _delivery(route: ManifestRoute, node: str) -> Delivery:
+    endpoint = route.route.sink.endpoint(node)
+    return Delivery(
+        endpoint=endpoint,
+        queue=QueueId(endpoint, route.priority),
+        priority=route.priority,
+        ttl_seconds=route.ttl_seconds,
+        topic=route.topic if endpoint == UPSTREAM else "",
+        routes=(route.name,),
+    )

@@ -1,0 +1,99 @@
+"""The outbox's totals as they are written beside it after each commit, and what they tell of a file that lost some.
+
+They are not flushed: a process that is killed leaves them as they were, a power cut may leave older ones.  So they are
+believed only where they are *ahead* of the file, or as old as it: then the file has lost commits, or rows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.outbox.age import Stamp
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+
+SLOT_BYTES: Final = 128 * 1024
+"""Room for one copy; two take turns, so that one is whole whenever the process ends."""
+COUNT_MAX: Final = 1 << 53
+"""More is no count of anything, but what a disk made of one; sums of a few of them are exact everywhere."""
+PLACE_MAX: Final = (1 << 31) - 1
+"""What the link's frames can say."""
+
+
+class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue's row; ``topic`` is the one last written to."""
+
+    id: int
+    endpoint: str
+    priority: int
+    next_offset: int
+    checkpoint: int
+    accepted: int
+    sent: int
+    expired: int
+    evicted: int
+    damaged: int
+    topic: str = ""
+
+    @property
+    def is_possible(self) -> bool:
+        """Could any history of a queue have led here?"""
+        counts = (self.next_offset, self.accepted, self.sent, self.expired, self.evicted, self.damaged)
+        return (
+            all(0 <= count <= COUNT_MAX for count in counts)
+            and NOTHING_DONE <= self.checkpoint < self.next_offset
+            and 0 <= self.priority <= PLACE_MAX
+            and self.waiting >= 0
+        )
+
+    @property
+    def waiting(self) -> int:
+        """Messages and dead letters that the store should hold."""
+        return self.accepted - self.sent - self.expired - self.evicted - self.damaged
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """After ``commits`` commits in the life of the file.
+
+    ``clock`` is the store's clock as it was last written down, ``node`` whose the messages are.
+    """
+
+    commits: int
+    queues: tuple[QueueTotals, ...]
+    clock: Stamp | None = None
+    node: str = ""
+
+    @property
+    def are_possible(self) -> bool:
+        return 0 <= self.commits <= COUNT_MAX and all(queue.is_possible for queue in self.queues)
+
+    def of(self, id: int) -> QueueTotals | None:
+        return next((queue for queue in self.queues if queue.id == id), None)
+
+
+_decoder = msgspec.json.Decoder(Totals)
+
+
+def encode(totals: Totals) -> bytes:
+    """One slot's content; empty when it would not fit (thousands of queues): then nothing is known beside the file."""
+    content = msgspec.json.encode(totals)
+    slot = b"%08x %d %b\n" % (zlib.crc32(content), len(content), content)
+    return slot if len(slot) <= SLOT_BYTES else b""
+
+
+def decode(content: bytes) -> Totals | None:
+    """The newest totals of both slots that are whole."""
+    found = [_read(content[:SLOT_BYTES]), _read(content[SLOT_BYTES : 2 * SLOT_BYTES])]
+    return max((each for each in found if each is not None), key=lambda each: each.commits, default=None)
+
+
+def _read(slot: bytes) -> Totals | None:
+    try:
+        crc, size, rest = slot.split(b" ", 2)
+        content = rest[: int(size)]
+        told = _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else None
+        return told if told is not None and told.are_possible else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,100 @@
+"""The object store's rows: checked, upgraded, and kinds that follow from them.
+
+``data/objects-1.db.gz`` was written by the program before there were checksums: five ConfigMaps.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.support.held import config_map, put
+
+from fairlead_edge.io.objects import schema
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.objects import metastore
+from fairlead_edge.objects.kinds import Kind
+
+OLD = Path(__file__).parent.parent / "data" / "objects-1.db.gz"
+
+
+@pytest.fixture
+def connection() -> apsw.Connection:
+    opened = apsw.Connection(":memory:")
+    schema.migrate(opened, 0)
+    held = metastore.hold(put(config_map("a")), local_version=7, now=3)
+    opened.execute(f"INSERT INTO objects ({schema.COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", schema.values(held))
+    return opened
+
+
+def test_a_row_is_read_as_it_was_written(connection: apsw.Connection) -> None:
+    """Every field, and no damage is seen where there is none."""
+    [(_, held)] = schema.every(connection, "objects")
+    assert held == metastore.hold(put(config_map("a")), local_version=7, now=3)
+    assert schema.damaged(connection, "objects", after=0, limit=9) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "content = CAST(replace(content, 'a', 'b') AS BLOB)",
+        "content = 'text'",
+        "uid = 'other'",
+        "name = CAST(x'ff' AS TEXT)",
+        "digest = ''",
+        "resource_version = '99'",
+        "local_version = 8",
+        "stored_at = 4.0",
+        "stored_at = 'x'",
+        "version = 'v2'",
+        "checksum = NULL",
+    ],
+)
+def test_any_change_to_a_row_is_noticed(connection: apsw.Connection, change: str) -> None:
+    """What is served is all of it: content, version, age, name."""
+    connection.execute(f"UPDATE objects SET {change}")
+    [(number, held)] = schema.every(connection, "objects")
+    assert held is None
+    assert schema.damaged(connection, "objects", after=0, limit=9) == (None, [number])
+
+
+def test_a_damaged_fact_is_no_fact(connection: apsw.Connection) -> None:
+    """A fence that was not obeyed would lock every hub out."""
+    schema.remember(connection, "fence", 5)
+    assert schema.fact(connection, "fence") == 5
+    connection.execute("UPDATE facts SET value = 5000000")
+    assert schema.fact(connection, "fence") is None
+
+
+def test_kinds_follow_from_objects(connection: apsw.Connection) -> None:
+    """A lost one comes back, a wrong one is mended, and one that cannot be read goes."""
+    connection.execute("INSERT INTO kinds VALUES('', 'v1', 'configmaps', 'ConfigMuh', 0), ('', '\x01', 'x', 'X', 1)")
+    connection.execute("INSERT INTO kinds VALUES('apps', 'v1', 'deployments', 'Deployment', 1)")
+    schema.mend_kinds(connection)
+    assert sorted(schema.rows(connection, "SELECT * FROM kinds")) == [
+        ("", "v1", "configmaps", "ConfigMap", 1),
+        ("apps", "v1", "deployments", "Deployment", 1),
+    ]
+
+
+async def test_an_older_store_is_watched_over_from_its_first_opening_on(tmp_path: Path) -> None:
+    """All is there; what was damaged before the upgrade, and what is after it, is not served."""
+    path = tmp_path / "objects.db"
+    path.write_bytes(gzip.decompress(OLD.read_bytes()))
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE objects SET content = CAST(replace(content, '4', '5') AS BLOB) WHERE name = 'old-4'")
+    connection.close()
+    store = SqliteMetastore(tmp_path, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1000)
+    held, _ = await store.select("", "configmaps")
+    assert [each.resource.name for each in held] == [f"old-{number}" for number in range(4)]
+    assert (await store.fence(), await store.contact_at(), store.damaged) == (5, 2.0, 1)
+    assert await store.kinds() == [Kind(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)]
+    await store.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE objects SET resource_version = '77' WHERE name = 'old-2'")
+    connection.close()
+    store = SqliteMetastore(tmp_path, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1000)
+    assert len((await store.select("", "configmaps"))[0]) == 3
+    await store.close()

@@ -1,0 +1,139 @@
+"""What only the store on disk can get wrong; the promises both twins share are in the conformance suite."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.support.held import config_map, put
+
+from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io.objects.sqlite_metastore import FILE_NAME, SqliteMetastore
+from fairlead_edge.objects.metastore import Absent, Remove, Stored
+from fairlead_edge.objects.watch_history import Expired
+
+
+def opened(folder: Path, *, node: str = "edge-1") -> SqliteMetastore:
+    return SqliteMetastore(folder, node=node, bytes_max=1 << 24, wall_milliseconds=1000)
+
+
+async def test_what_was_answered_is_in_the_file(tmp_path: Path) -> None:
+    """Another connection sees it at once, and the journal mode is the durable one."""
+    store = opened(tmp_path)
+    await store.apply([put(config_map("a"))], now=0)
+    other = apsw.Connection(str(tmp_path / FILE_NAME))
+    assert other.execute("SELECT name FROM objects").fetchall() == [("a",)]
+    assert other.pragma("journal_mode") == "wal"
+    other.close()
+    await store.close()
+
+
+async def test_a_batch_shares_its_flushes(tmp_path: Path) -> None:
+    """Two hundred objects cost a few commits, not two hundred."""
+    store = opened(tmp_path)
+    outcomes = await store.apply([put(config_map(f"n-{number}")) for number in range(200)], now=0)
+    assert all(isinstance(outcome, Stored) for outcome in outcomes)
+    assert store.commits < 20
+    await store.close()
+
+
+async def test_the_log_follows_the_order_of_versions(tmp_path: Path) -> None:
+    """Watchers see versions rise without a gap they could wait in."""
+    store = opened(tmp_path)
+    start = store.log.version
+    await store.apply([put(config_map(f"n-{number}")) for number in range(50)], now=0)
+    assert [change.version for change in store.log.since(start)] == list(range(start + 1, start + 51))
+    await store.close()
+
+
+async def test_a_list_gives_out_only_versions_the_log_has_reached(tmp_path: Path) -> None:
+    """A client may watch from whatever a list told it, also while a batch is being written."""
+    store = opened(tmp_path)
+    writing = asyncio.create_task(store.apply([put(config_map(f"n-{number}")) for number in range(500)], now=0))
+    while not writing.done():
+        held, version = await store.select("", "configmaps")
+        assert store.log.version >= version
+        assert len(held) == version - 1000
+        store.log.since(version)
+    await writing
+    await store.close()
+
+
+async def test_a_file_that_is_no_store_is_refused_by_name(tmp_path: Path) -> None:
+    """Never a fresh store in its place, never one in memory."""
+    (tmp_path / FILE_NAME).write_bytes(b"this is not a database, and it is long enough to look like one" * 100)
+    with pytest.raises(StoreUnusable, match=FILE_NAME):
+        opened(tmp_path)
+
+
+async def test_a_store_of_a_newer_program_is_refused(tmp_path: Path) -> None:
+    """An older program must not guess at what it does not know."""
+    connection = apsw.Connection(str(tmp_path / FILE_NAME))
+    connection.pragma("user_version", 99)
+    connection.close()
+    with pytest.raises(StoreUnusable, match="schema 99"):
+        opened(tmp_path)
+
+
+async def test_the_store_of_another_node_is_refused(tmp_path: Path) -> None:
+    """No node ever serves another node's objects."""
+    await opened(tmp_path, node="edge-1").close()
+    with pytest.raises(StoreUnusable, match="'edge-1', not 'edge-2'"):
+        opened(tmp_path, node="edge-2")
+
+
+async def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
+    """A disk that is not mounted is not an empty store."""
+    with pytest.raises(StoreUnusable):
+        opened(tmp_path / "not-mounted")
+
+
+async def test_what_the_disk_changed_is_not_served_and_asked_for_again(tmp_path: Path) -> None:
+    """One object is missing, the others are listed, watches begin anew, and it comes back by the hub's next word."""
+    store = opened(tmp_path)
+    told: list[int] = []
+    store.on_damage(told.append)
+    await store.apply([put(config_map(f"n-{number}")) for number in range(5)], now=0)
+    before, summary = store.log.version, await store.summary(4)
+    spoil = "UPDATE objects SET content = CAST(replace(content, 'n-2', 'n-9') AS BLOB)"
+    await store.writer.submit(lambda connection: connection.execute(spoil).fetchall())
+    held, version = await store.select("", "configmaps")
+    assert [each.resource.name for each in held] == ["n-0", "n-1", "n-3", "n-4"]
+    assert (told, store.damaged) == ([1], 1)
+    assert store.log.version == version > before
+    with pytest.raises(Expired):
+        store.log.since(before)
+    assert await store.get("", "configmaps", "shop", "n-2") is None
+    assert (await store.summary(4)).buckets.root != summary.buckets.root, "the next session shows the difference"
+    [outcome] = await store.apply([put(config_map("n-2"))], now=1)
+    assert isinstance(outcome, Stored)
+    assert [change.version for change in store.log.since(version)] == [version + 1]
+    assert (await store.summary(4)).buckets.root == summary.buckets.root
+    await store.close()
+
+
+async def test_a_scrub_finds_what_nobody_asks_for(tmp_path: Path) -> None:
+    """Damage is known before somebody needs the object."""
+    store = opened(tmp_path)
+    await store.apply([put(config_map(f"n-{number}")) for number in range(600)], now=0)
+    await store.scrub()
+    assert store.damaged == 0
+    spoil = "UPDATE objects SET stored_at = 5.5 WHERE name IN ('n-1', 'n-577')"
+    await store.writer.submit(lambda connection: connection.execute(spoil).fetchall())
+    await store.scrub()
+    assert store.damaged == 2 and (await store.summary(0)).held == 598
+    await store.close()
+
+
+async def test_a_damaged_row_makes_way_for_what_the_hub_sends(tmp_path: Path) -> None:
+    """Also when nobody has read it in between, and a deletion leaves nothing behind."""
+    store = opened(tmp_path)
+    await store.apply([put(config_map("a")), put(config_map("b"))], now=0)
+    await store.writer.submit(lambda connection: connection.execute("UPDATE objects SET uid = 'x'").fetchall())
+    again, gone = await store.apply([put(config_map("a")), Remove(resource=put(config_map("b")).resource, uid="u")], 1)
+    assert isinstance(again, Stored) and isinstance(gone, Absent)
+    held, _ = await store.select("", "configmaps")
+    assert [each.uid for each in held] == ["uid-a"]
+    await store.close()

@@ -1,0 +1,134 @@
+"""The publisher: counts, bounds, and a producer that hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from itertools import count
+
+import pytest
+from tests.support.upstream import PropertyRouter, body, until
+
+from fairlead_edge.errors import StoreFull
+from fairlead_edge.io.outbox import publisher as publisher_module
+from fairlead_edge.io.outbox.publisher import NotReady, Publisher
+from fairlead_edge.outbox.memory_outbox import MemoryOutbox
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_wire.errors import Temporary
+
+
+class Desk:
+    """A publisher on the twin, and what it told the pump."""
+
+    def __init__(self, max_bytes: int = 10_000, *, evict: bool = False) -> None:
+        self.box = MemoryOutbox(epoch=1, max_bytes=max_bytes)
+        self.offered: list[set[QueueId]] = []
+        self.swept = 0
+        self.sweep: Callable[[], int] = lambda: 0
+        numbers = count()
+        self.publisher = Publisher(
+            self.box,
+            clock=lambda: 0.0,
+            wall=lambda: "2026-11-20T12:00:00.000Z",
+            mint=lambda: f"id-{next(numbers)}",
+            make_room=self._make_room,
+            offered=self._offered,
+            evict=evict,
+        )
+        self.publisher.router = PropertyRouter()
+
+    async def _make_room(self) -> int:
+        self.swept += 1
+        return self.sweep()
+
+    def _offered(self, queues: Iterable[QueueId]) -> None:
+        self.offered.append(set(queues))
+
+
+async def test_pump_hears_of_the_queues_after_they_are_durable() -> None:
+    """And not of messages nobody wants."""
+    desk = Desk()
+    await desk.publisher.publish(body({"properties": {"priority": "0"}}, {"properties": {"endpoint": "nowhere"}}))
+    assert desk.offered == [{QueueId("iothub", 0)}]
+    await desk.publisher.publish(body({"properties": {"endpoint": "nowhere"}}))
+    assert len(desk.offered) == 1
+
+
+async def test_everything_is_counted_once() -> None:
+    """Received, accepted, without a route, refused by reason, repeated."""
+    desk = Desk()
+    request = body({}, {"properties": {"endpoint": "nowhere"}}, {"source": "bad"})
+    for _ in range(2):
+        await desk.publisher.publish(request, "key")
+    assert desk.publisher.counters == {
+        "received": 3, "accepted": 1, "no_route": 1, "refused_bad_source": 1, "repeated": 3,
+    }  # fmt: skip
+
+
+async def test_full_store_is_swept_once_and_tried_again() -> None:
+    """Only when there was something to sweep."""
+    desk = Desk(max_bytes=100)
+    with pytest.raises(StoreFull):
+        await desk.publisher.publish(body({"body": "x" * 200}))
+    assert desk.swept == 1
+
+    def grow() -> int:
+        desk.box.max_bytes = 10_000
+        return 1
+
+    desk.sweep = grow
+    refusal, answer = await desk.publisher.publish(body({"body": "x" * 200}))
+    assert refusal is None and len(json.loads(answer)["results"]) == 1
+
+
+async def test_less_urgent_make_room_only_where_the_operator_says_so() -> None:
+    """And only after what has expired was swept."""
+    for evict in (False, True):
+        desk = Desk(max_bytes=1000, evict=evict)
+        await desk.publisher.publish(body({"body": "x" * 500}))
+        alarm = body({"body": "y" * 500, "properties": {"priority": "0"}})
+        if not evict:
+            with pytest.raises(StoreFull):
+                await desk.publisher.publish(alarm)
+        else:
+            await desk.publisher.publish(alarm)
+        assert desk.swept == 1
+        assert sum(queue.evicted for queue in (await desk.box.status(now=0)).queues) == int(evict)
+
+
+async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory does not grow with patient producers; what was refused may come back."""
+    desk = Desk()
+    monkeypatch.setattr(publisher_module, "PENDING_BYTES_MAX", 10)
+    with pytest.raises(Temporary) as refused:
+        await desk.publisher.publish(body({}))
+    assert refused.value.retry_after_seconds
+
+
+async def test_without_routes_it_is_not_ready() -> None:
+    """Even for a good request; a bad one is still told what is bad."""
+    desk = Desk()
+    desk.publisher.router = None
+    with pytest.raises(NotReady):
+        await desk.publisher.publish(body({}))
+
+
+async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pump hears of what became durable although nobody waited for the answer."""
+    desk = Desk()
+    go_on = asyncio.Event()
+    append = desk.box.append
+
+    async def slow(entries, *, now, once=None, evict=False):
+        await go_on.wait()
+        return await append(entries, now=now, once=once)
+
+    monkeypatch.setattr(desk.box, "append", slow)
+    request = asyncio.create_task(desk.publisher.publish(body({})))
+    await asyncio.sleep(0)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    go_on.set()
+    await until(lambda: bool(desk.offered))

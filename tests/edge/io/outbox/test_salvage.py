@@ -1,0 +1,282 @@
+"""Any damage to the outbox's files: nothing is delivered that was not accepted, and the books say what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import apsw
+import pytest
+from tests.support.spoil import HEAD_BITS, flip, spoil
+
+from fairlead_edge.errors import NotOurs, StoreDamaged, StoreTooNew
+from fairlead_edge.io.outbox import sqlite_outbox, store_clock
+from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.sqlite import schema_pages
+from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox.age import Reading
+from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
+from fairlead_edge.outbox.queue_id import QueueId
+
+AT = "2026-11-20T12:00:00.000Z"
+QUEUES = (QueueId("iothub", 0), QueueId("iothub", 3), QueueId("iothub"), QueueId("edge-1/m/in", 2))
+FILES = ("outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema")
+
+
+class World:
+    """What an application was told, by the side of a store whose disk fails."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.random = Random(seed)
+        self.accepted: dict[QueueId, dict[str, bytes]] = {queue: {} for queue in QUEUES}
+        self.ended: dict[QueueId, set[str]] = {queue: set() for queue in QUEUES}
+        self.received: dict[QueueId, set[str]] = {queue: set() for queue in QUEUES}
+        self.count = 0
+
+    async def use(self, box: SqliteOutbox, steps: int) -> None:
+        for _ in range(steps):
+            if self.random.random() < 0.6:
+                await self._publish(box)
+            else:
+                await self._deliver(box, self.random.choice(QUEUES), self.random.choice((1, 7, 40)))
+
+    async def _publish(self, box: SqliteOutbox) -> None:
+        entries = []
+        for _ in range(self.random.choice((1, 1, 8, 30))):
+            self.count += 1
+            body = {"n": self.count, "pad": self.random.randbytes(self.random.choice((0, 20, 900))).hex()}
+            message = envelope.Stored(
+                id=f"m{self.count}",
+                source="/messages",
+                enqueued_at=AT,
+                properties={},
+                system_properties={},
+                body=json.dumps(body).encode(),  # type: ignore[arg-type]
+            )
+            queues = self.random.sample(QUEUES, self.random.choice((1, 1, 2)))
+            ttl = self.random.choice((None, 1e6))
+            content = envelope.stored(message)
+            entries.append(Entry(message.id, content, tuple(Reference(queue, ttl, "default/t") for queue in queues)))
+        await box.append(entries, now=box.now())
+        for entry in entries:
+            for reference in entry.references:
+                self.accepted[reference.queue][entry.id] = entry.content
+
+    async def _deliver(self, box: SqliteOutbox, queue: QueueId, most: int) -> int:
+        items = await box.fetch(queue, after=-1, now=box.now(), messages_max=most, bytes_max=1 << 18)
+        for item in items:
+            message = envelope.read(item.content)
+            if message.source == "/fairlead/gaps":
+                continue
+            assert self.accepted[queue].get(message.id) == item.content, f"delivered something else: {message.id}"
+            assert item.topic == "default/t"
+            self.received[queue].add(message.id)
+        refused = [Refusal(items[0].offset, "no", "why")] if items and self.random.random() < 0.1 else []
+        sent = [item.offset for item in items[len(refused) :]]
+        if items:
+            await box.settle(queue, sent=sent, refused=refused, checkpoint=items[-1].offset, at=AT)
+        return len(items)
+
+    async def drain(self, box: SqliteOutbox) -> None:
+        for queue in QUEUES:
+            rounds = 0
+            while await self._deliver(box, queue, 50):
+                rounds += 1
+                assert rounds < 1000, "it does not come to an end"
+
+    async def check(self, box: SqliteOutbox, queues: Sequence[QueueId] = QUEUES) -> None:
+        """Everything accepted was received, or is counted."""
+        statuses = {QueueId(each.endpoint, each.priority): each for each in (await box.status(now=box.now())).queues}
+        for told in statuses.values():
+            assert told.length == 0, told
+            assert told.accepted == told.sent + told.expired + told.evicted + told.damaged + told.dead_lettered, told
+        for queue in queues:
+            missing = set(self.accepted[queue]) - self.received[queue]
+            counted = statuses[queue].damaged if queue in statuses else 0
+            assert len(missing) <= counted, f"{queue}: {len(missing)} are missing, {counted} are counted"
+
+
+def opened(folder: Path, epoch: int) -> SqliteOutbox:
+    return SqliteOutbox(folder / "outbox.db", epoch=epoch, max_bytes=1 << 30)
+
+
+def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
+    """Whatever else would differ from run to run: names, clocks, and how far a start looks through the file."""
+    names, clock = Random(seed), count()
+    patch.setattr(sqlite_outbox, "_mint", lambda: names.randbytes(16).hex())
+    patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
+    patch.setattr(
+        store_clock, "read", lambda: Reading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9)
+    )
+    patch.setattr(store_clock, "wall", lambda: AT)
+    patch.setattr(sqlite_outbox, "START_SECONDS_MAX", 0.0 if seed % 2 else 1e9)
+
+
+async def live(folder: Path, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        by_seed(patch, seed)
+        await _live(folder, seed)
+
+
+async def _live(folder: Path, seed: int) -> None:
+    world = World(folder / "a", seed)
+    world.folder.mkdir()
+    box = opened(world.folder, 1)
+    await world.use(box, world.random.choice((3, 20, 60)))
+    if killed := world.random.random() < 0.6:
+        shutil.copytree(world.folder, folder / "b")
+        await box.close()
+        world.folder = folder / "b"
+    else:
+        await box.close()
+    (world.folder / "outbox.db-shm").unlink(missing_ok=True)
+    there = [world.folder / name for name in FILES if (world.folder / name).exists()]
+    file = world.random.choice([*there, world.folder / "outbox.db", there[min(1, len(there) - 1)]])
+    done = [spoil(file, world.random) for _ in range(world.random.choice((1, 1, 3)))]
+    everywhere = world.random.random() < 0.2
+    if everywhere:
+        done += [spoil(world.random.choice(there), world.random) for _ in range(4)]
+    try:
+        box = opened(world.folder, 2)
+        try:
+            await world.use(box, 10)
+            await box.look_through()
+            await world.drain(box)
+        except StoreDamaged:  # what no look at the structure shows: the program opens it anew
+            await box.close()
+            box = opened(world.folder, 3)
+            await world.drain(box)
+        await box.close()
+        box = opened(world.folder, 4)
+        assert box.salvaged == "", "a salvaged file is sound"
+        await world.drain(box)
+        if not everywhere:  # where the file and what was kept beside it are damaged, not all can be known
+            await world.check(box)
+        await box.close()
+    except BaseException as error:
+        error.add_note(f"seed {seed}, {'killed' if killed else 'closed'}: {done}")
+        raise
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
+    """Stopped or killed, whichever file, whatever was done to it."""
+    async with asyncio.timeout(120):
+        await live(tmp_path, seed)
+
+
+async def test_a_damaged_owner_locks_nobody_out(tmp_path: Path) -> None:
+    """One flipped letter does not make it another node's backlog; what another node accepted still is refused."""
+    path = tmp_path / "outbox.db"
+    box = SqliteOutbox(path, epoch=1, max_bytes=1 << 20, node="edge-1")
+    await box.append([Entry("a", b"{}", (Reference(QUEUES[0], None, "default/t"),))], now=0)
+    await box.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE owner SET node = 'edge-q'")
+    connection.close()
+    box = SqliteOutbox(path, epoch=2, max_bytes=1 << 20, node="edge-1")
+    assert box.salvaged == "its owner was changed"
+    assert [each.length for each in (await box.status(now=0)).queues] == [1]
+    await box.close()
+    with pytest.raises(NotOurs):
+        SqliteOutbox(path, epoch=3, max_bytes=1 << 20, node="edge-2")
+
+
+EDITS = (
+    *(f"queues SET {name} = {value}" for name in ("sent", "expired", "evicted", "damaged", "accepted", "stored")
+      for value in ("-1", "1 << 62", "'x'")),
+    *(f"queues SET {name} = {value}" for name in ("next_offset", "checkpoint")
+      for value in ("-2", "1 << 54", "(1 << 63) - 1", "'x'")),
+    "queues SET priority = -1 WHERE id = 1",
+    "queues SET priority = 1 << 40 WHERE id = 2",
+    "queues SET checkpoint = next_offset + 2",
+    "queues SET bytes = -1",
+    "usage SET commits = 'x'",
+    "usage SET commits = -1",
+    "usage SET commits = 1 << 62",
+    "usage SET bytes = 1 << 62",
+    "clock SET age_seconds = 'x'",
+    "clock SET age_seconds = 9e999",
+    "clock SET boot_id = 7, boot_seconds = 'x'",
+    "owner SET node = CAST(x'fffe' AS TEXT)",
+    "owner SET node = 7",
+)  # fmt: skip
+"""What flipped bits, or a page in the place of another, make of the small tables."""
+WHOLE_TABLES = ("DELETE FROM usage", "DELETE FROM queues", "DELETE FROM owner", "DELETE FROM clock")
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["totals", "no-totals"])
+@pytest.mark.parametrize("edit", [*(f"UPDATE {each}" for each in EDITS), *WHOLE_TABLES])
+async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept: bool) -> None:
+    """The store opens, is sound from then on, takes and delivers, and its books balance; nothing waiting is lost."""
+    path = tmp_path / "outbox.db"
+    world = World(tmp_path, 1)
+    box = SqliteOutbox(path, epoch=1, max_bytes=1 << 30, node="edge-1")
+    for _ in range(20):
+        await world._publish(box)
+    await world._deliver(box, QUEUES[0], 3)
+    await box.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA ignore_check_constraints=ON")
+    connection.execute(edit)
+    connection.close()
+    if not is_kept:
+        (tmp_path / "outbox.db.totals").unlink()
+    try:
+        box = SqliteOutbox(path, epoch=2, max_bytes=1 << 30, node="edge-1")
+    except NotOurs:  # where nothing tells whose it was, it cannot be known
+        assert not is_kept and "owner" in edit
+        return
+    for _ in range(5):
+        await world._publish(box)
+    await world.drain(box)
+    await box.close()
+    box = SqliteOutbox(path, epoch=3, max_bytes=1 << 30, node="edge-1")
+    assert box.salvaged == "", "a salvaged file is sound"
+    await world.drain(box)
+    known = QUEUES if is_kept or edit != "DELETE FROM queues" else QUEUES[:3]  # a brokered one's name is lost
+    await world.check(box, known)
+    assert not any(set(world.accepted[queue]) - world.received[queue] for queue in known)
+    await box.close()
+
+
+async def test_any_bit_of_the_head(tmp_path: Path) -> None:
+    """Formats SQLite does not open or write, versions that are not there: everything goes on all the same."""
+    for at, bit in HEAD_BITS:
+        folder = tmp_path / f"{at}-{bit}"
+        folder.mkdir()
+        world = World(folder, 3)
+        box = opened(folder, 1)
+        await world._publish(box)
+        await box.close()
+        flip(folder / "outbox.db", at, bit)
+        box = opened(folder, 2)
+        await world._publish(box)
+        await world.drain(box)
+        assert world.received == {queue: set(world.accepted[queue]) for queue in QUEUES}, (at, bit)
+        await box.close()
+        box = opened(folder, 3)
+        assert box.salvaged == ""
+        await box.close()
+
+
+async def test_a_store_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    """Its version is no damage: what is kept beside it says the same."""
+    path = tmp_path / "outbox.db"
+    await opened(tmp_path, 1).close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", 99)
+    file = os.open(path, os.O_RDONLY)
+    schema_pages.keep(connection, file, tmp_path / "outbox.db.schema")
+    os.close(file)
+    connection.close()
+    with pytest.raises(StoreTooNew, match="99"):
+        opened(tmp_path, 2)
+    assert not (tmp_path / "outbox.db.damaged").exists()

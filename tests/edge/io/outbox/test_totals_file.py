@@ -1,0 +1,25 @@
+"""The totals beside the outbox: the last write that was whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairlead_edge.io.outbox.totals_file import TotalsFile
+from fairlead_edge.outbox.totals import SLOT_BYTES, Totals
+
+
+def test_the_last_whole_one_is_read(tmp_path: Path) -> None:
+    """Also when the process ended in the middle of the next."""
+    path = tmp_path / "outbox.db.totals"
+    file = TotalsFile(path)
+    assert file.read() is None
+    for commits in range(1, 6):
+        file.write(Totals(commits, ()))
+        assert file.read() == Totals(commits, ())
+    file.close()
+    content = bytearray(path.read_bytes())
+    content[SLOT_BYTES] ^= 1  # where the fifth is
+    path.write_bytes(content)
+    again = TotalsFile(path)
+    assert again.read() == Totals(4, ())
+    again.close()

@@ -1,0 +1,262 @@
+"""The pump at work on a real store: outages, nacks, restarts, a full disk, a hub that says nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.upstream import FakeHub, body, open_upstream
+
+from fairlead_edge.errors import StoreFull
+from fairlead_edge.io.outbox import upstream_pump
+from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_wire import message
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.io import logs
+
+
+@pytest.fixture
+def hub() -> FakeHub:
+    return FakeHub()
+
+
+@pytest.fixture
+async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
+    opened = open_upstream(tmp_path / "outbox.db", hub, policy=DeliveryPolicy(retries_with_no_delay=100))
+    running = asyncio.create_task(opened.run())
+    yield opened
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await opened.outbox.close()
+
+
+async def publish(upstream: Upstream, count: int, priority: int, **properties: str) -> None:
+    each = {"properties": {"priority": str(priority), **properties}}
+    refusal, _ = await upstream.publisher.publish(body(*[each] * count))
+    assert refusal is None
+
+
+async def settled(hub: FakeHub, upstream: Upstream, count: int) -> None:
+    await hub.until(lambda: upstream.pump.counters["acked"] == count)
+
+
+async def test_messages_go_up_as_the_link_wants_them(hub: FakeHub, upstream: Upstream) -> None:
+    """Stream, epoch, sequence, priority, topic; then the queue is empty and the books say sent."""
+    hub.connect()
+    await publish(upstream, 3, 5, topic="shop/alarms")
+    await settled(hub, upstream, 3)
+    assert sorted(hub.stored) == [(1, "iothub_Pri5", sequence) for sequence in range(3)]
+    first = hub.stored[1, "iothub_Pri5", 0]
+    assert (first.topic, first.priority, first.source) == ("shop/alarms", 5, "/messages/modules/m/outputs/o")
+    [queue] = (await upstream.status()).queues
+    assert (queue.sent, queue.length, queue.checkpoint) == (3, 0, 2)
+
+
+async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(hub: FakeHub, upstream: Upstream) -> None:
+    """The link's return ends every wait; the first batch holds the alarm that came last."""
+    await publish(upstream, 600, 9)
+    await publish(upstream, 1, 0)
+    hub.connect()
+    await settled(hub, upstream, 601)
+    assert hub.batches[0][0] == "iothub_Pri0"
+    assert {stream for stream, _ in hub.batches[1:]} == {"iothub_Pri9"}
+
+
+async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, upstream: Upstream) -> None:
+    """First of its priority, after anything more urgent that came meanwhile."""
+    hub.hold.clear()
+    hub.connect()
+    await publish(upstream, 10, 9)
+    await hub.until(lambda: len(hub.batches) == 1)
+    hub.cut()
+    hub.hold.set()
+    await publish(upstream, 1, 0)
+    hub.connect()
+    await settled(hub, upstream, 11)
+    assert [stream for stream, _ in hub.batches] == ["iothub_Pri9", "iothub_Pri0", "iothub_Pri9"]
+
+
+async def test_temporary_nack_is_tried_again_later(hub: FakeHub, upstream: Upstream) -> None:
+    """Messaging that is down costs time, never a message."""
+    nacks = [message.Nack(parent_id=1, code="busy", reason="not now", retry_after=0.01) for _ in range(2)]
+    hub.answer = lambda stream, messages: nacks.pop() if nacks else message.Ack(parent_id=1)
+    hub.connect()
+    await publish(upstream, 2, 0)
+    await settled(hub, upstream, 2)
+    assert upstream.pump.counters["nack_busy"] == 2
+
+
+async def test_restart_sends_what_no_route_names_any_more(tmp_path: Path, hub: FakeHub, upstream: Upstream) -> None:
+    """Queues are found on disk."""
+    await publish(upstream, 4, 7)
+    again = open_upstream(tmp_path / "outbox.db", hub, epoch=2)
+    running = asyncio.create_task(again.run())
+    hub.connect()
+    await hub.until(lambda: len(hub.stored) == 4)
+    assert {epoch for epoch, _, _ in hub.stored} == {1}
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await again.outbox.close()
+
+
+async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path, hub: FakeHub) -> None:
+    """An older copy of the store sends again what it holds, under the same names; what is new has names of its own."""
+    folder = tmp_path / "node"
+    folder.mkdir()
+
+    async def life(epoch: int, count: int) -> None:
+        upstream = open_upstream(folder / "outbox.db", hub, epoch=epoch)
+        await publish(upstream, count, 0)
+        if epoch == 1:
+            await upstream.outbox.close()
+            shutil.copytree(folder, tmp_path / "copy")
+            return
+        running = asyncio.create_task(upstream.run())
+        hub.connect()
+        await hub.until(lambda: upstream.pump.counters["acked"] >= 10 + count)
+        hub.cut()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await upstream.outbox.close()
+
+    await life(1, 10)
+    await life(2, 5)
+    assert len(hub.stored) == 15
+    for epoch in (3, 4):  # restored twice, or a clone that runs beside it: the same for the topic
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "copy", folder)
+        await life(epoch, 5)
+    assert len(hub.stored) == 10 + 5 + 5 + 5
+
+
+async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: Upstream) -> None:
+    """Counted as expired, and what lives behind them goes."""
+    await publish(upstream, 5, 3, ttl="0")
+    await publish(upstream, 1, 3)
+    hub.connect()
+    await settled(hub, upstream, 1)
+    assert list(hub.stored) == [(1, "iothub_Pri3", 5)]
+    [queue] = (await upstream.status()).queues
+    assert (queue.accepted, queue.sent, queue.expired) == (6, 1, 5)
+
+
+async def test_full_disk_delays_the_note_but_not_the_messages(
+    hub: FakeHub, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub has them; our note of it is tried until it can be written."""
+    monkeypatch.setattr(upstream_pump, "SETTLE_RETRY_SECONDS", 0.001)
+    settle, failures = upstream.outbox.settle, [StoreFull("the disk is full")] * 2
+
+    async def fails_twice(*arguments, **named):
+        if failures:
+            raise failures.pop()
+        return await settle(*arguments, **named)
+
+    monkeypatch.setattr(upstream.outbox, "settle", fails_twice)
+    hub.connect()
+    await publish(upstream, 2, 0)
+    await settled(hub, upstream, 2)
+    assert not failures and len(hub.batches) == 1
+
+
+async def test_hub_that_never_answers_is_asked_again(
+    hub: FakeHub, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A silent answer counts as a temporary one."""
+    monkeypatch.setattr(upstream_pump, "ANSWER_SECONDS", 0.02)
+    hub.hold.clear()
+    hub.connect()
+    await publish(upstream, 1, 0)
+    await hub.until(lambda: len(hub.batches) >= 2)
+    hub.hold.set()
+    await settled(hub, upstream, 1)
+    assert upstream.pump.counters["nack_timeout"] >= 1
+
+
+async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(hub: FakeHub, upstream: Upstream) -> None:
+    """One poison message costs itself, not its neighbours."""
+    poison = 13
+
+    def answer(stream: str, messages: list[message.UpstreamMessage]) -> message.Ack | message.Nack:
+        if any(each.sequence == poison for each in messages):
+            return message.Nack(parent_id=1, code="malformed", reason="cannot be read", permanent=True)
+        return message.Ack(parent_id=1)
+
+    hub.answer = answer
+    await publish(upstream, 40, 2)
+    hub.connect()
+    await settled(hub, upstream, 39)
+    [letter] = await upstream.outbox.dead_letters()
+    assert (letter.offset, letter.code) == (poison, "malformed")
+
+
+async def test_an_error_of_the_link_that_nobody_expected_costs_a_retry(hub: FakeHub, upstream: Upstream) -> None:
+    """Counted and named; the agent goes on and so does the batch."""
+    errors = [RuntimeError("never seen before"), ConnectionResetError("peer")]
+    send = hub.send_upstream
+
+    async def broken(*args: Any, **more: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return await send(*args, **more)
+
+    hub.send_upstream = broken  # type: ignore[method-assign]
+    hub.connect()
+    await publish(upstream, 3, 5)
+    await settled(hub, upstream, 3)
+    assert upstream.pump.counters["link_errors"] == 2
+
+
+async def test_a_queue_that_stands_still_is_said_once_and_that_it_moves(
+    hub: FakeHub, upstream: Upstream, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status says since when and why, from the first refusal on; the log once it lasted, with the remedy."""
+    logs.configure("edge")
+    monkeypatch.setattr(upstream_pump, "STALLED_SECONDS", 0.05)
+    hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="no room", retry_after=0.1)
+    hub.connect()
+    await publish(upstream, 1, 5)
+    await hub.until(lambda: upstream.pump.counters["stalls"] == 1)
+    [stall] = upstream.pump.stalls().values()
+    assert (stall.code, stall.reason) == ("busy", "no room") and stall.for_seconds > 0 and stall.attempts >= 1
+    hub.answer = lambda stream, messages: message.Ack(parent_id=1)
+    await settled(hub, upstream, 1)
+    assert upstream.pump.stalls() == {} and upstream.pump.counters["stalls"] == 1
+    events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert (events.count("queue_stalled"), events.count("queue_moves")) == (1, 1)
+
+
+async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(hub: FakeHub, upstream: Upstream) -> None:
+    """A hundred in flight, their time over and swept meanwhile: sent, every one of them, and none expired."""
+    hub.hold.clear()
+    hub.connect()
+    await publish(upstream, 100, 5, ttl="0.3")
+    await hub.until(lambda: bool(hub.batches))
+    first = len(hub.batches[0][1])
+    await asyncio.sleep(0.4)
+    await upstream.cleaner.sweep(entire=True)
+    [queue] = (await upstream.status()).queues
+    assert (queue.length, queue.expired) == (first, 100 - first)
+    hub.hold.set()
+    await settled(hub, upstream, first)
+    [queue] = (await upstream.status()).queues
+    assert (queue.sent, queue.expired, queue.length, queue.in_doubt) == (first, 100 - first, 0, 0)
+    assert len(hub.stored) == first
+
+
+async def test_messages_that_expire_after_the_link_broke_are_in_doubt(hub: FakeHub, upstream: Upstream) -> None:
+    """They may be in the topic, and count as expired: how many is said."""
+    hub.hold.clear()
+    hub.connect()
+    await publish(upstream, 10, 5, ttl="0.3")
+    await hub.until(lambda: bool(hub.batches))
+    hub.cut()
+    await asyncio.sleep(0.4)
+    await upstream.cleaner.sweep(entire=True)
+    [queue] = (await upstream.status()).queues
+    assert (queue.expired, queue.in_doubt) == (10, len(hub.batches[0][1]))

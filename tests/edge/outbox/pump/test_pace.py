@@ -1,0 +1,167 @@
+"""The pace against lines of every kind: an alarm waits about two seconds, and the line is kept busy."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.pump.pace import LATELY_SECONDS, SPARE_BYTES, Pace
+from fairlead_edge.outbox.pump.pump import Pump, Send, Wait
+from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_wire.message import Ack
+
+
+class Line:
+    """A pump with a backlog at one end, a hub at the other, and a way that carries ``rate`` bytes a second, in order.
+
+    ``burst``: bytes that pass at once after a pause, as shapers let them.
+    """
+
+    def __init__(
+        self, *, rate: float, delay: float, held: float = 0.0, burst: int = 0, tells: bool = True, size: int = 1000
+    ) -> None:
+        self.rate, self.delay, self.held, self.burst, self.tells, self.size = rate, delay, held, burst, tells, size
+        self.now = 0.0
+        self.pump = Pump(UPSTREAM, uniform=Random(1).random)
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._free_at = 0.0
+        self._credit, self._credit_at = float(burst), 0.0
+        self.alarms: dict[int, float] = {}
+        """Offset: when it was at the hub."""
+        self._alarm_log: list[Item] = []
+        self.carried = 0
+        self.pump.link_up(8)
+        self.pump.offered(9)
+
+    def alarm(self) -> int:
+        offset = len(self._alarm_log)
+        self._alarm_log.append(Item(offset, 1, "t", self.now, None, b"{" + b"a" * 198 + b"}"))
+        self.pump.offered(0)
+        return offset
+
+    def run(self, until: float) -> None:
+        self._act()
+        while self._timers and self._timers[0][0] <= until:
+            self.now, _, action = heapq.heappop(self._timers)
+            action()
+            self._act()
+        self.now = until
+
+    def _act(self) -> None:
+        for _ in range(1000):
+            step = self.pump.next(self.now)
+            if isinstance(step, Wait):
+                return
+            if step.queue.priority == 0:
+                items = [item for item in self._alarm_log if item.offset > step.after]
+            else:
+                count = min(step.messages_max, max(1, -(-step.bytes_max // self.size)))
+                content = b"{" + b"x" * (self.size - 2) + b"}"
+                items = [Item(step.after + 1 + n, 1, "t", 0.0, None, content) for n in range(count)]
+            send = self.pump.fetched(step, items, self.now)
+            if isinstance(send, Send):
+                self._send(send)
+        raise AssertionError("the pump never rests")
+
+    def _send(self, send: Send) -> None:
+        size = sum(len(item.content) for item in send.items)
+        self.pump.packed(send.batch, size, self.now)
+        idle_since = max(self._free_at, self._credit_at)
+        self._credit = min(self.burst, self._credit + max(0.0, self.now - idle_since) * self.rate)
+        self._credit_at = self.now
+        free = min(size, int(self._credit)) if self._free_at <= self.now else 0
+        self._credit -= free
+        self._free_at = max(self._free_at, self.now) + (size - free) / self.rate
+        self._at(self._free_at + self.delay / 2, lambda: self._arrived(send, size))
+
+    def _arrived(self, send: Send, size: int) -> None:
+        self.carried += size
+        if send.queue.priority == 0:
+            for item in send.items:
+                self.alarms[item.offset] = self.now
+        held = self.held if self.tells else None
+        self._at(self.now + self.held + self.delay / 2, lambda: self._answered(send, held))
+
+    def _answered(self, send: Send, held: float | None) -> None:
+        settle = self.pump.answered(send.batch, Ack(parent_id=1, held_seconds=held), self.now)
+        assert settle is not None
+        self.pump.settled(settle.batch)
+
+    def _at(self, due: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._timers, (due, next(self._order), action))
+
+
+@pytest.mark.parametrize("rate", [4_000, 12_000, 16_000, 100_000, 5_000_000])
+@pytest.mark.parametrize("delay", [0.001, 0.2, 1.0])
+@pytest.mark.parametrize("held", [0.0, 0.05, 3.0])
+def test_an_alarm_waits_about_two_seconds_behind_a_backlog(rate: float, delay: float, held: float) -> None:
+    """On any line, however long the hub needs; and most of the line is used all the same."""
+    line = Line(rate=rate, delay=delay, held=held)
+    line.run(60)
+    before, began = line.carried, line.now
+    waits = []
+    for _ in range(10):
+        offset, offered = line.alarm(), line.now
+        line.run(line.now + 11.3)
+        waits.append(line.alarms[offset] - offered)
+    spare = (2 * SPARE_BYTES + 1500) / rate
+    assert max(waits) < delay + LATELY_SECONDS + spare + (1.0 if held < 1 else held), waits
+    window = 8 * 256 * 1024 / (delay + held + 0.001)
+    possible = min(rate, window)
+    assert line.carried - before > 0.6 * possible * (line.now - began)
+
+
+@pytest.mark.parametrize("burst", [64 * 1024, 256 * 1024])
+def test_a_shaper_that_lets_a_burst_pass_does_not_fool_it(burst: int) -> None:
+    """The first quarter of a megabyte passes in no time, the rest at 16 kB/s: alarms wait as if it had never been."""
+    line = Line(rate=16_000, delay=0.02, burst=burst)
+    line.run(40)
+    for _ in range(10):
+        offset, offered = line.alarm(), line.now
+        line.run(line.now + 7.7)
+        assert line.alarms[offset] - offered < 4
+
+
+def test_a_line_that_becomes_slow_is_noticed() -> None:
+    """What was in flight has to pass; then it is the new line's pace."""
+    line = Line(rate=200_000, delay=0.05)
+    line.run(10)
+    line.rate = 12_000
+    line.run(100)
+    offset, offered = line.alarm(), line.now
+    line.run(110)
+    assert line.alarms[offset] - offered < 4
+
+
+def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
+    """An older one: it is given more time, and a slow service there is not taken for a slow line."""
+    line = Line(rate=1_000_000, delay=0.05, held=3.0, tells=False)
+    line.run(60)
+    assert line.carried > 60 * 200_000
+    line = Line(rate=16_000, delay=0.05, held=0.05, tells=False)
+    line.run(60)
+    offset, offered = line.alarm(), line.now
+    line.run(80)
+    assert line.alarms[offset] - offered < 8
+
+
+def test_what_was_lost_is_not_in_flight() -> None:
+    """Nor what was answered; a new session knows nothing of the line."""
+    pace = Pace()
+    pace.left(1, 5000, 0.0)
+    pace.left(2, 3000, 0.0)
+    pace.left(2, 4000, 0.0)
+    assert pace.in_flight == 9000 and not pace.has_room(0.0)
+    pace.answered(1, 0.0, 0.5)
+    pace.lost(2)
+    assert (pace.in_flight, pace.limit(0.5)) == (0, SPARE_BYTES + 5000)
+    assert pace.limit(60.0) == SPARE_BYTES
+    pace.begin()
+    pace.answered(7, None, 0.0)
+    assert (pace.in_flight, pace.limit(0.0)) == (0, SPARE_BYTES)

@@ -1,0 +1,592 @@
+"""The pump's rules, one by one: what goes next, what an answer means, who waits for whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Literal
+
+import pytest
+
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.pump import pace, pump, stream
+from fairlead_edge.outbox.pump.endpoint_state import State
+from fairlead_edge.outbox.pump.pump import Fetch, Pump, Send, Settle, Wait
+from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
+from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.message import Ack, Nack, Refused
+
+POLICY = DeliveryPolicy(
+    retries_with_no_delay=0,
+    minimum_delay_retries=0,
+    minimum_delay=1,
+    maximum_delay=8,
+    backoff_retries=4,
+    maximum_delay_retries=0,
+    retry_backoff_function="exponential",
+)
+REST = DEFAULT_PRIORITY
+
+
+class Bench:
+    """A pump on a store of lists: ``store`` puts messages in, ``go`` lets the pump act once."""
+
+    def __init__(self, policy: DeliveryPolicy = POLICY, window: int = 8) -> None:
+        self.pump = Pump(UPSTREAM, policy=policy, uniform=Random(1).random)
+        self.logs: dict[int, list[Item]] = {}
+        self.stored: Counter[int] = Counter()
+        self.sent: list[Send] = []
+        self.settled: list[Settle] = []
+        self.pump.link_up(window)
+
+    def store(self, priority: int, count: int = 1, *, expires: float | None = None) -> None:
+        log = self.logs.setdefault(priority, [])
+        start = self.stored[priority]
+        self.stored[priority] += count
+        log += [Item(offset, 1, "t", 0.0, expires, b"{}") for offset in range(start, start + count)]
+        self.pump.offered(priority)
+
+    def go(self, now: float = 0.0) -> Send | Settle | Wait | None:
+        step = self.pump.next(now)
+        if isinstance(step, Wait):
+            return step
+        return self.fetched(step, now)
+
+    def fetched(self, fetch: Fetch, now: float) -> Send | Settle | None:
+        log = self.logs.get(fetch.queue.priority, [])
+        live = [item for item in log if item.offset > fetch.after and item.live(now)]
+        effect = self.pump.fetched(fetch, live[: fetch.messages_max], now)
+        if isinstance(effect, Send):
+            self.sent.append(effect)
+        elif isinstance(effect, Settle):
+            self._settle(effect)
+        return effect
+
+    def send(self, now: float = 0.0) -> Send:
+        """Act until a batch leaves."""
+        for _ in range(20):
+            effect = self.go(now)
+            if isinstance(effect, Send):
+                return effect
+            assert not isinstance(effect, Wait), f"waits instead of sending: {effect}"
+        raise AssertionError("no batch left")
+
+    def waits(self, now: float = 0.0) -> Wait:
+        """Act until there is nothing to do."""
+        for _ in range(20):
+            effect = self.go(now)
+            if isinstance(effect, Wait):
+                return effect
+            assert not isinstance(effect, Send), f"sends instead of waiting: {offsets(effect)}"
+        raise AssertionError("never rests")
+
+    def ack(self, send: Send, now: float = 0.0, refused: list[Refused] | None = None) -> Settle:
+        settle = self.pump.answered(send.batch, Ack(parent_id=1, refused=refused or []), now)
+        assert settle is not None
+        self._settle(settle)
+        return settle
+
+    def nack(
+        self,
+        send: Send,
+        now: float = 0.0,
+        *,
+        permanent: bool = False,
+        retry_after: float | None = None,
+        scope: Literal["stream", "hub"] = "stream",
+    ) -> None:
+        answer = Nack(
+            parent_id=1, code="busy", reason="not now", permanent=permanent, retry_after=retry_after, scope=scope
+        )
+        settle = self.pump.answered(send.batch, answer, now)
+        if settle is not None:
+            self._settle(settle)
+
+    def drain(self, now: float = 0.0) -> list[Send]:
+        """Send and acknowledge until nothing is left."""
+        first = len(self.sent)
+        while not isinstance(effect := self.go(now), Wait):
+            if isinstance(effect, Send):
+                self.ack(effect, now)
+        return self.sent[first:]
+
+    def _settle(self, settle: Settle) -> None:
+        self.settled.append(settle)
+        done = {*settle.sent, *(refusal.offset for refusal in settle.refused)}
+        log = self.logs[settle.queue.priority]
+        self.logs[settle.queue.priority] = [item for item in log if item.offset not in done]
+        self.pump.settled(settle.batch)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def offsets(send: Send) -> list[int]:
+    return [item.offset for item in send.items]
+
+
+# ---- which batch goes next ----
+
+
+def test_most_urgent_priority_goes_first(bench: Bench) -> None:
+    """Whatever came first: 0 before 5 before the default."""
+    for priority in (REST, 5, 0):
+        bench.store(priority)
+    assert [send.queue.priority for send in bench.drain()] == [0, 5, REST]
+
+
+def test_every_batch_starts_again_from_the_top(bench: Bench) -> None:
+    """An alarm that comes while a backlog drains goes next, not last."""
+    bench.store(REST, 600)
+    first = bench.send()
+    bench.store(0)
+    bench.ack(first)
+    assert bench.send().queue.priority == 0
+    assert bench.send().queue.priority == REST
+
+
+def test_batches_never_mix_priorities_and_keep_to_their_limit(bench: Bench) -> None:
+    """At most so many messages of one priority, in order."""
+    bench.store(1, 300)
+    bench.store(2, 10)
+    batches = bench.drain()
+    assert [(send.queue.priority, len(send.items)) for send in batches] == [(1, 256), (1, 44), (2, 10)]
+    assert offsets(batches[0]) + offsets(batches[1]) == list(range(300))
+
+
+def test_less_urgent_ones_wait_while_the_window_is_full() -> None:
+    """A less urgent batch never takes the place of a more urgent one that waits."""
+    bench = Bench(window=1)
+    bench.store(0, 300)
+    bench.store(REST)
+    first = bench.send()
+    assert bench.waits() == Wait()
+    bench.ack(first)
+    assert bench.send().queue.priority == 0
+
+
+def test_several_batches_fly_once_one_was_answered(bench: Bench) -> None:
+    """One at first, one more with each answer, up to the window."""
+    bench.store(0, 256 * 20)
+    first = bench.send()
+    bench.waits()
+    bench.ack(first)
+    second, third = bench.send(), bench.send()
+    bench.waits()
+    bench.ack(second)
+    bench.ack(third)
+    for _ in range(4):
+        bench.send()
+    bench.waits()
+
+
+def test_alarm_does_not_wait_for_the_answer_of_a_lower_priority(bench: Bench) -> None:
+    """What is in flight stays in flight; the alarm follows at once."""
+    bench.store(REST)
+    bench.send()
+    bench.store(0)
+    assert bench.send().queue.priority == 0
+
+
+def test_nothing_waiting_means_waiting(bench: Bench) -> None:
+    """No message: nothing to do until something happens."""
+    assert bench.waits() == Wait()
+    bench.store(3)
+    bench.drain()
+    assert bench.waits() == Wait()
+
+
+def test_nothing_leaves_while_the_link_is_down(bench: Bench) -> None:
+    """And it leaves at once when the link is there."""
+    bench.pump.link_down()
+    bench.store(0)
+    assert bench.waits() == Wait()
+    bench.pump.link_up(8)
+    assert bench.send().queue.priority == 0
+
+
+def test_queue_found_on_disk_goes_on_where_its_checkpoint_is() -> None:
+    """After a restart the first fetch is above the checkpoint, whether routes still name the queue or not."""
+    bench = Bench()
+    bench.pump.found(QueueId(UPSTREAM, 7), 41)
+    fetch = bench.pump.next(0)
+    assert isinstance(fetch, Fetch)
+    assert (fetch.queue, fetch.after) == (QueueId(UPSTREAM, 7), 41)
+
+
+def test_message_stored_during_a_fetch_is_not_overlooked(bench: Bench) -> None:
+    """An empty answer to a fetch that began before the message came does not put its priority to sleep."""
+    bench.store(0)
+    fetch = bench.pump.next(0)
+    assert isinstance(fetch, Fetch)
+    bench.pump.offered(0)
+    assert bench.pump.fetched(fetch, [], 0) is None
+    assert offsets(bench.send()) == [0]
+
+
+# ---- time to live ----
+
+
+def test_time_to_live_is_tested_again_at_the_moment_of_sending(bench: Bench) -> None:
+    """What expired between the fetch and the send does not go; the rest of the batch does."""
+    bench.store(0, expires=10)
+    bench.store(0)
+    fetch = bench.pump.next(9)
+    assert isinstance(fetch, Fetch)
+    effect = bench.pump.fetched(fetch, bench.logs[0], 10)
+    assert isinstance(effect, Send)
+    assert offsets(effect) == [1]
+
+
+def test_expired_message_is_not_sent_by_a_retry(bench: Bench) -> None:
+    """A parked batch is fetched anew: what expired meanwhile stays behind, and the priority comes to rest."""
+    bench.store(0, expires=0.5)
+    bench.nack(bench.send(0), 0)
+    assert bench.waits(5) == Wait()
+    assert bench.pump.state(0) is State.IDLE
+
+
+# ---- answers ----
+
+
+def test_ack_settles_the_batch_and_moves_the_checkpoint(bench: Bench) -> None:
+    """All offsets of the batch are sent; nothing remains before the highest."""
+    bench.store(0, 3)
+    settle = bench.ack(bench.send())
+    assert (settle.sent, settle.refused, settle.checkpoint) == ((0, 1, 2), (), 2)
+    assert bench.pump.state(0) is State.IDLE
+
+
+def test_checkpoint_waits_for_what_was_sent_before(bench: Bench) -> None:
+    """A success behind an unanswered batch does not hide it."""
+    bench.store(0, 256 * 3)
+    bench.ack(bench.send())
+    earlier, later = bench.send(), bench.send()
+    assert bench.ack(later).checkpoint == 255
+    assert bench.ack(earlier).checkpoint == 767
+
+
+def test_refused_messages_of_a_batch_are_settled_with_their_reason(bench: Bench) -> None:
+    """The others are sent; the refused one goes to the dead letters."""
+    bench.store(0, 3)
+    settle = bench.ack(
+        bench.send(), refused=[Refused(index=1, code="denied", reason="why"), Refused(index=9, code="x", reason="y")]
+    )
+    assert settle.sent == (0, 2)
+    assert [(refusal.offset, refusal.code, refusal.reason) for refusal in settle.refused] == [(1, "denied", "why")]
+    assert settle.checkpoint == 2
+
+
+def test_temporary_nack_parks_by_the_policy_and_sends_the_same_again(bench: Bench) -> None:
+    """1, 2, 4, 8 seconds; then it works and the next failure starts at 1 again."""
+    bench.store(0, 2)
+    now = 0.0
+    for delay in (1, 2, 4, 8):
+        bench.nack(bench.send(now), now)
+        assert bench.waits(now) == Wait(until=now + delay)
+        assert bench.pump.state(0) is State.FAILING
+        now += delay
+    send = bench.send(now)
+    assert offsets(send) == [0, 1]
+    bench.ack(send, now)
+    bench.store(0)
+    bench.nack(bench.send(now), now)
+    assert bench.waits(now) == Wait(until=now + 1)
+
+
+def test_retry_after_of_the_hub_is_respected(bench: Bench) -> None:
+    """It knows better than our curve, both ways."""
+    bench.store(0)
+    bench.nack(bench.send(), retry_after=30)
+    assert bench.waits() == Wait(until=30)
+    for start, asked, waited in ((30.0, 0.5, 0.5), (30.5, 0.0, 0.1), (30.6, 1e12, 3600.0)):
+        bench.nack(bench.send(start), start, retry_after=asked)
+        assert bench.waits(start) == Wait(until=start + waited)
+
+
+def test_retry_probes_with_a_small_batch_that_grows_with_success(bench: Bench) -> None:
+    """A metered link does not carry a full batch in vain every few seconds."""
+    bench.store(0, 600)
+    bench.nack(bench.send())
+    assert [len(send.items) for send in bench.drain(1)] == [16, 32, 64, 128, 256, 104]
+
+
+def test_parked_priority_does_not_hold_up_the_less_urgent(bench: Bench) -> None:
+    """A topic that is missing for alarms stops alarms, not everything."""
+    bench.store(0)
+    bench.nack(bench.send())
+    bench.store(5)
+    assert bench.send().queue.priority == 5
+
+
+def test_parked_low_priority_yields_to_a_new_alarm(bench: Bench) -> None:
+    """The alarm goes at once, and its success ends the wait of the parked one."""
+    bench.store(5)
+    bench.nack(bench.send(), retry_after=60)
+    bench.store(0)
+    alarm = bench.send(1)
+    assert alarm.queue.priority == 0
+    bench.ack(alarm, 1)
+    assert bench.waits(1) == Wait(until=60)  # its own reason to wait may still hold: nothing failed at priority 0
+
+
+def test_when_a_less_urgent_one_comes_due_the_alarm_probes_first(bench: Bench) -> None:
+    """Both are parked; the retry that finds the cloud healthy must be the alarm's, though its own wait is longer."""
+    bench.store(0)
+    bench.nack(bench.send(), retry_after=60)
+    bench.store(5)
+    bench.nack(bench.send(), retry_after=3)
+    alarm = bench.send(3)
+    assert alarm.queue.priority == 0
+    bench.ack(alarm, 3)
+    assert bench.send(3).queue.priority == 5
+
+
+def test_recovery_ends_every_wait(bench: Bench) -> None:
+    """What failed works again: nobody sits out a wait that was meant for the failure."""
+    for priority, wait in ((0, 1), (5, 60), (REST, 60)):
+        bench.store(priority)
+        bench.nack(bench.send(), retry_after=wait)
+    alarm = bench.send(1)
+    assert bench.waits(1) == Wait(until=60)
+    bench.ack(alarm, 1)
+    assert bench.send(1).queue.priority == 5
+
+
+def test_link_that_returns_ends_every_wait(bench: Bench) -> None:
+    """A parked retry does not sleep out its back-off when a new session opens; alarms first."""
+    for priority in (0, 5):
+        bench.store(priority)
+        bench.nack(bench.send(), retry_after=600)
+    bench.pump.link_down()
+    bench.pump.link_up(8)
+    assert [send.queue.priority for send in bench.drain(1)] == [0, 5]
+
+
+def test_lost_batch_stays_and_costs_no_retry(bench: Bench) -> None:
+    """After a reconnect it goes again, in order, and what came later of higher priority goes before it."""
+    bench.store(5, 256 * 3)
+    bench.ack(bench.send())
+    flying = [bench.send(), bench.send()]
+    bench.pump.link_down()
+    for send in flying:
+        bench.pump.lost(send.batch)
+    assert bench.pump.state(5) is State.IDLE
+    bench.store(0)
+    bench.pump.link_up(8)
+    batches = bench.drain()
+    assert [send.queue.priority for send in batches] == [0, 5, 5]
+    assert offsets(batches[1])[0] == 256
+    bench.store(5)
+    bench.nack(bench.send())
+    assert bench.waits() == Wait(until=1)
+
+
+def test_after_a_failure_all_answers_are_awaited_then_the_first_goes_first(bench: Bench) -> None:
+    """A batch behind the failed one may have been taken; what was not settled is sent again from its start."""
+    bench.store(0, 256 * 5)
+    bench.ack(bench.send())
+    failing, behind = bench.send(), bench.send()
+    bench.nack(failing)
+    assert bench.waits() == Wait()
+    bench.ack(behind)
+    assert bench.waits() == Wait(until=1)
+    again = bench.send(1)
+    assert offsets(again) == list(range(256, 256 + stream.PROBE_MESSAGES))
+    bench.waits(1)  # one at a time until an answer comes
+    bench.ack(again, 1)
+    following = bench.send(1)
+    assert offsets(following) == list(range(272, 272 + 2 * stream.PROBE_MESSAGES))
+    # What the hub had taken behind the failed batch is not sent again.
+    bench.ack(following, 1)
+    assert not set(range(512, 768)) & {offset for send in bench.drain(1) for offset in offsets(send)}
+
+
+def test_a_batch_says_whether_it_follows_one_that_is_unanswered(bench: Bench) -> None:
+    """The hub puts off what follows a batch it put off; the batch that begins again follows nothing."""
+    bench.store(1, 2000)
+    bench.ack(bench.send())
+    first, second = bench.send(), bench.send()
+    assert (bench.sent[0].follows, first.follows, second.follows) == (False, False, True)
+    bench.store(0)
+    assert not bench.send().follows, "another priority is another stream"
+    bench.nack(first)
+    bench.nack(second)
+    assert not bench.send(100.0).follows
+
+
+def test_fetch_overtaken_by_a_failure_is_void(bench: Bench) -> None:
+    """The store's answer to a fetch of later messages must not be sent before the earlier ones."""
+    bench.store(0, 600)
+    bench.ack(bench.send())
+    first = bench.send()
+    fetch = bench.pump.next(0)
+    assert isinstance(fetch, Fetch)
+    bench.nack(first)
+    assert bench.fetched(fetch, 0) is None
+    assert offsets(bench.send(1))[0] == 256
+
+
+def test_poison_is_found_by_halving_and_the_others_go(bench: Bench) -> None:
+    """A batch the hub will never take is cut until the culprit is alone; it alone becomes a dead letter."""
+    bench.store(0, 256)
+    for _ in range(40):
+        effect = bench.go()
+        if isinstance(effect, Wait):
+            break
+        if isinstance(effect, Send):
+            if 200 in offsets(effect):
+                bench.nack(effect, permanent=True)
+            else:
+                bench.ack(effect)
+    assert bench.logs[0] == []
+    refused = [refusal.offset for settle in bench.settled for refusal in settle.refused]
+    assert refused == [200]
+    assert sorted(offset for settle in bench.settled for offset in settle.sent) == [n for n in range(256) if n != 200]
+
+
+def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
+    """Dead is a place to look, not a loss; after the revive period a batch is tried again."""
+    bench = Bench(DeliveryPolicy(
+        retries_with_no_delay=0, minimum_delay_retries=0, minimum_delay=1, maximum_delay=1, backoff_retries=0,
+        maximum_delay_retries=0,
+    ))  # fmt: skip
+    bench.store(0, 2)
+    bench.nack(bench.send())
+    assert bench.pump.state(0) is State.DEAD_PROCESS
+    effect = bench.go()
+    assert isinstance(effect, Settle)
+    assert [(refusal.offset, refusal.code) for refusal in effect.refused] == [
+        (0, "retries_used_up"),
+        (1, "retries_used_up"),
+    ]
+    assert bench.pump.state(0) is State.DEAD_IDLE
+    bench.store(0)
+    later = stream.REVIVE_SECONDS
+    send = bench.send(later)
+    assert bench.pump.state(0) is State.SENDING
+    bench.ack(send, later)
+    assert bench.pump.state(0) is State.IDLE
+
+
+def test_default_policy_never_gives_up_in_practice() -> None:
+    """1 to 60 seconds, spread out, for months."""
+    bench = Bench(pump.UPSTREAM_POLICY)
+    bench.store(0)
+    now = 0.0
+    for _ in range(200):
+        bench.nack(bench.send(now), now)
+        wait = bench.waits(now)
+        assert wait.until is not None and 0.5 <= wait.until - now <= 60
+        now = wait.until
+    assert now > 3600
+
+
+# ---- nothing at all is taken ----
+
+
+def test_nothing_less_urgent_is_tried_while_nothing_is_taken(bench: Bench) -> None:
+    """Messaging is away: what was accepted meanwhile waits behind the alarms, which are the first when it is back."""
+    bench.store(1, 40)
+    bench.nack(bench.send(), retry_after=1, scope="hub")
+    bench.store(5, 40)
+    bench.store(REST, 40)
+    assert bench.waits(0.5) == Wait(until=1)
+    bench.store(0, 3)
+    alarm = bench.send(0.6)
+    assert alarm.queue.priority == 0, "what is more urgent than all that failed may find out at once"
+    bench.nack(alarm, 0.6, retry_after=1, scope="hub")
+    assert bench.waits(0.7) == Wait(until=1.6)
+    probe = bench.send(1.6)
+    assert probe.queue.priority == 0
+    assert isinstance(bench.go(1.6), Wait | None) and isinstance(bench.go(1.6), Wait), "it finds out alone"
+    bench.ack(probe, 1.7)
+    order = [send.queue.priority for send in bench.drain(1.7)]
+    assert order == sorted(order) and set(order) == {1, 5, REST}
+
+
+def test_an_answer_ends_the_wait_of_all(bench: Bench) -> None:
+    """A batch that was on its way is taken after all: the rest need not sit out what was meant for the failure."""
+    bench.store(5, 256 * 3)
+    bench.ack(bench.send())
+    bench.store(0)
+    flying = bench.send()
+    less = bench.send()
+    assert (flying.queue.priority, less.queue.priority) == (0, 5)
+    bench.nack(flying, retry_after=60, scope="hub")
+    assert bench.waits() == Wait(until=60)
+    bench.ack(less)
+    assert bench.send().queue.priority == 0
+
+
+@pytest.mark.parametrize("last", ["timeout", "never", "ack", "lost"])
+def test_whatever_the_last_answer_is_the_wait_has_an_end(bench: Bench, last: str) -> None:
+    """Of several batches in flight one is told that nothing is taken, and the last fails otherwise, or is taken."""
+    bench.store(5, 256 * 3)
+    bench.ack(bench.send())
+    one, other = bench.send(), bench.send()
+    bench.nack(one, scope="hub", retry_after=1)
+    bench.store(7)
+    assert bench.waits(0) == Wait(), "its other answer is not in yet"
+    if last == "timeout":
+        bench.nack(other, retry_after=2)
+    elif last == "never":
+        bench.nack(other, permanent=True)
+    elif last == "ack":
+        bench.ack(other)
+    else:
+        bench.pump.lost(other.batch)
+        bench.pump.link_down()
+        bench.pump.link_up(8)
+    assert [send.queue.priority for send in bench.drain(3)][-1] == 7
+
+
+def test_in_a_new_session_one_batch_finds_out(bench: Bench) -> None:
+    """The hub is back, messaging may not be: no less urgent batch is on its way when the answer comes."""
+    for priority in (0, 5, REST):
+        bench.store(priority, 3)
+    first = bench.send()
+    assert bench.waits() == Wait()
+    bench.ack(first)
+    assert bench.send().queue.priority == 5
+
+
+def test_what_nothing_is_taken_of_says_why(bench: Bench) -> None:
+    """Since when, the last answer, how often, and when next; until something is taken."""
+    bench.store(5)
+    bench.store(7)
+    bench.nack(bench.send(3), 3, retry_after=2)
+    bench.nack(bench.send(5), 5, retry_after=2)
+    trouble = bench.pump.troubles()[5]
+    assert (trouble.since, trouble.code, trouble.attempts, trouble.retry_at) == (3, "busy", 2, 7)
+    assert 7 not in bench.pump.troubles() or bench.pump.troubles()[7].attempts == 1
+    bench.ack(bench.send(7), 7)
+    assert 5 not in bench.pump.troubles()
+
+
+# ---- the line ----
+
+
+def test_what_is_in_flight_follows_the_line(bench: Bench) -> None:
+    """Little at first, more with each answer; what is more urgent than all of it leaves at once."""
+    content = b"{" + b"x" * 998 + b"}"
+    bench.logs[9] = [Item(offset, 1, "t", 0.0, None, content) for offset in range(2000)]
+    bench.stored[9] = 2000
+    bench.pump.offered(9)
+    fetch = bench.pump.next(0)
+    assert isinstance(fetch, Fetch) and fetch.bytes_max == pace.SPARE_BYTES
+    first = bench.pump.fetched(fetch, bench.logs[9][:3], 0)
+    assert isinstance(first, Send)
+    bench.pump.packed(first.batch, 3000, 0)
+    assert bench.waits() == Wait()
+    bench.store(0)
+    alarm = bench.send()
+    assert alarm.queue.priority == 0
+    bench.ack(alarm, 0.5)
+    bench.ack(first, 0.5)
+    fetch = bench.pump.next(0.5)
+    assert isinstance(fetch, Fetch) and fetch.bytes_max == pace.SPARE_BYTES
+    assert bench.pump.bytes_in_flight == 0

@@ -1,0 +1,286 @@
+"""The manifest: schema gates, fields, quarantine, and the union of several objects."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fairlead_edge.outbox import manifest
+from fairlead_edge.outbox.manifest import Manifest, ManifestError, RouteError, merge, parse
+
+UP = "FROM /* INTO $upstream"
+
+
+def document(routes: Any = None, *, version: Any = "1.1", ttl: Any = 20, **more: Any) -> dict[str, Any]:
+    """A manifest with these routes."""
+    routes = {"r": UP} if routes is None else routes
+    return {"schemaVersion": version, "routes": routes, "storeAndForwardConfiguration": {"timeToLiveSecs": ttl}, **more}
+
+
+def refusal(value: Any) -> tuple[str, ...]:
+    with pytest.raises(ManifestError) as refused:
+        parse(value)
+    return refused.value.reasons
+
+
+# ── the document ──
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.1.0", "1.2", "1.3", "1.3.0.1"])
+def test_schema_versions_that_are_read(version: str) -> None:
+    """1.0 to 1.3, whatever follows the minor number."""
+    assert [route.name for route in parse(document(version=version)).routes] == ["r"]
+
+
+@pytest.mark.parametrize(
+    "version", [None, "", "1", "2.0", "1.4", "0.9", "1.x", "v1.1", "1.1-beta", 1.1, 1, "1.1.1.1.1"]
+)
+def test_schema_versions_that_are_refused(version: Any) -> None:
+    """A number without quotes, a major alone, anything unknown."""
+    (reason,) = refusal(document(version=version))
+    assert reason.startswith("schemaVersion: ")
+
+
+def test_what_must_be_there() -> None:
+    """Each missing part is named, all at once."""
+    assert [reason.partition(":")[0] for reason in refusal({})] == [
+        "schemaVersion",
+        "routes",
+        "storeAndForwardConfiguration",
+    ]
+    assert refusal(document([])) == ("routes: expected an object of names and routes",)
+    assert refusal(document(storeAndForwardConfiguration=[])) == ("storeAndForwardConfiguration: expected an object",)
+
+
+def test_routes_may_be_missing_in_1_0_and_empty_always() -> None:
+    """No routes is a state, not a mistake."""
+    old = document(version="1.0")
+    del old["routes"]
+    assert parse(old) == Manifest()
+    assert parse(document({})) == Manifest()
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"{", "manifest: not JSON"),
+        (b"[]", "manifest: expected an object"),
+        (b"\xff", "manifest: not JSON"),
+        (b"[" * 100_000, "manifest: nested too deeply"),
+        (b" " * (manifest.MANIFEST_BYTES_MAX + 1), "manifest: 1048577 bytes are too many"),
+    ],
+)
+def test_bytes_that_are_no_manifest(raw: bytes, reason: str) -> None:
+    """Bounded before it is parsed, and refused politely."""
+    (found,) = refusal(raw)
+    assert found.startswith(reason)
+
+
+def test_too_many_routes() -> None:
+    """The limit has a name."""
+    (reason,) = refusal(document({f"r{number}": UP for number in range(manifest.ROUTES_MAX + 1)}))
+    assert reason == "routes: 1001 are too many, 1000 is the limit"
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: inner,
+        lambda inner: {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "spec": inner},
+        lambda inner: {"$edgeHub": {"properties.desired": inner}},
+        lambda inner: {"modulesContent": {"$edgeHub": {"properties.desired": inner}}},
+    ],
+)
+def test_a_manifest_in_its_wrappings(wrap: Any) -> None:
+    """Bare, in an EdgeRoutes object, or in a deployment document; as bytes or decoded."""
+    wrapped = wrap(document())
+    assert parse(wrapped) == parse(json.dumps(wrapped)) == parse(json.dumps(wrapped).encode())
+    assert [route.name for route in parse(wrapped).routes] == ["r"]
+
+
+def test_other_sections_are_left_alone() -> None:
+    """The broker section of 1.2, the signature of 1.3, a twin's $version."""
+    assert parse(document(version="1.3", mqttBroker={}, integrity={}, **{"$version": 7})).quarantined == ()
+
+
+# ── routes ──
+
+
+def test_string_and_object_form() -> None:
+    """A string is a route of default priority; the object form says more."""
+    parsed = parse(
+        document(
+            {
+                "s": UP,
+                "o": {"route": UP, "priority": 0, "timeToLiveSecs": 60, "topic": "plant/alarms"},
+                "d": {"route": UP},
+            }
+        )
+    )
+    found = [(route.name, route.priority, route.ttl_seconds, route.topic) for route in parsed.routes]
+    assert found == [
+        ("s", 2_000_000_000, 20, "default/telemetry"),
+        ("o", 0, 60, "plant/alarms"),
+        ("d", 2_000_000_000, 20, "default/telemetry"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("route", "reason"),
+    [
+        ({"priority": 1}, "route: is missing or empty"),
+        ({"route": " "}, "route: is missing or empty"),
+        ("", "route: is missing or empty"),
+        ([UP], "route: expected text"),
+        (5, "route: expected text"),
+        (None, "route: is missing or empty"),
+        ({"route": UP, "priority": 10}, "priority: must be from 0 (first) to 9, is 10"),
+        ({"route": UP, "priority": -1}, "priority: must be from 0"),
+        ({"route": UP, "priority": 1.0}, "priority: must be from 0"),
+        ({"route": UP, "priority": True}, "priority: must be from 0"),
+        ({"route": UP, "priority": "1"}, "priority: must be from 0"),
+        ({"route": UP, "timeToLiveSecs": -1}, "timeToLiveSecs: must be from 0 (inherit) to 4294967295"),
+        ({"route": UP, "timeToLiveSecs": 4_294_967_296}, "timeToLiveSecs: must be from 0"),
+        ({"route": UP, "topic": "alarms"}, "topic: expected namespace/name"),
+        ({"route": UP, "topic": "a/b/c"}, "topic: expected namespace/name"),
+        ({"route": UP, "topic": 5}, "topic: expected namespace/name"),
+        ({"route": UP, "topic": "system/events"}, "topic: namespace system is for Fairlead's own events"),
+    ],
+)
+def test_a_bad_field_quarantines_its_route_alone(route: Any, reason: str) -> None:
+    """The good ones run; the bad one says which field and why."""
+    parsed = parse(document({"good": UP, "bad": route}))
+    assert [each.name for each in parsed.routes] == ["good"]
+    (error,) = parsed.quarantined
+    assert error.name == "bad" and error.message.startswith(reason)
+    assert error.line is None
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a b", "$a", "a#b"])
+def test_bad_names(name: str) -> None:
+    """No dot, dollar, hash or blank, and not empty."""
+    parsed = parse(document({name: UP}))
+    assert (parsed.routes, parsed.quarantined[0].message.partition(":")[0]) == ((), "name")
+
+
+def test_a_bad_text_is_quarantined_with_its_place() -> None:
+    """Every mistake of it, also beside a bad field."""
+    parsed = parse(document({"r": {"route": "FROM /*\nWHERE temp > 5\nINTO $cloud", "priority": 77}, "good": UP}))
+    assert [route.name for route in parsed.routes] == ["good"]
+    assert [(error.line, error.column, error.end_column) for error in parsed.quarantined] == [
+        (None, None, None),
+        (2, 12, 13),
+        (3, 6, 12),
+    ]
+
+
+def test_the_error_as_json() -> None:
+    """The names of the outside contract; what is not known is left out."""
+    import msgspec
+
+    placed = RouteError(name="r", message="m", line=1, column=2, end_column=3)
+    assert msgspec.to_builtins(placed) == {"name": "r", "message": "m", "line": 1, "column": 2, "endColumn": 3}
+    assert msgspec.to_builtins(RouteError(name="r", message="m")) == {"name": "r", "message": "m"}
+
+
+def test_schema_1_0_knows_strings_alone() -> None:
+    """An object is a mistake there, and a blank text deletes a route."""
+    parsed = parse(document({"gone": " ", "object": {"route": UP}, "r": UP}, version="1.0"))
+    assert [route.name for route in parsed.routes] == ["r"]
+    (error,) = parsed.quarantined
+    assert (error.name, error.message) == ("object", "the object form needs schemaVersion 1.1 or newer")
+
+
+@pytest.mark.parametrize(
+    ("configured", "route", "resolved"),
+    [(20, 0, 20), (20, 5, 5), (0, 0, 7200), (None, 0, 7200), (-1, 0, None), (-1, 5, 5), (20, None, 20)],
+)
+def test_time_to_live(configured: Any, route: Any, resolved: int | None) -> None:
+    """0 inherits; a negative global one means never; 0 or nothing there means two hours."""
+    (found,) = parse(document({"r": {"route": UP, "timeToLiveSecs": route}}, ttl=configured)).routes
+    assert found.ttl_seconds == resolved
+
+
+@pytest.mark.parametrize("ttl", ["20", 1.5, True, 4_294_967_296])
+def test_a_bad_global_time_to_live_refuses_the_manifest(ttl: Any) -> None:
+    """Every route may depend on it."""
+    (reason,) = refusal(document(ttl=ttl))
+    assert reason.startswith("storeAndForwardConfiguration.timeToLiveSecs: ")
+
+
+# ── several objects ──
+
+
+def test_merge_is_a_union() -> None:
+    """Each route keeps its own object's global time to live, and knows where it is from."""
+    merged = merge([("b", parse(document({"two": UP}, ttl=30))), ("a", parse(document({"one": UP}, ttl=10)))])
+    assert [(route.name, route.ttl_seconds, route.origin) for route in merged.routes] == [
+        ("one", 10, "a"),
+        ("two", 30, "b"),
+    ]
+    assert merged.quarantined == ()
+
+
+def test_the_alphabetically_first_object_owns_a_name() -> None:
+    """The other one says so, and its other routes run."""
+    merged = merge([("z", parse(document({"r": UP, "s": UP}))), ("a", parse(document({"r": UP})))])
+    assert [(route.name, route.origin) for route in merged.routes] == [("r", "a"), ("s", "z")]
+    (error,) = merged.quarantined
+    assert (error.name, error.origin) == ("r", "z")
+    assert "EdgeRoutes a" in error.message
+
+
+def test_a_bad_route_owns_nothing() -> None:
+    """The good one of that name runs, whichever object comes first; both objects say so."""
+    for bad, good in (("a", "b"), ("b", "a")):
+        merged = merge([(bad, parse(document({"r": "nonsense", "s": UP}))), (good, parse(document({"r": UP})))])
+        assert sorted((route.name, route.origin) for route in merged.routes) == [("r", good), ("s", bad)]
+        [error] = merged.quarantined
+        assert (error.origin, error.line) == (bad, 1) and f"in EdgeRoutes {good} runs" in error.message
+        [warning] = merged.warnings
+        assert (warning.name, warning.origin) == ("r", good) and f"EdgeRoutes {bad}, where it is bad" in warning.message
+
+
+def test_a_mended_route_takes_its_name_by_the_alphabet_again() -> None:
+    """As if it had never been bad: who owns a name is a matter of what is there now, not of how it came."""
+    merged = merge([("a", parse(document({"r": UP}))), ("b", parse(document({"r": UP})))])
+    assert [(route.name, route.origin) for route in merged.routes] == [("r", "a")]
+    assert merged.warnings == ()
+
+
+def test_routes_that_are_bad_everywhere_run_nowhere() -> None:
+    """Each object names its own mistake."""
+    priority = {"route": UP, "priority": 12}
+    merged = merge([("a", parse(document({"r": "nonsense"}))), ("b", parse(document({"r": priority})))])
+    assert merged.routes == () and merged.warnings == ()
+    assert [(error.origin, error.message.partition(":")[0]) for error in merged.quarantined][1] == ("b", "priority")
+
+
+BROKERED = 'FROM /messages/* INTO BrokeredEndpoint("/modules/a/inputs/b")'
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        (UP, []),
+        ({"route": UP, "topic": "a/b", "priority": 1, "timeToLiveSecs": 5}, []),
+        ({"route": UP, "timeToLive": 60}, ["timeToLive: unknown key, it has no effect; did you mean timeToLiveSecs?"]),
+        ({"route": UP, "x" * 900: 60}, [f"{'x' * 64}: unknown key, it has no effect"]),
+        ({"route": BROKERED, "topic": "a/b"}, ["topic: has no effect, because the route does not go to $upstream"]),
+        ("FROM /messages/modules/*/outputs/o INTO $upstream", ["a * counts only at the end of a source"]),
+        ({"route": "FROM nowhere", "ttl": 1}, ["ttl: unknown key, it has no effect"]),
+    ],
+    ids=["text", "all keys", "misspelled", "long", "brokered", "star", "bad"],
+)
+def test_what_is_accepted_and_perhaps_not_meant_is_warned_of(value: Any, texts: list[str]) -> None:
+    """Accepted as the original does; said where people look."""
+    found = parse(document({"r": value})).warnings
+    assert [each.name for each in found] == ["r"] * len(texts)
+    assert all(each.message.startswith(text) for each, text in zip(found, texts, strict=True))
+
+
+def test_merge_of_nothing() -> None:
+    """No object names this node: no routes."""
+    assert merge([]) == Manifest()

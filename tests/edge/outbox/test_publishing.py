@@ -1,0 +1,207 @@
+"""A producer's request as messages: defaults, bodies, limits, and what is routed."""
+
+from __future__ import annotations
+
+import base64
+import json
+from itertools import count
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.upstream import PropertyRouter, To
+
+from fairlead_edge.outbox import envelope, publishing
+from fairlead_edge.outbox.publishing import NotAccepted, Plan, Reason, RequestRefused, Submission
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.routes.message import RoutedMessage
+
+AT = "2026-11-20T12:00:00.000Z"
+
+
+class Remembering:
+    """A router that keeps what it was asked, and sends everything up."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[RoutedMessage, str]] = []
+
+    def route(self, message: RoutedMessage, source: str) -> list[To]:
+        self.asked.append((message, source))
+        return [To()]
+
+
+def request(*messages: dict[str, Any]) -> bytes:
+    return json.dumps({"messages": [{"source": "/messages", **each} for each in messages]}).encode()
+
+
+def plan(content: bytes, router: publishing.Router | None = None) -> Plan:
+    numbers = count(1)
+    return publishing.plan(
+        publishing.parse(content), router or PropertyRouter(), mint=lambda: f"id-{next(numbers)}", enqueued_at=AT
+    )
+
+
+def stored(content: bytes) -> envelope.Stored:
+    [entry] = plan(content).entries
+    return envelope.read(entry.content)
+
+
+def test_json_body_implies_its_type_and_encoding() -> None:
+    """So that conditions may look into it without the producer saying so."""
+    assert stored(request({"body": {"a": 1}})).system_properties == {
+        "contentType": "application/json",
+        "contentEncoding": "utf-8",
+    }
+
+
+def test_given_type_and_encoding_stay_in_any_case() -> None:
+    """What the producer says counts, however it writes the name."""
+    given = {"contenttype": "text/plain", "ContentEncoding": "utf-16", "userId": "u"}
+    assert stored(request({"body": 1, "systemProperties": given})).system_properties == given
+
+
+def test_base64_body_implies_nothing() -> None:
+    """Bytes are bytes."""
+    message = stored(request({"bodyBase64": "AP8="}))
+    assert (message.system_properties, message.body_base64, message.body) == ({}, "AP8=", msgspec.UNSET)
+
+
+def test_base64_body_declared_as_json_goes_on_as_json() -> None:
+    """And only then: text that happens to look like JSON is left alone."""
+    body = base64.b64encode(b' {"a": 1} ').decode()
+    declared = {"contentType": "Application/JSON", "contentEncoding": "UTF-8"}
+    message = stored(request({"bodyBase64": body, "systemProperties": declared}))
+    assert isinstance(message.body, msgspec.Raw) and bytes(message.body) == b'{"a": 1}'
+    assert stored(request({"bodyBase64": body})).body_base64 == body
+
+
+@pytest.mark.parametrize("content", [b"not json", b"\xff", b"[" * 500 + b"]" * 500])
+def test_base64_body_that_is_not_the_json_it_is_declared_to_be_stays_bytes(content: bytes) -> None:
+    """Nothing is refused and nothing is changed."""
+    body = base64.b64encode(content).decode()
+    declared = {"contentType": "application/json", "contentEncoding": "utf-8"}
+    assert stored(request({"bodyBase64": body, "systemProperties": declared})).body_base64 == body
+
+
+@pytest.mark.parametrize("body", [None, 0, 12345678901234567890123, 1.10, "text", [], {"ü": "\u2028"}, True])
+def test_body_goes_on_exactly_as_it_came(body: Any) -> None:
+    """Big numbers, null, any text: not one byte is read and written anew."""
+    text = json.dumps(body, ensure_ascii=False)
+    message = stored(b'{"messages":[{"source":"/messages","body":' + text.encode() + b"}]}")
+    assert isinstance(message.body, msgspec.Raw) and bytes(message.body) == text.encode()
+
+
+def test_router_sees_body_and_properties() -> None:
+    """As conditions need them: bytes in UTF-8, decoded text when the encoding is said to be another."""
+    router = Remembering()
+    plan(request({"body": {"t": 1}, "properties": {"P": None}}), router)
+    plan(request({"body": {"t": 1}, "systemProperties": {"contentEncoding": "utf-16"}}), router)
+    plan(request({"bodyBase64": "AP8="}), router)
+    [(first, source), (second, _), (third, _)] = router.asked
+    assert (first.document, first.properties, source) == ({"t": 1}, {"p": None}, "/messages")
+    assert second.document == {"t": 1}
+    assert third.body == b"\x00\xff"
+
+
+def test_entries_carry_what_the_routes_said() -> None:
+    """Queue, time to live and topic of every delivery; one body."""
+    [entry] = plan(
+        request({"body": 1, "properties": {"endpoint": "iothub,edge-1/m/i", "priority": "3", "ttl": "9"}})
+    ).entries
+    assert [(reference.queue, reference.ttl_seconds, reference.topic) for reference in entry.references] == [
+        (QueueId("iothub", 3), 9, "default/telemetry"),
+        (QueueId("edge-1/m/i", 3), 9, "default/telemetry"),
+    ]
+    assert envelope.read(entry.content).id == entry.id == "id-1"
+
+
+def test_answer_keeps_order_and_counts_what_had_no_route() -> None:
+    """Results stand where their messages stood."""
+    planned = plan(
+        request({"body": 1}, {"body": 1, "source": "bad"}, {"body": 1, "properties": {"endpoint": "nowhere"}})
+    )
+    results = json.loads(planned.answer())["results"]
+    assert [list(result) for result in results] == [["id", "deliveries"], ["error"], ["id", "deliveries"]]
+    assert planned.no_route == 1 and planned.refusal is None and len(planned.entries) == 1
+
+
+def test_refusal_is_the_first_reason_when_nothing_was_accepted() -> None:
+    """Then the answer says it at the top as well."""
+    planned = plan(request({"body": 1, "source": "bad"}, {}))
+    assert planned.refusal is not None and planned.refusal.code == "bad_source"
+    answer = json.loads(planned.answer())
+    assert answer["error"] == answer["results"][0]["error"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "/messages",
+        "/messages/modules/m",
+        "/messages/modules/m/outputs/o",
+        "/Messages/Modules/m/outputs/o.1-x_y$",
+        "/twinChangeNotifications",
+        "/messages/leaf/temp*",
+    ],
+)
+def test_sources_that_producers_have(source: str) -> None:
+    """Modules, their outputs, devices behind this node."""
+    [submission] = publishing.parse(request({"source": source, "body": 1}))
+    assert isinstance(submission, Submission)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "/",
+        "messages",
+        "/messages/",
+        "/message",
+        "/messages//x",
+        "/messages/a b",
+        "/messages/\x00",
+        "/messages/" + "x" * 1024,
+    ],
+)
+def test_sources_that_are_none(source: str) -> None:
+    """With the reason."""
+    [reason] = publishing.parse(request({"source": source, "body": 1}))
+    assert isinstance(reason, Reason) and reason.code == "bad_source"
+
+
+def test_message_over_the_limit_is_refused_alone() -> None:
+    """The others of the request go."""
+    planned = plan(request({"body": "x" * publishing.MESSAGE_BYTES_MAX}, {"body": 1}))
+    assert isinstance(planned.results[0], NotAccepted) and planned.results[0].error.code == "too_large"
+    assert len(planned.entries) == 1
+
+
+def test_too_many_messages_are_too_large() -> None:
+    """Whatever their size."""
+    with pytest.raises(RequestRefused) as refused:
+        publishing.parse(request(*[{"body": 1}] * (publishing.REQUEST_MESSAGES_MAX + 1)))
+    assert refused.value.too_large
+
+
+def test_brackets_in_text_do_not_count_as_nesting() -> None:
+    """Only levels do, and many values side by side are no level."""
+    publishing.parse(request({"body": "[" * 5000 + '\\"{'}, {"body": [[1]] * 5000}))
+    deep = b'{"a":' * 201 + b"1" + b"}" * 201
+    [reason, other] = publishing.parse(
+        b'{"messages":[{"source":"/messages","body":' + deep + b'},{"source":"/messages","body":1}]}'
+    )
+    assert isinstance(reason, Reason) and "nested" in reason.message
+    assert isinstance(other, Submission)
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "a\nb"])
+def test_bad_idempotency_keys(key: str) -> None:
+    """Bounded and printable."""
+    with pytest.raises(RequestRefused):
+        publishing.check_key(key)
+
+
+def test_digest_tells_requests_apart() -> None:
+    """The same bytes are the same request."""
+    assert publishing.digest(b"a") == publishing.digest(b"a") != publishing.digest(b"b")

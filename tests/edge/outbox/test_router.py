@@ -1,0 +1,121 @@
+"""The router: the best route of each endpoint, by the documented rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.routes import message
+
+from fairlead_edge.outbox import router
+from fairlead_edge.outbox.manifest import parse
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.router import Delivery, Router
+
+
+def routes(ttl: int = 7200, /, **named: Any) -> Router:
+    """A router of these routes on node n."""
+    parsed = parse({"schemaVersion": "1.1", "routes": named, "storeAndForwardConfiguration": {"timeToLiveSecs": ttl}})
+    assert parsed.quarantined == ()
+    return Router(parsed, "n")
+
+
+def up(where: str = "", **more: Any) -> dict[str, Any]:
+    return {"route": f"FROM /messages/* {where} INTO $upstream", **more}
+
+
+def module(name: str, **more: Any) -> dict[str, Any]:
+    return {"route": f"FROM /messages/* INTO BrokeredEndpoint('/modules/{name}/inputs/in')", **more}
+
+
+def test_a_delivery_says_everything_the_store_needs() -> None:
+    """Endpoint, queue, priority, time to live, topic, and who decided."""
+    sent = routes(a=up(priority=3, timeToLiveSecs=60, topic="plant/alarms")).route(message(), "/messages")
+    assert sent == [
+        Delivery(
+            endpoint="iothub",
+            queue=QueueId("iothub", 3),
+            priority=3,
+            ttl_seconds=60,
+            topic="plant/alarms",
+            routes=("a",),
+        )
+    ]
+    assert str(sent[0].queue) == "iothub_Pri3"
+
+
+def test_each_endpoint_gets_the_message_once() -> None:
+    """However many routes lead there; endpoints in the order of their names; no topic on the node itself."""
+    sent = routes(a=up(), b=up(priority=1), c=module("m2"), d=module("m1", topic="x/y")).route(message(), "/messages")
+    assert [(each.endpoint, each.priority, each.topic) for each in sent] == [
+        ("iothub", 1, "default/telemetry"),
+        ("n/m1/in", 2_000_000_000, ""),
+        ("n/m2/in", 2_000_000_000, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        ({"priority": 1, "timeToLiveSecs": 10}, {"priority": 2, "timeToLiveSecs": 99}, "a"),
+        ({"priority": 2, "timeToLiveSecs": 99}, {"priority": 0, "timeToLiveSecs": 10}, "b"),
+        ({"priority": 9}, {}, "a"),
+        ({"priority": 1, "timeToLiveSecs": 10}, {"priority": 1, "timeToLiveSecs": 11}, "b"),
+        ({"priority": 1}, {"priority": 1, "timeToLiveSecs": 4_294_967_295}, "b"),
+        ({"priority": 1}, {"priority": 1}, "a"),
+    ],
+)
+def test_the_best_route_decides(first: dict[str, Any], second: dict[str, Any], winner: str) -> None:
+    """Lowest priority number, then longest time to live, then first name; its time to live and topic go with it."""
+    (sent,) = routes(a=up(topic="t/a", **first), b=up(topic="t/b", **second)).route(message(), "/messages")
+    assert (sent.routes[0], sent.topic) == (winner, f"t/{winner}")
+    assert sorted(sent.routes) == ["a", "b"]
+
+
+def test_never_expires_is_the_longest() -> None:
+    """A route that inherits "never" wins a tie."""
+    (sent,) = routes(-1, a=up(priority=1, timeToLiveSecs=4_294_967_295), b=up(priority=1)).route(message(), "/messages")
+    assert (sent.routes, sent.ttl_seconds) == (("b", "a"), None)
+
+
+def test_only_true_matches() -> None:
+    """False and undefined are no."""
+    asked = routes(a=up("WHERE kind = 'x'"))
+    assert [
+        len(asked.route(message(properties), "/messages")) for properties in ({"kind": "x"}, {"kind": "y"}, {})
+    ] == [
+        1,
+        0,
+        0,
+    ]
+
+
+def test_sources_decide_first() -> None:
+    """A source remembered for one message serves the next one too."""
+    asked = routes(a="FROM /messages/modules/m INTO $upstream")
+    for _ in range(2):
+        assert asked.route(message(), "/messages/modules/m/outputs/o")
+        assert not asked.route(message(), "/messages/modules/n")
+
+
+def test_remembered_sources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer that invents sources costs time, not memory."""
+    monkeypatch.setattr(router, "SOURCES_MAX", 3)
+    asked = routes(a=up())
+    for number in range(10):
+        assert asked.route(message(), f"/messages/modules/m{number}")
+    assert len(asked._by_source) <= 3
+
+
+def test_topics_of_a_router() -> None:
+    """What the hub must grant; routes that stay on the node name none."""
+    assert routes(a=up(), b=up(topic="x/y"), c=module("m", topic="z/z")).topics == {"default/telemetry", "x/y"}
+
+
+@pytest.mark.parametrize(
+    ("source", "telemetry"),
+    [("/messages", True), ("/Messages/modules/m", True), ("/twinChangeNotifications", False), ("/messagesx", False)],
+)
+def test_telemetry(source: str, telemetry: bool) -> None:
+    """What counts as dropped when nobody takes it."""
+    assert router.is_telemetry(source) is telemetry

@@ -1,0 +1,50 @@
+"""Totals beside the outbox: whole or not believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead_edge.outbox import totals
+from fairlead_edge.outbox.totals import SLOT_BYTES, QueueTotals, Totals
+
+
+def some(commits: int, **changes: int) -> Totals:
+    counts = {"next_offset": 9, "checkpoint": 3, "accepted": 9, "sent": 4, "expired": 1, "evicted": 0, "damaged": 1}
+    return Totals(commits, (QueueTotals(id=1, endpoint="iothub", priority=0, topic="d/t", **{**counts, **changes}),))
+
+
+def test_the_newest_whole_slot_counts() -> None:
+    """The other one is the state a commit before, whatever became of this one."""
+    older, newer = totals.encode(some(4)), totals.encode(some(5))
+    assert totals.decode(newer.ljust(SLOT_BYTES, b"\0") + older) == some(5)
+    assert totals.decode(newer[:-5].ljust(SLOT_BYTES, b"\0") + older) == some(4)
+    assert totals.decode(b"") is None
+
+
+def test_every_flipped_byte_is_noticed() -> None:
+    """Nothing is believed that was not written."""
+    whole = totals.encode(some(5))
+    for at in range(len(whole) - 1):
+        spoilt = whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :]
+        assert totals.decode(spoilt) in (None, some(5)), at
+
+
+def test_what_should_be_there() -> None:
+    """Messages that wait, and dead letters."""
+    [queue] = some(5).queues
+    assert queue.waiting == 3
+    assert some(5).of(1) == queue and some(5).of(2) is None
+
+
+def test_too_many_queues_are_no_error() -> None:
+    """Then the file is all there is."""
+    queue = some(1).queues[0]
+    assert totals.encode(Totals(1, (queue,) * 2000)) == b""
+
+
+@pytest.mark.parametrize(
+    "changes", [{"sent": -1}, {"sent": 99}, {"checkpoint": 9}, {"checkpoint": -2}, {"next_offset": 1 << 60}]
+)
+def test_totals_that_cannot_be_are_not_believed(changes: dict[str, int]) -> None:
+    """A store whose disk changed them wrote them down before anybody noticed."""
+    assert totals.decode(totals.encode(some(5, **changes)).ljust(SLOT_BYTES, b"\0") + totals.encode(some(4))) == some(4)

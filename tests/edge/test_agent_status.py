@@ -1,0 +1,145 @@
+"""What the agent says of itself: locally, to the hub, and as metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead_edge import agent_status, metrics
+from fairlead_edge.agent_status import Account, LinkState
+from fairlead_edge.outbox.outbox import OutboxStatus, QueueStatus
+from fairlead_wire import message
+
+
+def queue(priority: int, length: int) -> QueueStatus:
+    return QueueStatus(
+        endpoint="iothub",
+        priority=priority,
+        queue=f"iothub_Pri{priority}",
+        length=length,
+        bytes=100 * length,
+        oldest_age_seconds=1.23456,
+        accepted=9,
+        sent=4,
+        expired=2,
+        evicted=1,
+        dead_lettered=2,
+        checkpoint=7,
+    )
+
+
+def told(**changes: Any) -> Account:
+    routes = message.RoutesStatus(uid="u", resource_version="5", accepted=["all"], errors=[])
+    made = Account(
+        node="edge-1",
+        agent="1.0",
+        store_epoch=77,
+        now=100.0,
+        link=LinkState(state="connected", hub="hub-a", fence=3, since=40.0, last_contact=98.5),
+        held=12,
+        commits=5,
+        watches=1,
+        counters={"sessions": 2},
+        outbox=OutboxStatus(queues=(queue(0, 0), queue(1, 3)), bytes=300, max_bytes=1000, dead_letters=4),
+        routes={"r": routes},
+        publishing={"accepted": 18},
+        pumping={"acked": 8},
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_the_status_says_how_the_link_is_and_what_waits() -> None:
+    """Everything of contract section 6, in seconds and counts."""
+    status = agent_status.status(told())
+    assert (status["storeEpoch"], status["objects"]) == (
+        77,
+        {"held": 12, "damaged": 0, "bytes": 0, "maxBytes": 0},
+    )
+    assert status["link"] == {
+        "state": "connected",
+        "hub": "hub-a",
+        "fence": 3,
+        "reason": "",
+        "sinceSeconds": 60.0,
+        "offlineSeconds": 0.0,
+        "lastContactSeconds": 1.5,
+    }
+    assert status["queues"][1] == {
+        "endpoint": "iothub",
+        "priority": 1,
+        "queue": "iothub_Pri1",
+        "length": 3,
+        "bytes": 300,
+        "oldestAgeSeconds": 1.23456,
+        "accepted": 9,
+        "sent": 4,
+        "expired": 2,
+        "evicted": 1,
+        "deadLettered": 2,
+        "damaged": 0,
+        "inDoubt": 0,
+        "stalled": None,
+    }
+    assert status["routes"]["r"]["accepted"] == ["all"] and status["deadLetters"] == 4
+    assert msgspec.json.encode(status)
+
+
+def test_never_connected_is_said_as_such() -> None:
+    """No contact is null, not zero seconds ago."""
+    status = agent_status.status(told(link=LinkState(reason="refused")))
+    assert status["link"]["lastContactSeconds"] is None and status["link"]["state"] == "connecting"
+    assert "last_contact_seconds" not in metrics.render(agent_status.families(told(link=LinkState())))
+
+
+def test_the_hub_hears_only_of_queues_that_hold_something() -> None:
+    """The same account is not sent again, so it carries nothing that changes by itself while all is quiet."""
+    status = agent_status.for_hub(told())
+    assert [each.priority for each in status.queues] == [1]
+    assert (status.held, status.dead_letters, status.store_bytes) == (12, 4, 300)
+    assert agent_status.for_hub(told(now=500.0, counters={"sessions": 9})) == status
+
+
+def test_metrics_are_readable_and_carry_every_part() -> None:
+    """Connected, held, queues by endpoint and priority, events by name."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    text = metrics.render(agent_status.families(told()))
+    found = {sample.name: sample for family in text_string_to_metric_families(text) for sample in family.samples}
+    assert found["fairlead_edge_connected"].value == 1
+    assert found["fairlead_edge_queue_length"].labels == {"endpoint": "iothub", "priority": "1"}
+    assert found["fairlead_edge_queue_expired_total"].value == 2
+    assert found["fairlead_edge_publish_events_total"].labels == {"event": "accepted"}
+
+
+@pytest.mark.parametrize(
+    ("link", "seconds"),
+    [
+        (LinkState(), 0.0),
+        (LinkState(state="connecting", since=90.0), 10.0),
+        (LinkState(state="connected", since=90.0, offline_seconds=7.5), 7.5),
+        (LinkState(state="refused", since=90.0, offline_seconds=7.5), 17.5),
+    ],
+)
+def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: float) -> None:
+    """Past outages and the present one."""
+    assert agent_status.offline_seconds(link, 100.0) == seconds
+    assert agent_status.status(told(link=link))["link"]["offlineSeconds"] == seconds
+    assert "fairlead_edge_offline_seconds_total" in metrics.render(agent_status.families(told(link=link)))
+
+
+def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
+    """Status, metric, and the hub: to the half minute, so that an account with nothing new is not sent."""
+    stall = agent_status.Stall(for_seconds=95.5, code="busy", reason="no room", attempts=7, retry_in_seconds=1.5)
+    told_of = told(stalls={("iothub", 1): stall})
+    assert agent_status.status(told_of)["queues"][1]["stalled"] == {
+        "forSeconds": 95.5, "code": "busy", "reason": "no room", "attempts": 7, "retryInSeconds": 1.5,
+    }  # fmt: skip
+    [family] = [each for each in agent_status.families(told_of) if each.name == "fairlead_edge_queue_stalled_seconds"]
+    assert family.samples == {("iothub", "0"): 0.0, ("iothub", "1"): 95.5}
+    [queue] = agent_status.for_hub(told_of).queues
+    assert (queue.stalled_seconds, queue.stalled_by) == (90.0, "busy: no room")
+    short = msgspec.structs.replace(stall, for_seconds=29.0)
+    [queue] = agent_status.for_hub(told(stalls={("iothub", 1): short})).queues
+    assert (queue.stalled_seconds, queue.stalled_by) == (0.0, "")
