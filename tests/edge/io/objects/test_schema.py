@@ -17,7 +17,7 @@ from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
 
-OLD = Path(__file__).parent.parent / "data" / "objects-1.db.gz"
+OLD = Path(__file__).parents[2] / "data" / "objects-1.db.gz"
 
 
 @pytest.fixture

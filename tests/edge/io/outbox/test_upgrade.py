@@ -18,7 +18,7 @@ from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Once
 from fairlead_edge.outbox.queue_id import QueueId
 
-OLD = Path(__file__).parent.parent / "data" / "outbox-1.db.gz"
+OLD = Path(__file__).parents[2] / "data" / "outbox-1.db.gz"
 ALARMS, REST, MODULE = QueueId("iothub", 0), QueueId("iothub"), QueueId("edge-1/m/in", 3)
 
 
