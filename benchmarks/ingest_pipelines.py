@@ -30,11 +30,12 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
-from fairlead_ingest import envelope, transforms
-from fairlead_ingest.io import delta, session, tables
-from fairlead_ingest.io.fetching import Stretch, fetch
-from fairlead_ingest.io.job import table_schema
-from fairlead_ingest.io.options import Options, spark_schema
+from fairlead_ingest.io.pipeline import session
+from fairlead_ingest.io.pipeline.job import table_schema
+from fairlead_ingest.io.table import delta, tables
+from fairlead_ingest.io.topics.options import Options, spark_schema
+from fairlead_ingest.io.topics.range_reader import Stretch, fetch
+from fairlead_ingest.rows import envelope, transforms
 from fairlead_messaging.client.io.sync_client import BulkClient
 
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -1,5 +1,5 @@
 """Found by Spark itself: a module of this kind of name makes ``writeStream.format("fairlead_delta")`` known."""
 
-from fairlead_ingest.io.sink import DeltaSink as DefaultSource
+from fairlead_ingest.io.sink.spark_sink import DeltaSink as DefaultSource
 
 __all__ = ["DefaultSource"]

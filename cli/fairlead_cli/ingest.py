@@ -89,7 +89,7 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
     Reads the tables and asks the service; the job itself need not be running.
     """
     from fairlead_ingest.io import status as statuses
-    from fairlead_ingest.io.job import tls_of
+    from fairlead_ingest.io.pipeline.job import tls_of
     from fairlead_messaging.client.io.sync_client import BulkClient
 
     now = datetime.datetime.now(datetime.UTC)
@@ -113,8 +113,8 @@ def receipt(
 
     What is found is committed: with its topic, message id, batch and times.
     """
-    from fairlead_ingest.io import tables
-    from fairlead_ingest.io.receipt import Receipts
+    from fairlead_ingest.io.table import tables
+    from fairlead_ingest.io.table.receipt import Receipts
 
     seconds = wait / len(jobs)
     for job in jobs:
@@ -135,12 +135,13 @@ def receipt(
 @_configured
 def report(settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path) -> dict[str, Any]:
     """Write one HTML page about the tables: rows by node, hour and priority, delay percentiles, gaps, dead letters."""
-    from fairlead_ingest import report as pages
-    from fairlead_ingest.io import facts, tables
+    from fairlead_ingest.io import table_report
+    from fairlead_ingest.io.table import tables
+    from fairlead_ingest.table import report as pages
 
     if not out.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")
-    found = [facts.of(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in jobs]
+    found = [table_report.of(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in jobs]
     try:
         out.write_text(pages.page(found, datetime.datetime.now(datetime.UTC)))
     except OSError as error:
@@ -158,7 +159,7 @@ def compact(
     settings: Settings, jobs: list[Pipeline], *, as_json: bool, target_mib: int, z_order: tuple[str, ...]
 ) -> dict[str, Any]:
     """Join small files, or sort them by a column, partition by partition; a running job goes on meanwhile."""
-    from fairlead_ingest.io import maintenance
+    from fairlead_ingest.io.table import maintenance
 
     done = []
     for job in jobs:
@@ -187,7 +188,7 @@ def vacuum(
     settings: Settings, jobs: list[Pipeline], *, as_json: bool, retention_hours: int, dry_run: bool
 ) -> dict[str, Any]:
     """Delete files no table version needs any more, those of killed tasks included."""
-    from fairlead_ingest.io import maintenance, tables
+    from fairlead_ingest.io.table import maintenance, tables
 
     done = []
     for job in jobs:
@@ -224,8 +225,8 @@ def backfill(
     committed would be added twice; --into another table is always safe.
     """
     from fairlead_ingest.errors import Stop
-    from fairlead_ingest.io import backfill as backfills
-    from fairlead_ingest.io import preflight, session
+    from fairlead_ingest.io.pipeline import backfill as backfills
+    from fairlead_ingest.io.pipeline import preflight, session
     from fairlead_ingest.settings import start_of
     from fairlead_wire.io import logs
 

@@ -15,10 +15,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairlead_ingest import announcements, errors
-from fairlead_ingest.failures import Failures, Next
-from fairlead_ingest.halving import TooMany
-from fairlead_ingest.pulse import Pulse
+from fairlead_ingest import errors
+from fairlead_ingest.pipeline import events
+from fairlead_ingest.pipeline.failures import Failures, Next
+from fairlead_ingest.pipeline.halving import TooMany
+from fairlead_ingest.pipeline.progress_log import Pulse
 from fairlead_ingest.settings import PORT_DEFAULT, Settings
 from fairlead_wire import listen_address
 from fairlead_wire.errors import LocalError, Permanent, Temporary
@@ -26,10 +27,10 @@ from fairlead_wire.io import logs
 from fairlead_wire.io import settings as settings_file
 
 if TYPE_CHECKING:
-    from fairlead_ingest.io.announcer import Announcer
-    from fairlead_ingest.io.health import HealthServer
-    from fairlead_ingest.io.job import Job
-    from fairlead_ingest.io.poison import Search
+    from fairlead_ingest.io.event_publisher import Announcer
+    from fairlead_ingest.io.http.health import HealthServer
+    from fairlead_ingest.io.pipeline.failing_messages import Search
+    from fairlead_ingest.io.pipeline.job import Job
 
 log = logs.get("ingest.app")
 ROOM = "ingest"
@@ -53,7 +54,7 @@ def run(config: Path | None) -> int:
     settings_file.tell_strange(os.environ)
     try:
         # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
-        from fairlead_ingest.io import preflight, session
+        from fairlead_ingest.io.pipeline import preflight, session
 
         session.require_java(os.environ)
         preflight.check(settings, settings.jobs())
@@ -68,7 +69,7 @@ def run(config: Path | None) -> int:
 
 class _Program:
     def __init__(self, settings: Settings) -> None:
-        from fairlead_ingest.io.health import Health
+        from fairlead_ingest.io.http.health import Health
         from fairlead_ingest.io.metrics import Metrics
 
         self._settings = settings
@@ -102,8 +103,8 @@ class _Program:
             server.close()
 
     def _drive(self) -> int:
-        from fairlead_ingest.io import session
-        from fairlead_ingest.io.job import Job
+        from fairlead_ingest.io.pipeline import session
+        from fairlead_ingest.io.pipeline.job import Job
 
         settings = self._settings
         log.info("starting", master=settings.spark.master, pipelines=[job.name for job in settings.jobs()])
@@ -146,11 +147,11 @@ class _Program:
             driver.stop(error, now)
             log.error("pipeline_stopped", pipeline=name, code=error.code, reason=str(error))
             if announcer is not None:
-                announcer.tell(announcements.of_stop(error.code, str(error), [name], now=time.time()))
+                announcer.tell(events.of_stop(error.code, str(error), [name], now=time.time()))
 
     def _announcer(self) -> Announcer | None:
-        from fairlead_ingest.io.announcer import Announcer
-        from fairlead_ingest.io.job import tls_of
+        from fairlead_ingest.io.event_publisher import Announcer
+        from fairlead_ingest.io.pipeline.job import tls_of
         from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
         settings = self._settings
@@ -186,9 +187,9 @@ class _Program:
         self._metrics.stopped.labels(driver.job.name).set(driver.stopped is not None)
 
     def _serve(self) -> HealthServer | None:
-        from fairlead_ingest.io import tables
-        from fairlead_ingest.io.health import HealthServer
-        from fairlead_ingest.io.receipt_desk import ReceiptDesk
+        from fairlead_ingest.io.http.health import HealthServer
+        from fairlead_ingest.io.http.receipts import ReceiptDesk
+        from fairlead_ingest.io.table import tables
 
         settings = self._settings
         asked = settings.health_listen or settings.http_listen

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from fairlead_ingest import folders, loss
+from fairlead_ingest.source import data_loss_policy
+from fairlead_ingest.table import folders
 from fairlead_wire import event, listen_address
 from fairlead_wire.file_path import FilePath
 
@@ -116,8 +117,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _one_of("security", self.security, SECURITY)
         if not self.messaging_url.startswith(scheme):
             raise ValueError(f'messaging_url: must begin with {scheme} when security = "{self.security}"')
-        _one_of("on_expired", self.on_expired, loss.ON_EXPIRED)
-        _one_of("on_recreated", self.on_recreated, loss.ON_RECREATED)
+        _one_of("on_expired", self.on_expired, data_loss_policy.ON_EXPIRED)
+        _one_of("on_recreated", self.on_recreated, data_loss_policy.ON_RECREATED)
         _one_of("log_level", self.log_level, ("debug", "info", "warning", "error"))
         if self.security == "mtls":
             for key in ("tls_ca", "tls_cert", "tls_key"):

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fairlead_cli.main import build
-from fairlead_ingest.io import tables as companions
+from fairlead_ingest.io.table import tables as companions
 from fairlead_ingest.settings import SINKS
 
 

@@ -13,14 +13,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from fairlead_ingest import commit, errors
-from fairlead_ingest.commit import Append, Collided
-from fairlead_ingest.envelope import TIMESTAMP
-from fairlead_ingest.io import tables
-from fairlead_ingest.io.files import WrittenFile
-from fairlead_ingest.io.table_kind import Kind
-from fairlead_ingest.offsets import Offsets, Position
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import SINKS
+from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit import Append, Collided
 
 SCHEMA = pa.schema(
     [("_id", pa.string()), ("_published_at", TIMESTAMP), ("_topic", pa.string()), ("_date", pa.date32())]

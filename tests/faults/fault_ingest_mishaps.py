@@ -21,7 +21,7 @@ from tests.support.kill_after import kill_after, killed
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, wait_until
 
-from fairlead_ingest.io import tables
+from fairlead_ingest.io.table import tables
 
 ROOM = "ingest"
 ROWS = 40
@@ -32,7 +32,7 @@ FULL_SECONDS = 20.0
 
 def killed_between_commits(lab: IngestLab) -> Count:
     """The table has the batch, Spark does not know it."""
-    modules = ["fairlead_ingest.io.delta", "fairlead_ingest.io.parquet"]
+    modules = ["fairlead_ingest.io.table.delta", "fairlead_ingest.io.table.parquet"]
     environ = kill_after(lab.folder, modules, "append", "args[0].name == 'rows' and args[1]")
     _publish(lab, 0)
     job = lab.start(environ=environ)

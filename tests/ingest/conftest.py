@@ -14,10 +14,10 @@ from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
 
 from fairlead_ingest import errors
-from fairlead_ingest.failures import UNKNOWN_FAILURES_MAX
-from fairlead_ingest.io import session as sessions
-from fairlead_ingest.io.job import Job
 from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.pipeline import session as sessions
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.pipeline.failures import UNKNOWN_FAILURES_MAX
 from fairlead_ingest.settings import Settings
 from fairlead_wire.errors import Permanent
 

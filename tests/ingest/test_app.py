@@ -19,8 +19,8 @@ from tests.support.processes import Running, free_ports, start, wait_until
 
 from fairlead_ingest import errors
 from fairlead_ingest.app import START_SECONDS, STOPPED_SECONDS, Driver
-from fairlead_ingest.failures import RETRY_SECONDS_MAX, UNKNOWN_FAILURES_MAX
-from fairlead_ingest.io.job import Job
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.pipeline.failures import RETRY_SECONDS_MAX, UNKNOWN_FAILURES_MAX
 
 COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
 # A quiet machine needs ten; one that runs other tests as well needs minutes.

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import upstream_message
 
-from fairlead_ingest import envelope
-from fairlead_ingest.io import tables
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.rows import envelope
 from fairlead_ingest.settings import SINKS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "read"

@@ -21,13 +21,14 @@ from pyspark.sql import types
 from tests.support import hostile_messages as hostile
 from tests.support.messaging_service import MessagingService
 
-from fairlead_ingest import ddl, envelope, errors
-from fairlead_ingest.io import tables
-from fairlead_ingest.io.job import Job
-from fairlead_ingest.io.sink import StreamWriter, Written
-from fairlead_ingest.offsets import Offsets, Position
-from fairlead_ingest.schema import Contract
+from fairlead_ingest import errors
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.sink.spark_sink import StreamWriter, Written
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.rows import ddl, envelope
+from fairlead_ingest.rows.schema import Contract
 from fairlead_ingest.settings import SINKS
+from fairlead_ingest.source.offsets import Offsets, Position
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]

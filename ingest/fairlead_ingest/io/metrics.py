@@ -8,7 +8,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import HistogramMetricFamily
 
-from fairlead_ingest import freshness
+from fairlead_ingest.table import freshness
 
 PREFIX = "fairlead_ingest_"
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairlead_ingest import commit, freshness
-from fairlead_ingest.io import tables
-from fairlead_ingest.io.table_kind import Kind
-from fairlead_ingest.offsets import Offsets, Position
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
+from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.table import commit, freshness
 from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, TopicMissing
 from fairlead_wire.errors import FairleadError, Temporary
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from prometheus_client import generate_latest
 
-from fairlead_ingest import freshness
 from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.table import freshness
 
 
 def test_commits_add_up() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 from tests.support.messaging_service import MessagingService
 
-from fairlead_ingest import commit, freshness
-from fairlead_ingest.commit import Append
-from fairlead_ingest.io import delta, status
-from fairlead_ingest.offsets import Offsets, Position
+from fairlead_ingest.io import status
+from fairlead_ingest.io.table import delta
 from fairlead_ingest.settings import Pipeline
+from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.table import commit, freshness
+from fairlead_ingest.table.commit import Append
 from fairlead_messaging.client.io.sync_client import BulkClient
 
 NOW = datetime.datetime.now(datetime.UTC)

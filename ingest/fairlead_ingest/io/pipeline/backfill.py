@@ -1,0 +1,147 @@
+"""Reading a stretch of time again into a table: what the table lacks is added, what it has stays once.
+
+A backfill is a batch query of our own source, so it runs wherever Spark does, beside the streaming job or without it.
+The job's positions are not touched, and it reads no further than they go: what lies beyond is the job's to bring.
+Rows are compared by (topic, message id), which are unique in a table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from fairlead_ingest.io.checkpoint import spark_checkpoint
+from fairlead_ingest.io.pipeline.job import shaped, source_options, table_schema, tls_of
+from fairlead_ingest.io.pipeline.session import activate
+from fairlead_ingest.io.sink import spark_sink
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.topics import spark_source
+from fairlead_ingest.rows.transforms import quoted
+from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_messaging.client.io.sync_client import BulkClient, TopicMissing
+
+# Of a position's text, the publish time in milliseconds.
+_TIME_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """From (inclusive) until (exclusive), in ms since 1970, None for open; about how many messages that is."""
+
+    from_ms: int | None
+    until_ms: int | None
+    rows: int
+
+
+def reserved(client: BulkClient, kind: Kind, into: Path, pipeline: Pipeline) -> dict[str, str]:
+    """By topic, the position after which messages are a job's: it brings them when it goes on. Others are free.
+
+    As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
+    """
+    # What only rows say is nobody's account: a job that goes on from there does so from the highest.
+    held = {topic: at for topic, at in kind.reached(into).topics.items() if at.g or not at.p}
+    if into.absolute() == Path(pipeline.table).absolute():
+        held = {**spark_checkpoint.begun(Path(pipeline.checkpoint).absolute()).topics, **held}
+    bounds = {}
+    for topic in pipeline.topics:
+        place = held.get(topic)
+        if place is None:
+            continue
+        try:
+            generation = client.offsets(topic, "earliest").generation
+        except TopicMissing:
+            continue
+        # A topic that was made anew is all unread, and the job's.
+        bounds[topic] = place.p if place.g in (0, generation) else ""
+    return bounds
+
+
+def slices(
+    client: BulkClient,
+    pipeline: Pipeline,
+    from_ms: int | None,
+    until_ms: int | None,
+    rows: int,
+    up_to: Mapping[str, str] | None = None,
+) -> list[Slice]:
+    """The time cut into pieces of about ``rows`` messages a topic: each is committed by itself, so that progress can be
+    shown and a stop loses little."""
+    cuts: dict[int, int] = {}
+    for topic in pipeline.topics:
+        try:
+            after = client.offsets(topic, "earliest" if from_ms is None else max(0, from_ms)).position or ""
+            upto = client.offsets(topic, "latest").stable or ""
+            upto = min(upto, (up_to or {}).get(topic, upto))
+            if until_ms is not None:
+                upto = min(upto, client.offsets(topic, max(0, until_ms)).position or "")
+            while after < upto:
+                plan = client.plan(topic, after=after, upto=upto, limit_rows=rows)
+                if not plan.rows or plan.upto is None:
+                    break
+                after = plan.upto
+                # Positions begin with the time, so that a cut just after this message's is one for all topics.
+                cut = int(after[:_TIME_DIGITS], 16) + 1
+                cuts[cut] = cuts.get(cut, 0) + plan.rows
+        except TopicMissing:
+            continue
+    found, begin = [], from_ms
+    for cut, counted in sorted(cuts.items()):
+        end = cut if until_ms is None else min(cut, until_ms)
+        found.append(Slice(from_ms=begin, until_ms=end, rows=counted))
+        begin = end
+    return found
+
+
+def run(
+    session: SparkSession,
+    settings: Settings,
+    pipeline: Pipeline,
+    *,
+    from_ms: int | None,
+    until_ms: int | None,
+    into: Path,
+    total: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> dict[str, int]:
+    """Add what ``into`` lacks of the pipeline's topics in that time; rows before and after. Raises ``Stop``.
+
+    ``total`` is told how many messages will be looked at, ``progress`` how many more were.
+    """
+    options = source_options(session, settings, pipeline)
+    name = pipeline.sink or settings.sink
+    kind = tables.of(name)
+    rows = shaped(session.read.format(spark_source.FORMAT).options(**options).load(), pipeline)
+    kind.ensure(into, table_schema(rows.schema))
+    kind.ensure(tables.beside(into, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
+    before = tables.count(kind, into)
+    with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=settings.request_seconds) as client:
+        bounds = reserved(client, kind, into, pipeline)
+        pieces = slices(client, pipeline, from_ms, until_ms, settings.limits.batch_rows, bounds)
+    options["upTo"] = json.dumps(bounds)
+    total(sum(piece.rows for piece in pieces))
+    for piece in pieces:
+        span = {"from": piece.from_ms, "until": piece.until_ms}
+        given = {key: str(value) for key, value in span.items() if value is not None}
+        rows = shaped(session.read.format(spark_source.FORMAT).options(**options, **given).load(), pipeline)
+        held = _held(session, kind, into, piece.from_ms, piece.until_ms)
+        missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*map(quoted, rows.columns))
+        activate(session)
+        missing.write.format(spark_sink.format_of(name)).option("table", str(into)).mode("append").save()
+        progress(piece.rows)
+    return {"rows_before": before, "rows_added": tables.count(kind, into) - before}
+
+
+def _held(session: SparkSession, kind: Kind, into: Path, from_ms: int | None, until_ms: int | None) -> DataFrame:
+    """The identities that are there already in that time, of rows and dead letters alike."""
+    held = session.createDataFrame([], "_topic string, _id string")
+    for path in (into, tables.beside(into, tables.DEAD_LETTERS)):
+        # In one piece: Spark takes an empty one, of a file without matches, for the end of all.
+        identities = tables.identities(kind, path, from_ms, until_ms).combine_chunks()
+        if identities.num_rows:
+            held = held.unionByName(session.createDataFrame(identities))
+    return held

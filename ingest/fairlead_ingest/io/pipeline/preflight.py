@@ -1,0 +1,29 @@
+"""What can be found wrong with a job before Spark is started: schema files, transforms, certificates' files.
+
+Starting Spark takes seconds, and a mistake of the settings is no reason to try again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.pipeline import plugins
+from fairlead_ingest.io.pipeline.job import contract_of
+from fairlead_ingest.settings import Pipeline, Settings
+
+
+def check(settings: Settings, jobs: list[Pipeline]) -> None:
+    """Raises ``Stop`` naming the pipeline's file or function and what is wrong with it."""
+    if settings.security == "mtls":
+        for key in ("tls_ca", "tls_cert", "tls_key"):
+            path = Path(getattr(settings, key))
+            try:
+                path.open("rb").close()
+            except OSError as error:
+                raise errors.Stop(errors.BAD_OPTION, f"{key}: {path}: {error.strerror}") from None
+    for job in jobs:
+        if job.schema:
+            contract_of(Path(job.schema))
+        for name in job.transforms or ():
+            plugins.load(name)

@@ -1,0 +1,80 @@
+"""A Spark session as an ingest job wants it: quiet, UTC, no web page, and the same on one machine or a cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from fairlead_ingest.io.sink.spark_sink import DeltaSink, ParquetSink
+from fairlead_ingest.io.topics.spark_source import FairleadDataSource
+from fairlead_wire.errors import LocalError
+
+JAVA_SENTENCE = "Spark needs Java 17 or newer: install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME"
+# What work on tables and queries may raise that says something about them; a JVM that is gone is another matter.
+UNDERSTOOD = (OSError, DeltaError, PySparkException, Py4JJavaError)
+LOG4J = Path(__file__).with_name("log4j2.properties")
+
+
+def require_java(environ: Mapping[str, str]) -> None:
+    """Raises ``LocalError`` with what to install when no Java can be found."""
+    home = environ.get("JAVA_HOME")
+    candidate = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java", path=environ.get("PATH"))
+    if candidate is None:
+        raise LocalError(JAVA_SENTENCE)
+
+
+def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str = "fairlead-ingest") -> SparkSession:
+    """The session, with our source and sink known to it. ``conf`` wins over everything set here."""
+    # Driver and workers must be the same Python; a job is started from the installed program's own.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": driver_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOG4J} -XX:+UseG1GC",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.streaming.numRecentProgressUpdates": "200",
+        # Stopping waits for the running batch by itself (app); this only bounds a stop that hangs.
+        "spark.sql.streaming.stopTimeout": "30s",
+        "spark.sql.streaming.minBatchesToRetain": "20",
+    }
+    # Under spark-submit the master is given there; a builder's would silently win over it.
+    is_submitted = "SPARK_ENV_LOADED" in os.environ
+    if master.startswith("local") and not is_submitted:
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    builder = SparkSession.builder.appName(name)
+    if not is_submitted:
+        builder = builder.master(master)
+    for key, value in {**settings, **conf}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    register(session)
+    return session
+
+
+def register(session: SparkSession) -> None:
+    """Make ``fairlead``, ``fairlead_delta`` and ``fairlead_parquet`` known to a session."""
+    session.dataSource.register(FairleadDataSource)
+    session.dataSource.register(DeltaSink)
+    session.dataSource.register(ParquetSink)
+
+
+def activate(session: SparkSession) -> None:
+    """Make ``session`` the one of this thread: writers look for their format there, and a thread of Spark that did not
+    make the session (each connection from Python has one) knows none."""
+    jvm = session._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)

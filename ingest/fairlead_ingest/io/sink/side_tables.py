@@ -1,0 +1,80 @@
+"""Dead letters and gaps once each, also where a checkpoint was lost between their commit and the rows'.
+
+They are committed before the rows, so a crash in between leaves companions that are ahead of the rows. The same
+checkpoint tries the batch again, and some of it may have expired or stopped to fit by then; a new one goes on from the
+rows, under another name and with batches cut elsewhere. So what would be written anew is compared with what is there:
+dead letters by their identity, gaps by where they begin. Only then is the table read, and only beyond the place where
+the batch begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import WrittenFile, pending_path
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.source import gaps
+from fairlead_ingest.source.gaps import Gap
+from fairlead_ingest.source.offsets import Offsets
+from fairlead_ingest.table import commit
+
+
+def new_dead_letters(kind: Kind, table: Path, files: list[WrittenFile], end: Offsets) -> list[WrittenFile]:
+    """``files`` of a batch that ends at ``end``, or, where some of their rows are in ``table``, new ones without those.
+
+    The files that are replaced become orphans, which vacuum takes.
+    """
+    known = _known(kind, table, end, ["_topic", "_id"])
+    if known is None:
+        return files
+    letters = pa.concat_tables([_content(table, file) for file in files])
+    new = letters.join(known, keys=["_topic", "_id"], join_type="left anti").select(tables.DEAD_LETTERS_SCHEMA.names)
+    if new.num_rows == letters.num_rows:
+        return files
+    writing = kind.writing(table)
+    if new.num_rows:
+        writing.add(new)
+    return writing.close()
+
+
+def new_gaps(kind: Kind, table: Path, missing: Sequence[Gap], end: Offsets) -> list[Gap]:
+    """The part of ``missing`` that no row of ``table`` speaks of yet."""
+    known = _known(kind, table, end, ["_topic", *(name for name in tables.GAPS_SCHEMA.names if name[0] != "_")])
+    if known is None:
+        return list(missing)
+    held = [Gap(topic=row.pop("_topic"), **row) for row in known.to_pylist()]
+    return gaps.beyond(missing, held)
+
+
+def _known(kind: Kind, table: Path, end: Offsets, columns: list[str]) -> pa.Table | None:
+    """Rows of ``table`` of topics in which it is ahead of where the batch begins; None where it is in none.
+
+    A backfill leaves no account, so a topic without one may be anywhere.
+    """
+    reached = kind.reached(table)
+    ahead = [
+        topic
+        for topic, place in end.topics.items()
+        if topic not in reached.topics or commit.is_ahead(reached, topic, place)
+    ]
+    if not ahead:
+        return None
+    condition = pc.field("_topic").isin(ahead)
+    if "_id" in columns:
+        condition &= pc.field("_id") > min(end.topics[topic].f for topic in ahead)
+    return tables.existing(kind, table).to_table(columns=columns, filter=condition)
+
+
+def _content(table: Path, file: WrittenFile) -> pa.Table:
+    """The rows of a file that nobody sees yet, with the columns that its place stands for."""
+    waiting = pending_path(table, file.path)
+    rows = pq.ParquetFile(waiting if waiting.exists() else table / file.path).read()
+    day = pc.strptime(file.date, format="%Y-%m-%d", unit="s").cast(pa.date32())
+    rows = rows.append_column("_topic", pa.repeat(pa.scalar(file.topic, pa.string()), rows.num_rows))
+    return rows.append_column("_date", pa.repeat(day, rows.num_rows)).select(tables.DEAD_LETTERS_SCHEMA.names)

@@ -1,0 +1,184 @@
+"""Parquet files of one task: rows grouped by partition, good ones apart from dead letters.
+
+Files are complete and on disk (fsync) before their names leave the task; until the driver commits them to a table they
+are nobody's, and vacuum finds those of a task that was killed. Rows wait in memory up to ``GROUP_BYTES`` per file.
+Where the folder itself is what readers look at (plain Parquet), files wait in ``_pending`` until they are committed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fairlead_ingest.rows.envelope import MICROS_MAX, MICROS_MIN
+
+GROUP_BYTES = 64 * 1024 * 1024
+# Level 1 halves the bytes of snappy for less than a microsecond a row.
+COMPRESSION = "zstd"
+COMPRESSION_LEVEL = 1
+PARTITION_COLUMNS = ("_topic", "_date")
+PENDING = "_pending"
+# No ending that a reader's pattern for Parquet files takes.
+PENDING_SUFFIX = ".pending"
+# Longer texts would make every entry of a table's log as long.
+BOUND_CHARS_MAX = 128
+_MILLIS_MIN, _MILLIS_MAX = MICROS_MIN // 1000, MICROS_MAX // 1000
+_STATISTICS = ("_id", "_published_at", "enqueued_at", "node")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """A finished file, as a table's log wants to know it; ``path``, where readers find it, is relative to the table."""
+
+    path: str
+    size: int
+    rows: int
+    topic: str
+    date: str
+    minimum: dict[str, str] = field(default_factory=dict)
+    maximum: dict[str, str] = field(default_factory=dict)
+
+
+def pending_path(table: Path, path: str) -> Path:
+    """Where the file that readers shall find at ``path`` waits for its commit."""
+    return table / PENDING / (path.rpartition("/")[2] + PENDING_SUFFIX)
+
+
+def sync(path: Path) -> int:
+    """Put a file's content, or a folder's names, on disk; the size in bytes."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+class PartitionedFiles:
+    """One file for each (topic, date) that comes by; ``pending``: kept apart from what readers see."""
+
+    def __init__(self, table: Path, *, pending: bool = False) -> None:
+        self._table = table
+        self._pending = pending
+        self._open: dict[tuple[str, str], _File] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in rows that carry the partition columns. Raises ``OSError`` when the disk does."""
+        for key, part in _split(rows):
+            if key not in self._open:
+                self._open[key] = _File(self._table, *key, pending=self._pending)
+            self._open[key].add(part)
+
+    def close(self) -> list[WrittenFile]:
+        """Finish every file. Raises ``OSError`` when the disk does."""
+        return [file.close() for file in self._open.values()]
+
+
+class _File:
+    def __init__(self, table: Path, topic: str, date: str, *, pending: bool) -> None:
+        folder = f"_topic={quote(topic, safe='')}/_date={date}"
+        self._path = f"{folder}/part-{uuid.uuid4().hex}.zstd.parquet"
+        self._full = pending_path(table, self._path) if pending else table / self._path
+        self._full.parent.mkdir(parents=True, exist_ok=True)
+        self._topic, self._date = topic, date
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self._bytes = 0
+        self._rows = 0
+        self._minimum: dict[str, str] = {}
+        self._maximum: dict[str, str] = {}
+        self._unbounded: set[str] = set()
+
+    def add(self, rows: pa.Table) -> None:
+        self._waiting.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes >= GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> WrittenFile:
+        self._flush()
+        assert self._writer is not None
+        self._writer.close()
+        size = sync(self._full)
+        return WrittenFile(
+            path=self._path,
+            size=size,
+            rows=self._rows,
+            topic=self._topic,
+            date=self._date,
+            minimum=self._minimum,
+            maximum=self._maximum,
+        )
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        group = pa.concat_tables(self._waiting)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self._full, group.schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL
+            )
+        self._writer.write_table(group)
+        self._rows += group.num_rows
+        for name in _STATISTICS:
+            if name in group.column_names:
+                self._widen(name, group[name])
+        self._waiting, self._bytes = [], 0
+
+    def _widen(self, name: str, column: pa.ChunkedArray) -> None:
+        """Bounds are a help to readers and none is better than one that cannot be written down."""
+        bounds = _bounds(column) if name not in self._unbounded else None
+        if bounds is None:
+            if column.null_count < len(column):
+                self._unbounded.add(name)
+                self._minimum.pop(name, None)
+                self._maximum.pop(name, None)
+            return
+        low, high = bounds
+        self._minimum[name] = min(low, self._minimum.get(name, low))
+        self._maximum[name] = max(high, self._maximum.get(name, high))
+
+
+def _split(rows: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:
+    keys = rows.select(PARTITION_COLUMNS).group_by(list(PARTITION_COLUMNS), use_threads=False).aggregate([])
+    found = []
+    for key in keys.to_pylist():
+        topic, date = key["_topic"], key["_date"]
+        part = rows
+        if keys.num_rows > 1:
+            part = rows.filter(pc.and_(pc.equal(rows["_topic"], topic), pc.equal(rows["_date"], date)))
+        found.append(((topic, date.isoformat()), part.drop_columns(list(PARTITION_COLUMNS))))
+    return found
+
+
+def _bounds(column: pa.ChunkedArray) -> tuple[str, str] | None:
+    """Least and greatest as the log writes them, None where there is none or it cannot: too long, no time of ours.
+
+    Times are whole milliseconds, rounded so that they still bound.
+    """
+    if pa.types.is_timestamp(column.type):
+        micros = pc.cast(column, pa.timestamp("us", tz="UTC"), safe=False).cast(pa.int64())
+        found = pc.min_max(micros).as_py()
+        if found["min"] is None:
+            return None
+        low, high = found["min"] // 1000, -(-found["max"] // 1000)
+        return (_time(low), _time(high)) if _MILLIS_MIN <= low <= high <= _MILLIS_MAX else None
+    if not pa.types.is_string(column.type):
+        return None
+    found = pc.min_max(column).as_py()
+    if found["min"] is None or max(len(found["min"]), len(found["max"])) > BOUND_CHARS_MAX:
+        return None
+    return found["min"], found["max"]
+
+
+def _time(milliseconds: int) -> str:
+    moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(milliseconds=milliseconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

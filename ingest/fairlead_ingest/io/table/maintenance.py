@@ -1,0 +1,99 @@
+"""Keeping a table small and clean while a job writes it: compaction, z-order, vacuum.
+
+Both work beside a running job: its appends and a compaction never conflict, and vacuum only takes files older than the
+longest batch can be. Compaction goes partition by partition, so that progress can be shown and a stop loses little.
+Plain Parquet cannot be compacted: no file system takes several files away and puts another in their place in one step,
+so somebody who reads the folder meanwhile would meet rows twice or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table.table_format import COMMITS, Kind
+
+TARGET_BYTES = 128 * 1024 * 1024
+# Files of a batch that is being written are in no log yet; vacuum must not take them for orphans.
+RETENTION_HOURS_MIN = 1
+RETENTION_HOURS = 168
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One topic on one day, and how many files it lies in."""
+
+    topic: str
+    date: str
+    files: int
+    size: int
+
+
+def open_table(path: Path) -> DeltaTable:
+    """The Delta table. Raises ``Stop`` where there is none."""
+    try:
+        return DeltaTable(str(path))
+    except TableNotFoundError:
+        if (path / COMMITS).is_dir():
+            raise errors.Stop(
+                errors.TABLE_UNFIT,
+                f"{path}: plain Parquet files cannot be joined while somebody may read the folder (rows would be there"
+                ' twice or not at all); a longer trigger makes fewer files, sink = "delta" joins them at any time',
+            ) from None
+        raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here") from None
+
+
+def partitions(table: DeltaTable) -> list[Partition]:
+    """The table's partitions, oldest day first."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    found: dict[tuple[str, str], list[int]] = {}
+    columns = (actions["partition._topic"], actions["partition._date"], actions["size_bytes"])
+    for topic, date, size in zip(*(column.to_pylist() for column in columns), strict=True):
+        found.setdefault((str(date), str(topic)), []).append(size)
+    return [
+        Partition(topic=topic, date=date, files=len(sizes), size=sum(sizes))
+        for (date, topic), sizes in sorted(found.items())
+    ]
+
+
+def compact(
+    table: DeltaTable,
+    *,
+    target_bytes: int = TARGET_BYTES,
+    z_order: Sequence[str] = (),
+    progress: Callable[[Partition], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Join small files, or with ``z_order`` sort each partition by these columns; what was done, in files and bytes."""
+    totals = {"partitions": 0, "files_added": 0, "files_removed": 0}
+    for partition in partitions(table):
+        where = [("_topic", "=", partition.topic), ("_date", "=", partition.date)]
+        if z_order:
+            metrics = table.optimize.z_order(list(z_order), partition_filters=where, target_size=target_bytes)
+        elif partition.files > 1:
+            metrics = table.optimize.compact(partition_filters=where, target_size=target_bytes)
+        else:
+            metrics = {}
+        totals["partitions"] += 1
+        totals["files_added"] += metrics.get("numFilesAdded", 0)
+        totals["files_removed"] += metrics.get("numFilesRemoved", 0)
+        progress(partition)
+    return {**totals, "version": table.version()}
+
+
+def vacuum(kind: Kind, table: Path, *, retention_hours: int = RETENTION_HOURS, dry_run: bool = False) -> list[str]:
+    """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
+    if retention_hours < RETENTION_HOURS_MIN:
+        raise errors.Stop(
+            errors.BAD_OPTION,
+            f"retention: at least {RETENTION_HOURS_MIN} hour, or a running batch's files would be taken for orphans",
+        )
+    if kind.size(table) is None:
+        raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+    return kind.vacuum(table, retention_hours=retention_hours, dry_run=dry_run)

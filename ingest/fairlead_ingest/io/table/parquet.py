@@ -1,0 +1,316 @@
+"""Folders of plain Parquet files with a commit log of our own, for readers that know no Delta.
+
+    <table>/_commits/00000000000000000012.json   commit 12: the files it added, and all the table knows since
+    <table>/_pending/part-….pending              what tasks have written, nobody's yet
+    <table>/_topic=…/_date=…/part-….parquet      committed rows, and only those
+
+A commit is one manifest, written and fsynced under another name and then linked to its number: whoever finds the number
+taken has collided. From that moment it stands. Only then do its files move to where readers look; what a kill leaves
+pending is moved by the next writer before it does anything else, so only the newest commit can have files to move.
+
+So whoever reads the folder by name (Spark, DuckDB, polars, a shell) meets each committed row once and no other; a batch
+of several files appears file by file. ``_pending`` and ``_commits`` are hidden from Spark by their first letter and
+from patterns by their endings. The folder must be on one file system, and that must have hard links.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import Schema
+from pyarrow import fs
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import table_format
+from fairlead_ingest.io.table.files import PENDING, PENDING_SUFFIX, PartitionedFiles, WrittenFile, pending_path, sync
+from fairlead_ingest.io.table.table_format import COMMITS, Size
+from fairlead_ingest.source import offsets
+from fairlead_ingest.source.offsets import Offsets
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit import Append, Collided, TableState
+
+# Manifests kept for status and history; the newest alone says everything a commit has to know.
+MANIFESTS_MAX = 1000
+# Tidying is a look at the whole folder; not with every commit.
+TIDY_EVERY = 100
+_DIGITS = 20
+_PARTITIONING = ds.partitioning(pa.schema([("_topic", pa.string()), ("_date", pa.date32())]), flavor="hive")
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    size: int
+    rows: int
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """One commit. ``newest``: what the newest commit with positions left; sums are over the table's life."""
+
+    v: int = 1
+    number: int
+    timestamp: int
+    # Spark's and Delta's JSON for a schema.
+    columns: msgspec.Raw
+    parts: list[_Part] = []
+    metadata: dict[str, Any] = {}
+    newest: dict[str, Any] = {}
+    transactions: dict[str, int] = {}
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    def schema(self) -> Schema:
+        return Schema.from_json(bytes(self.columns).decode())
+
+
+def ensure(table: Path, schema: pa.Schema) -> None:
+    """Make ``table`` if it is not there; let it grow by columns it lacks. Raises ``Stop`` where types clash."""
+    wanted = Schema.from_arrow(schema)
+    newest = _newest(table)
+    if newest is None:
+        if (table / "_delta_log").is_dir():
+            raise errors.Stop(errors.TABLE_UNFIT, f'{table}: a Delta table; the job wants "parquet"')
+        if table.is_dir() and any(entry.name not in (COMMITS, PENDING) for entry in table.iterdir()):
+            raise errors.Stop(errors.TABLE_UNFIT, f"{table}: the folder holds files that are no table of this job")
+        (table / COMMITS).mkdir(parents=True, exist_ok=True)
+        sync(table)
+        first = _Manifest(number=0, timestamp=_now_ms(), columns=msgspec.Raw(wanted.to_json().encode()))
+        _ = _publish(table, first)  # whoever made it first wanted the same, or is told so with the next look
+        return
+    _move_in(table, newest)
+    missing = table_format.missing_columns(table, newest.schema(), schema)
+    if missing:
+        grown = Schema([*newest.schema().fields, *missing])
+        _follow(table, newest, columns=msgspec.Raw(grown.to_json().encode()), parts=[], metadata={})
+
+
+def writing(table: Path) -> PartitionedFiles:
+    """Files where no reader looks."""
+    return PartitionedFiles(table, pending=True)
+
+
+def state(table: Path, application: str) -> TableState:
+    """What the newest manifest says, nothing where there is none; completes what a kill left half moved."""
+    newest = _newest(table)
+    if newest is None:
+        return TableState()
+    _move_in(table, newest)
+    return TableState(
+        batch=newest.transactions.get(application, -1),
+        reached=_reached(newest),
+        turn=newest.transactions.get(commit.TURN, 0),
+        totals=newest.newest.get("totals", {}),
+    )
+
+
+def reached(table: Path) -> Offsets:
+    """How far the table goes per topic; nowhere where there is none."""
+    newest = _newest(table)
+    return Offsets() if newest is None else _reached(newest)
+
+
+def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+    """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Wait``."""
+    newest = _required(table)
+    if not decided.follows(newest.transactions.get(commit.TURN, 0)):
+        raise Collided(f"{table}: somebody else has committed since")
+    with _room(table):
+        _move_in(table, newest)
+        if files:
+            sync(table / PENDING)
+        _follow(
+            table,
+            newest,
+            parts=[_Part(path=file.path, size=file.size, rows=file.rows) for file in files],
+            metadata=dict(decided.metadata),
+            newest=commit.ours_in(decided.metadata) or newest.newest,
+            transactions={**newest.transactions, **decided.transactions},
+            files=newest.files + len(files),
+            rows=newest.rows + sum(file.rows for file in files),
+            bytes=newest.bytes + sum(file.size for file in files),
+        )
+
+
+def last_entries(table: Path, limit: int) -> list[Mapping[str, Any]]:
+    """The newest commits, newest first; empty where there is no table."""
+    found: list[Mapping[str, Any]] = []
+    for number in sorted(_numbers(table), reverse=True)[:limit]:
+        manifest = _read(table, number)
+        if manifest is not None:
+            found.append({"timestamp": manifest.timestamp, "version": manifest.number, **manifest.metadata})
+    return found
+
+
+def version(table: Path) -> int | None:
+    """The newest commit whose files are all where readers look, None where there is no table."""
+    newest = _newest(table)
+    if newest is None:
+        return None
+    is_moving = any(pending_path(table, part.path).exists() for part in newest.parts)
+    return newest.number - 1 if is_moving else newest.number
+
+
+def size(table: Path) -> Size | None:
+    """What the log says is in the table, None where there is none."""
+    newest = _newest(table)
+    if newest is None:
+        return None
+    return Size(version=newest.number, files=newest.files, rows=newest.rows, bytes=newest.bytes)
+
+
+def files(table: Path) -> list[tuple[str, str]]:
+    """(path, topic) of every file, oldest first."""
+    found = sorted(table.glob("_topic=*/_date=*/*.parquet"), key=_age)
+    paths = [path.relative_to(table) for path in found]
+    return [(str(path), unquote(path.parts[0].removeprefix("_topic="))) for path in paths]
+
+
+def dataset(table: Path) -> ds.Dataset | None:
+    """Its rows, None where there is no table; the columns are the log's."""
+    newest = _newest(table)
+    if newest is None:
+        return None
+    schema = pa.schema(newest.schema().to_arrow())
+    paths = [path for path, _ in files(table)]
+    if not paths:
+        return ds.dataset(schema.empty_table())
+    below = fs.SubTreeFileSystem(str(table), fs.LocalFileSystem())
+    return ds.dataset(paths, schema=schema, format="parquet", filesystem=below, partitioning=_PARTITIONING)
+
+
+def vacuum(table: Path, *, retention_hours: int, dry_run: bool) -> list[str]:
+    """Delete what killed tasks and commits left and what is older than the retention; their paths."""
+    newest = _newest(table)
+    if newest is None:
+        return []
+    before = time.time() - retention_hours * 3600
+    ours = {pending_path(table, part.path) for part in newest.parts}
+    left = [
+        path
+        for path in (*(table / PENDING).glob(f"*{PENDING_SUFFIX}"), *(table / COMMITS).glob(".*"))
+        if path not in ours and _age(path) < before
+    ]
+    for path in left if not dry_run else ():
+        path.unlink(missing_ok=True)
+    return sorted(str(path.relative_to(table)) for path in left)
+
+
+# --- inside
+
+
+def _follow(table: Path, before: _Manifest, **changes: Any) -> None:
+    """The commit after ``before``, and its files where readers look."""
+    manifest = msgspec.structs.replace(before, number=before.number + 1, timestamp=_now_ms(), **changes)
+    if not _publish(table, manifest):
+        raise Collided(f"{table}: somebody else committed at the same moment")
+    _move_in(table, manifest)
+    if manifest.number % TIDY_EVERY == 0:
+        for number in _numbers(table):
+            if number <= manifest.number - MANIFESTS_MAX:
+                _manifest_path(table, number).unlink(missing_ok=True)
+
+
+def _publish(table: Path, manifest: _Manifest) -> bool:
+    """Make the commit stand; False where its number is taken."""
+    folder = table / COMMITS
+    draft = folder / f".{uuid.uuid4().hex}"
+    try:
+        draft.write_bytes(msgspec.json.encode(manifest))
+        sync(draft)
+        # A link is made or refused whole, and unlike a rename it never replaces.
+        os.link(draft, _manifest_path(table, manifest.number))
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink(missing_ok=True)
+    sync(folder)
+    return True
+
+
+def _move_in(table: Path, manifest: _Manifest) -> None:
+    """Bring the files of a commit that stands to where readers look; again and again does no harm."""
+    folders = set()
+    for part in manifest.parts:
+        waiting, place = pending_path(table, part.path), table / part.path
+        if not waiting.exists():
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.rename(waiting, place)
+        except FileNotFoundError:
+            continue  # another writer has just moved it
+        folders |= {place.parent, place.parent.parent, table}
+    for folder in folders:
+        sync(folder)
+
+
+@contextmanager
+def _room(table: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
+        raise
+
+
+def _numbers(table: Path) -> list[int]:
+    try:
+        return [int(entry.name[:_DIGITS]) for entry in os.scandir(table / COMMITS) if entry.name[:_DIGITS].isdigit()]
+    except FileNotFoundError:
+        return []
+
+
+def _newest(table: Path) -> _Manifest | None:
+    numbers = _numbers(table)
+    return _read(table, max(numbers)) if numbers else None
+
+
+def _required(table: Path) -> _Manifest:
+    newest = _newest(table)
+    if newest is None:
+        raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+    return newest
+
+
+def _read(table: Path, number: int) -> _Manifest | None:
+    path = _manifest_path(table, number)
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=_Manifest)
+    except FileNotFoundError:
+        return None  # tidied away since it was listed
+    except (OSError, msgspec.DecodeError) as error:
+        raise errors.Stop(errors.TABLE_UNFIT, f"{path}: {error}") from error
+    if manifest.v != 1:
+        raise errors.Stop(errors.TABLE_UNFIT, f"{path}: manifest version {manifest.v}; ours is 1")
+    return manifest
+
+
+def _manifest_path(table: Path, number: int) -> Path:
+    return table / COMMITS / f"{number:0{_DIGITS}}.json"
+
+
+def _reached(manifest: _Manifest) -> Offsets:
+    return offsets.parse(manifest.newest["reached"]) if manifest.newest else Offsets()
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,69 @@
+"""Is message X in the table? Looked up, and waited for, in the table itself: what is found is committed.
+
+Files are looked at once each: waiting costs a look at the log's newest entry, and a read of what has come since.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from fairlead_ingest.io.table.table_format import Kind
+
+LOOK_SECONDS = 0.2
+_DAY_CHARS = len("2026-11-20")
+_COLUMNS = ["id", "node", "_id", "_published_at", "_ingested_at", "_batch"]
+
+
+class Receipts:
+    """Looks for one message in one table.
+
+    ``node`` None: whichever node gave it that id. ``since`` None: on whatever day it was published.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        table: Path,
+        message_id: str,
+        node: str | None = None,
+        since: datetime.date | None = None,
+    ) -> None:
+        self._kind = kind
+        self._table = table
+        self._filters = [("id", "=", message_id), *([("node", "=", node)] if node is not None else [])]
+        self._since = "" if since is None else since.isoformat()
+        self._seen: set[str] = set()
+        self._version: int | None = None
+
+    def find(self) -> dict[str, Any] | None:
+        """The row's lineage as plain values, None while it is not in the table."""
+        version = self._kind.version(self._table)
+        if version == self._version:
+            return None
+        self._version = version
+        # Newest first: who asks has just published.
+        for path, topic in reversed(self._kind.files(self._table)):
+            if path in self._seen or path.rpartition("/_date=")[2][:_DAY_CHARS] < self._since:
+                continue
+            self._seen.add(path)
+            # One file is one file, whatever `=` its path has.
+            rows = pq.read_table(self._table / path, columns=_COLUMNS, filters=self._filters, partitioning=None)
+            if rows.num_rows:
+                found = rows.to_pylist()[0]
+                moments = {name: found[name].isoformat() for name in ("_published_at", "_ingested_at")}
+                return {**found, **moments, "_topic": topic}
+        return None
+
+    def wait(self, seconds: float) -> dict[str, Any] | None:
+        """As ``find``, asked again until it is there or ``seconds`` have passed."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = self.find()
+            if found is not None or time.monotonic() >= deadline:
+                return found
+            time.sleep(LOOK_SECONDS)

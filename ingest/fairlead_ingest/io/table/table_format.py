@@ -1,0 +1,99 @@
+"""What a sink needs of a table, whatever it is made of, and what the kinds have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import Field, Schema
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.table.commit import Append, TableState
+
+# Where plain Parquet keeps its log.
+COMMITS = "_commits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """A table's latest version and what is in it."""
+
+    version: int
+    files: int
+    rows: int
+    bytes: int
+
+
+class Kind(Protocol):
+    """One kind of table. ``table`` is its folder; functions that read say ``None``, 0 or empty where there is none."""
+
+    def ensure(self, table: Path, schema: pa.Schema) -> None:
+        """Make it, or let it grow by columns it lacks. Raises ``Stop`` where types clash or it is of another kind."""
+
+    def writing(self, table: Path) -> PartitionedFiles:
+        """Files of one task, seen by nobody before they are appended."""
+
+    def state(self, table: Path, application: str) -> TableState:
+        """What a writer has to know; nothing where there is no table."""
+
+    def append(self, table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+        """All of ``files``, the transactions and the metadata, or nothing. Raises ``Collided``, ``Stop``, ``Wait``."""
+
+    def reached(self, table: Path) -> Offsets:
+        """How far the table goes per topic."""
+
+    def last_entries(self, table: Path, limit: int) -> list[Mapping[str, Any]]:
+        """The newest commits, newest first: ``timestamp`` in ms and what was left in their metadata."""
+
+    def version(self, table: Path) -> int | None:
+        """The newest commit all of whose files readers find; cheaper than ``size``."""
+
+    def size(self, table: Path) -> Size | None:
+        """What is in it, from its log alone."""
+
+    def files(self, table: Path) -> list[tuple[str, str]]:
+        """(path below the table, topic) of every file, oldest first."""
+
+    def dataset(self, table: Path) -> ds.Dataset | None:
+        """Its rows, exactly those committed."""
+
+    def vacuum(self, table: Path, *, retention_hours: int, dry_run: bool) -> list[str]:
+        """Delete older files that no version needs; their paths."""
+
+
+def reached_by_rows(rows: ds.Dataset, topics: Sequence[str] | None = None) -> Offsets:
+    """The highest id per topic: what was read beyond it held no good row, so going on there repeats none.
+
+    ``topics`` None: all of them. Columns that are not ours say nothing.
+    """
+    if not {"_topic", "_id"} <= set(rows.schema.names):
+        return Offsets()
+    condition = None if topics is None else pc.field("_topic").isin(list(topics))
+    highest = rows.to_table(columns=["_topic", "_id"], filter=condition).group_by("_topic").aggregate([("_id", "max")])
+    names, ids = highest["_topic"], pc.cast(highest["_id_max"], pa.string())
+    return Offsets(
+        topics={name: Position.at(0, last) for name, last in zip(names.to_pylist(), ids.to_pylist(), strict=True)}
+    )
+
+
+def missing_columns(table: Path, held: Schema, wanted: pa.Schema) -> list[Field]:
+    """What ``held`` has to grow by to take ``wanted``. Raises ``Stop`` where a type would change."""
+    there = {field.name: field for field in held.fields}
+    missing = []
+    for field in Schema.from_arrow(wanted).fields:
+        if field.name not in there:
+            missing.append(field)
+        elif there[field.name].type != field.type:
+            raise errors.Stop(
+                errors.TABLE_UNFIT,
+                f"{table}: column {field.name} is {there[field.name].type} in the table and {field.type} in the job;"
+                " columns are only ever added",
+            )
+    return missing

@@ -1,0 +1,99 @@
+"""The tables of a job: ``of`` gives the module that knows one kind, the rest serves every kind.
+
+    delta     a Delta table through delta-rs: any number of files in or out in one commit, for readers that know Delta
+    parquet   a folder of Parquet files with a commit log of our own: for readers that know nothing but files
+
+Three tables belong together and are of one kind: the rows, ``<table>_dead_letters`` and ``<table>_gaps``. Both
+kinds obey one conformance suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import delta, parquet, table_format
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.rows.envelope import TIMESTAMP
+from fairlead_ingest.source.offsets import Offsets
+from fairlead_ingest.table.commit import Append
+from fairlead_ingest.table.folders import DEAD_LETTERS as DEAD_LETTERS
+from fairlead_ingest.table.folders import GAPS as GAPS
+
+# A commit that belongs to no batch of a stream (a backfill's): positions stay as they are.
+UNNUMBERED = Append(transactions={}, metadata={})
+DEAD_LETTERS_SCHEMA = pa.schema(
+    [
+        ("error", pa.string()),
+        ("payload", pa.binary()),
+        ("_topic", pa.string()),
+        ("_id", pa.string()),
+        ("_published_at", TIMESTAMP),
+        ("_ingested_at", TIMESTAMP),
+        ("_batch", pa.int64()),
+        ("_date", pa.date32()),
+    ]
+)
+GAPS_SCHEMA = pa.schema(
+    [
+        ("reason", pa.string()),
+        ("from_generation", pa.int64()),
+        ("from_position", pa.string()),
+        ("to_generation", pa.int64()),
+        ("to_position", pa.string()),
+        ("rows", pa.int64()),
+        ("_topic", pa.string()),
+        ("_ingested_at", TIMESTAMP),
+        ("_batch", pa.int64()),
+        ("_date", pa.date32()),
+    ]
+)
+
+
+def of(sink: str) -> Kind:
+    """The kind of table the setting ``sink`` names."""
+    return {"delta": delta, "parquet": parquet}[sink]
+
+
+def beside(table: Path, suffix: str) -> Path:
+    """The path of a table's companion."""
+    return table.with_name(table.name + suffix)
+
+
+def count(kind: Kind, table: Path) -> int:
+    """Rows in the table, 0 where there is none."""
+    found = kind.size(table)
+    return 0 if found is None else found.rows
+
+
+def reached(kind: Kind, table: Path, topics: Sequence[str]) -> Offsets:
+    """How far the table goes in each of ``topics``: as its log says, else (a backfill keeps no account) as rows say."""
+    known = kind.reached(table)
+    unknown = [topic for topic in topics if topic not in known.topics]
+    rows = kind.dataset(table) if unknown else None
+    if rows is None:
+        return known
+    by_rows = table_format.reached_by_rows(rows, unknown)
+    return Offsets(service=known.service, topics={**known.topics, **by_rows.topics})
+
+
+def existing(kind: Kind, table: Path) -> ds.Dataset:
+    """The rows of a table. Raises ``Stop`` where there is none."""
+    found = kind.dataset(table)
+    if found is None:
+        raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+    return found
+
+
+def identities(kind: Kind, table: Path, from_ms: int | None, until_ms: int | None) -> pa.Table:
+    """(topic, id) of what is there, published from (inclusive) until (exclusive) these milliseconds since 1970."""
+    condition = pc.scalar(True)
+    for bound, compare in ((from_ms, pc.greater_equal), (until_ms, pc.less)):
+        if bound is not None:
+            condition = condition & compare(pc.field("_published_at"), pa.scalar(bound * 1000, TIMESTAMP))
+    return existing(kind, table).to_table(columns=["_topic", "_id"], filter=condition)

@@ -1,0 +1,82 @@
+"""What a report says about a table, counted from the table; a few columns are read, never the bodies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from fairlead_ingest.io import status
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.table.report import Delay, Facts
+
+QUANTILES = (0.5, 0.95, 0.99)
+
+
+def of(name: str, kind: Kind, path: Path) -> Facts:
+    """The facts of one table and its companions. Raises ``Stop`` where there is no table."""
+    table = tables.existing(kind, path)
+    held = set(table.schema.names)
+    wanted = ["_published_at", "_ingested_at", *(each for each in ("node", "priority", "enqueued_at") if each in held)]
+    rows = table.to_table(columns=wanted)
+    hours = pc.strftime(pc.floor_temporal(rows["_published_at"], unit="hour"), "%Y-%m-%d %H:00")
+    return Facts(
+        name=name,
+        table=str(path),
+        rows=rows.num_rows,
+        fresh=status.fresh_within(kind, path),
+        by_node=_counts(rows["node"], most_first=True) if "node" in held else (),
+        by_hour=_counts(hours),
+        by_priority=_counts(rows["priority"]) if "priority" in held else (),
+        delays=_delays(rows) if "enqueued_at" in held else (),
+        gaps=_gaps(tables.existing(kind, tables.beside(path, tables.GAPS))),
+        dead_letters=_dead_letters(tables.existing(kind, tables.beside(path, tables.DEAD_LETTERS))),
+    )
+
+
+def _counts(column: pa.ChunkedArray, *, most_first: bool = False) -> list[tuple[str, int]]:
+    found = [(str(each["values"]), each["counts"]) for each in column.value_counts().to_pylist()]
+    return sorted(found, key=lambda pair: -pair[1]) if most_first else sorted(found)
+
+
+def _delays(rows: pa.Table) -> list[Delay]:
+    found = []
+    for priority in sorted(pc.unique(rows["priority"]).to_pylist(), key=lambda each: (each is None, each)):
+        same = pc.is_null(rows["priority"]) if priority is None else pc.equal(rows["priority"], priority)
+        some = rows.filter(same).filter(pc.is_valid(pc.field("enqueued_at")))
+        if some.num_rows:
+            found.append(
+                Delay(
+                    priority=priority,
+                    rows=some.num_rows,
+                    to_messaging=_quantiles(some["_published_at"], some["enqueued_at"]),
+                    to_table=_quantiles(some["_ingested_at"], some["enqueued_at"]),
+                )
+            )
+    return found
+
+
+def _quantiles(later: pa.ChunkedArray, earlier: pa.ChunkedArray) -> tuple[float, float, float]:
+    micros = pc.cast(pc.subtract(later, earlier), pa.int64())
+    p50, p95, p99 = (max(0.0, each / 1_000_000) for each in pc.tdigest(micros, q=list(QUANTILES)).to_pylist())
+    return p50, p95, p99
+
+
+def _gaps(table: ds.Dataset) -> list[list[str]]:
+    return [
+        [
+            gap["reason"],
+            gap["_topic"],
+            f"{gap['from_generation']}:{gap['from_position']}",
+            f"{gap['to_generation']}:{gap['to_position']}",
+            "unknown" if gap["rows"] is None else str(gap["rows"]),
+        ]
+        for gap in table.to_table().to_pylist()
+    ]
+
+
+def _dead_letters(table: ds.Dataset) -> list[tuple[str, int]]:
+    return _counts(table.to_table(columns=["error"])["error"], most_first=True)

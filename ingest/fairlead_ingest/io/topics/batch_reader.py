@@ -1,0 +1,108 @@
+"""Reading topics as a batch, for backfills: from a time until a time, topics and times taken from the query itself.
+
+spark.read.format("fairlead").options(url=…, topics=…).load().where("_published_at >= '2026-11-01'")
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.range_reader import Stretch, ask, rows_of
+from fairlead_ingest.source import offset_ranges
+from fairlead_ingest.source.pushdown import Scope
+from fairlead_messaging.client.io.sync_client import TopicMissing
+
+_RELATIONS: dict[type[Filter], str] = {
+    EqualTo: "=",
+    In: "in",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+
+
+# The program in which Spark hands conditions to a reader; it runs only where the session allows that.
+_PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+def reader(options: Options) -> FairleadReader:
+    """The reader for the session at hand: Spark refuses one that takes conditions where it may not give any."""
+    return FilteringReader(options) if _PUSHING in sys.modules else FairleadReader(options)
+
+
+class FairleadReader(DataSourceReader):
+    """Everything stable at planning time that lies in scope; plans in the driver's process, reads in the tasks."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._scope = Scope(from_ms=options.from_ms, until_ms=options.until_ms)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        if self._options.pieces is not None:
+            return [
+                Stretch(
+                    topic=piece.topic, generation=piece.generation, after=piece.after, upto=piece.upto, rows=piece.rows
+                )
+                for piece in self._options.pieces
+            ]
+        scope, stretches = self._scope, []
+        topics = [topic for topic in self._options.topics if scope.topics is None or topic in scope.topics]
+        with self._options.client() as client:
+            for topic in topics:
+                try:
+                    begin = ask(client.offsets, topic, "earliest" if scope.from_ms is None else max(0, scope.from_ms))
+                    stable = ask(client.offsets, topic, "latest").stable or ""
+                    upto = stable
+                    if scope.until_ms is not None:
+                        upto = min(stable, ask(client.offsets, topic, max(0, scope.until_ms)).position or "")
+                    upto = min(upto, self._options.up_to.get(topic, upto))
+                    after = begin.position or ""
+                    if after >= upto:
+                        continue
+                    plan = ask(
+                        client.plan,
+                        topic,
+                        after=after,
+                        upto=upto,
+                        splits=self._options.splits,
+                        generation=begin.generation,
+                    )
+                except TopicMissing:
+                    continue
+                stretches += [
+                    Stretch(topic=topic, generation=plan.generation, after=part.after, upto=part.upto, rows=part.rows)
+                    for part in offset_ranges.merge(plan.ranges, self._options.split_bytes)
+                ]
+        return stretches or [Stretch(topic="", generation=0, after="", upto="", rows=0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Stretch)
+        yield from rows_of(partition, self._options)
+
+
+class FilteringReader(FairleadReader):
+    """The same, narrowed by the query's own conditions."""
+
+    def pushFilters(self, filters_: list[Filter]) -> Iterable[Filter]:
+        """Take what the service can answer; Spark checks all of them all the same."""
+        for each in filters_:
+            relation = _RELATIONS.get(type(each))
+            if relation is not None:
+                self._scope = self._scope.within((".".join(each.attribute), relation, each.value))  # type: ignore[attr-defined]
+        return filters_

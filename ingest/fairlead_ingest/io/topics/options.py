@@ -1,0 +1,210 @@
+"""The options of the ``fairlead`` source and sink, read from Spark's text once and checked.
+
+| option | meaning, default |
+| --- | --- |
+| `url`, `topics` | the messaging service; `ns/a,ns/b` or a JSON list; required |
+| `format` | `raw` (payload as it is, default) or `envelope` (columns of an upstream message) |
+| `startingOffsets` | `earliest` (default), `latest`, ms since 1970, or JSON: topic to one of these or `{"g","p"}` |
+| `maxRowsPerBatch`, `maxBytesPerBatch` | 500000, 512 MiB |
+| `pageRows`, `pageBytes`, `splits`, `splitBytes` | 10000, 8 MiB, 1, 8 MiB |
+| `from`, `until` | for a batch: milliseconds since 1970 or ISO times; none |
+| `waitMs` | how long an idle batch waits in the service, 1000 |
+| `onExpired`, `onRecreated` | `count`, `gap`, `fail`; `fail`, `restart` |
+| `contract`, `setAside`, `pieces` | the job's own: columns, messages that are dead letters, what of a batch to try |
+| `checkpoint` | the query's `checkpointLocation` once more, to tell rolled-back messages from expired ones; none |
+| `upTo` | for a batch: JSON, topic to the last position to read; the topic's end |
+| `tlsCa`, `tlsCert`, `tlsKey`, `requestSeconds` | files for mTLS; 30 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import types
+
+from fairlead_ingest import errors
+from fairlead_ingest.pipeline.halving import Piece
+from fairlead_ingest.rows import envelope, schema
+from fairlead_ingest.settings import start_of
+from fairlead_ingest.source import data_loss_policy
+from fairlead_messaging.client.io.sync_client import BulkClient, Tls
+
+FORMATS = ("raw", "envelope")
+N = TypeVar("N", int, float)
+T = TypeVar("T")
+
+_SPARK_TYPES: dict[Any, types.DataType] = {
+    pa.string(): types.StringType(),
+    pa.int64(): types.LongType(),
+    pa.int32(): types.IntegerType(),
+    pa.binary(): types.BinaryType(),
+    pa.bool_(): types.BooleanType(),
+    envelope.TIMESTAMP: types.TimestampType(),
+}
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The source's options, typed; travels into the tasks."""
+
+    url: str
+    topics: list[str]
+    starting: dict[str, Any]
+    format: str = "raw"
+    max_rows_per_batch: int = 500_000
+    max_bytes_per_batch: int = 512 * 1024 * 1024
+    page_rows: int = 10_000
+    page_bytes: int = 8 * 1024 * 1024
+    splits: int = 1
+    split_bytes: int = 8 * 1024 * 1024
+    from_ms: int | None = None
+    until_ms: int | None = None
+    wait_ms: int = 1000
+    on_expired: str = "count"
+    on_recreated: str = "fail"
+    checkpoint: str = ""
+    up_to: dict[str, str] = {}
+    contract: str = ""
+    set_aside: dict[str, dict[str, str]] = {}
+    pieces: list[Piece] | None = None
+    tls: tuple[str, str, str] | None = None
+    request_seconds: float = 30.0
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Options:
+        """Typed options. Raises ``Stop`` naming the option that is wrong."""
+        text = {key.lower(): value for key, value in options.items()}
+        topics = _topics(_required(text, "topics"))
+        tls = tuple(text.get(key) for key in ("tlsca", "tlscert", "tlskey"))
+        if any(tls) and not all(tls):
+            raise errors.Stop(errors.BAD_OPTION, "tlsCa, tlsCert and tlsKey belong together")
+        return cls(
+            url=_required(text, "url"),
+            topics=topics,
+            starting=_starting(text.get("startingoffsets", "earliest"), topics),
+            format=_one_of(text, "format", "raw", FORMATS),
+            max_rows_per_batch=_number(text, "maxRowsPerBatch", 500_000),
+            max_bytes_per_batch=_number(text, "maxBytesPerBatch", 512 * 1024 * 1024),
+            page_rows=_number(text, "pageRows", 10_000),
+            page_bytes=_number(text, "pageBytes", 8 * 1024 * 1024),
+            splits=_number(text, "splits", 1),
+            split_bytes=_number(text, "splitBytes", 8 * 1024 * 1024),
+            from_ms=_moment(text, "from"),
+            until_ms=_moment(text, "until"),
+            wait_ms=_number(text, "waitMs", 1000, least=0),
+            on_expired=_one_of(text, "onExpired", "count", data_loss_policy.ON_EXPIRED),
+            on_recreated=_one_of(text, "onRecreated", "fail", data_loss_policy.ON_RECREATED),
+            checkpoint=text.get("checkpoint", ""),
+            up_to=_decoded(text, "upTo", dict[str, str]) or {},
+            contract=text.get("contract", ""),
+            set_aside=_decoded(text, "setAside", dict[str, dict[str, str]]) or {},
+            pieces=_decoded(text, "pieces", list[Piece]),
+            tls=tls if all(tls) else None,  # type: ignore[arg-type]
+            request_seconds=_number(text, "requestSeconds", 30.0),
+        )
+
+    @property
+    def page_schema(self) -> pa.Schema:
+        if self.format == "envelope":
+            return envelope.TYPED_PAGE_SCHEMA if self.contract else envelope.PAGE_SCHEMA
+        return envelope.SIFTED_RAW_SCHEMA if self.set_aside else envelope.RAW_SCHEMA
+
+    def decoder(self) -> Callable[[str, pa.Array, pa.Array, pa.Array], pa.RecordBatch]:
+        """From a page of one topic (ids, times, payloads) to rows of ``page_schema``."""
+        judge = schema.decode(self.contract).judge() if self.contract else None
+
+        def decode(topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> pa.RecordBatch:
+            aside = self.set_aside.get(topic, {}) if self.set_aside else {}
+            if self.format == "envelope":
+                return envelope.page(topic, ids, moments, payloads, judge=judge, set_aside=aside)
+            return envelope.raw_page(topic, ids, moments, payloads, set_aside=aside if self.set_aside else None)
+
+        return decode
+
+    def start_of(self, topic: str) -> Any:
+        """``earliest``, ``latest``, milliseconds, or an explicit ``{"g", "p"}``."""
+        return self.starting.get(topic, "earliest")
+
+    def client(self) -> BulkClient:
+        """A new connection to the service; the caller closes it."""
+        tls = Tls(ca=self.tls[0], cert=self.tls[1], key=self.tls[2]) if self.tls else None
+        return BulkClient(self.url, tls=tls, timeout_seconds=self.request_seconds)
+
+
+def spark_schema(page: pa.Schema) -> types.StructType:
+    """The Spark form of one of our page schemas."""
+    return types.StructType([types.StructField(field.name, _SPARK_TYPES[field.type]) for field in page])
+
+
+def _required(text: Mapping[str, str], name: str) -> str:
+    value = text.get(name.lower())
+    if not value:
+        raise errors.Stop(errors.BAD_OPTION, f"{name} is required")
+    return value
+
+
+def _topics(text: str) -> list[str]:
+    try:
+        names = msgspec.json.decode(text, type=list[str]) if text.lstrip().startswith("[") else text.split(",")
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_OPTION, f"topics: {error}") from None
+    names = [name.strip() for name in names if name.strip()]
+    for name in names:
+        if name.count("/") != 1 or name.startswith("/") or name.endswith("/"):
+            raise errors.Stop(errors.BAD_OPTION, f"topics: {name!r} is not of the form namespace/name")
+    if not names or len(set(names)) != len(names):
+        raise errors.Stop(errors.BAD_OPTION, "topics: at least one, and none twice")
+    return names
+
+
+def _starting(text: str, topics: list[str]) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(text) if text.lstrip().startswith(("{", "-")) or text.isdigit() else text
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {error}") from None
+    starts = value if isinstance(value, dict) else dict.fromkeys(topics, value)
+    for topic, start in starts.items():
+        explicit = isinstance(start, dict) and {"g", "p"} <= set(start) <= {"g", "p", "n"}
+        if not explicit and start not in ("earliest", "latest") and (not isinstance(start, int) or start < 0):
+            raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {topic}: {start!r} is no place in a topic")
+    return starts
+
+
+def _decoded(text: Mapping[str, str], name: str, kind: type[T]) -> T | None:
+    value = text.get(name.lower())
+    try:
+        return None if value is None else msgspec.json.decode(value, type=kind)
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: {error}") from None
+
+
+def _moment(text: Mapping[str, str], name: str) -> int | None:
+    value = text.get(name)
+    if value is None:
+        return None
+    try:
+        start = start_of(int(value) if value.isdigit() else value)
+    except ValueError:
+        start = ""
+    if isinstance(start, str):
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: milliseconds since 1970 or an ISO time, not {value!r}")
+    return start
+
+
+def _one_of(text: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = text.get(name.lower(), default)
+    if value not in allowed:
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: one of {', '.join(allowed)}, not {value!r}")
+    return value
+
+
+def _number(text: Mapping[str, str], name: str, default: N, *, least: float = 1) -> N:
+    try:
+        value = type(default)(text.get(name.lower(), default))
+    except ValueError:
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: a number, not {text[name.lower()]!r}") from None
+    if value < least:
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: at least {least}, not {value}")
+    return value

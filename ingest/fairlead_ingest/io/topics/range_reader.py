@@ -1,0 +1,163 @@
+"""Fetching one stretch of a topic in a task: page by page, the next one fetched and decoded while one is worked on."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.checkpoint import unread_notes
+from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.source import data_loss_policy
+from fairlead_messaging.client.errors import Busy
+from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
+from fairlead_wire import delivery
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.errors import Temporary
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# A batch asks a hundred times, and all is asked anew after one question without an answer: where every twentieth is
+# told "not now" (429, 503), the batch never ends unless that one question waits. A service that says nothing is not
+# waited for here: each try may take ``request_seconds``.
+NOT_NOW = DeliveryPolicy(
+    retries_with_no_delay=0,
+    minimum_delay_retries=0,
+    minimum_delay=0.1,
+    maximum_delay=2,
+    backoff_retries=6,
+    maximum_delay_retries=14,
+    retry_backoff_function="exponential",
+    jitter="equal",
+    total_seconds_max=15,
+)
+
+
+@dataclass(frozen=True)
+class Stretch(InputPartition):
+    """What one task reads: ``topic`` of ``generation`` after ``after`` (exclusive) up to ``upto`` (inclusive)."""
+
+    topic: str
+    generation: int
+    after: str
+    upto: str
+    rows: int
+    # Where to note how many of its messages were rolled back; "": nobody asks.
+    notes: str = ""
+
+
+def rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
+    """The rows of a stretch in the options' format. Raises ``Stop`` or ``Wait`` by code.
+
+    Spark takes the next page only when the one before has passed all of its work; a task that began to ask then would
+    leave its core idle while the service answers.
+    """
+    return one_ahead(_rows_of(stretch, options))
+
+
+def one_ahead(elements: Iterator[T]) -> Iterator[T]:
+    """The same elements, none of them None, made by a thread that is one ahead; what it raises comes in its place."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead") as thread:
+        coming = thread.submit(next, elements, None)
+        while (element := coming.result()) is not None:
+            coming = thread.submit(next, elements, None)
+            yield element
+
+
+def _rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
+    decode = options.decoder()
+    with options.client() as client:
+        for table in fetch(client, stretch, options):
+            for batch in table.combine_chunks().to_batches():
+                yield decode(stretch.topic, batch["id"], batch["ts"], batch["payload"])
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turns 'try again later' of the client into a coded reason that survives Spark's wrapping."""
+    try:
+        yield
+    except Temporary as error:
+        raise errors.Wait(errors.UNREACHABLE, str(error)) from error
+
+
+def ask(question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The answer, also of a service that says "not now" for a while. Raises ``Wait``, and what the question does."""
+    tries, waited = 0, 0.0
+    while True:
+        try:
+            with reachable():
+                return question(*args, **kwargs)
+        except errors.Wait as error:
+            busy = error.__cause__
+            pause = _pause(busy, tries, waited) if isinstance(busy, Busy) else None
+            if pause is None:
+                raise
+        tries, waited = tries + 1, waited + pause
+        time.sleep(pause)
+
+
+def _pause(busy: Busy, tries: int, waited: float) -> float | None:
+    found = delivery.next_delay(
+        NOT_NOW, tries, uniform=random.random, waited_seconds=waited, retry_after_seconds=busy.retry_after_seconds
+    )
+    return None if found is None else found.seconds
+
+
+def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa.Table]:
+    """The pages of one stretch, in order. Raises ``Stop`` or ``Wait`` by code."""
+    after, rolled_back, gone = stretch.after, 0, False
+    while after < stretch.upto:
+        try:
+            page: Page = ask(
+                client.poll,
+                stretch.topic,
+                after=after,
+                upto=stretch.upto,
+                limit_rows=options.page_rows,
+                limit_bytes=options.page_bytes,
+                generation=stretch.generation or None,
+            )
+        except Expired as error:
+            after = go_on(stretch.topic, after, error, options)
+            continue
+        except (GenerationChanged, TopicMissing) as error:
+            recreated_in_batch(stretch.topic, stretch.generation, error, options)
+            gone = True
+            break
+        rolled_back += page.hidden
+        if page.table.num_rows:
+            yield page.table
+        if page.next_position <= after:
+            break
+        after = page.next_position
+    if (rolled_back or gone) and stretch.notes:
+        unread_notes.note(Path(stretch.notes), stretch.topic, stretch.after, rolled_back, recreated=gone)
+
+
+def go_on(topic: str, after: str, error: Expired, options: Options) -> str:
+    """Where reading goes on after a start has expired, by the policy for it; never further back. Raises ``Stop``."""
+    if error.oldest <= after:
+        raise error
+    data_loss_policy.expired(topic, after, error.oldest, error.rows, options.on_expired)
+    return error.oldest
+
+
+def recreated_in_batch(topic: str, generation: int, error: Exception, options: Options) -> None:
+    """What was planned over a generation that is gone can never be read. Raises ``Stop`` unless that is all right."""
+    if options.on_recreated == "fail":
+        raise errors.Stop(
+            errors.RECREATED,
+            f"{topic}: a batch was planned over generation {generation}, which is gone ({error}); its rows cannot be"
+            ' read any more. Set on_recreated = "restart" to go on without them, they leave a gap row',
+        ) from error

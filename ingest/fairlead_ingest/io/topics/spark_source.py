@@ -1,0 +1,278 @@
+"""The Spark source ``fairlead``: topics of the messaging service as a stream, up to the stable position only.
+
+    per batch   latestOffset (plan, may wait) → offsets into the checkpoint → partitions (plan, split) → read (poll)
+    restart     partitions with the logged offsets: latestOffset is not asked for the batch that is tried again
+
+So losses and generations are looked for in all three places. The reader object lives in a Python process beside the
+driver and is pickled into every task: it holds options, never a connection. One client per task, one page at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.checkpoint import unread_notes
+from fairlead_ingest.io.topics import batch_reader
+from fairlead_ingest.io.topics.batch_reader import FairleadReader
+from fairlead_ingest.io.topics.options import Options, spark_schema
+from fairlead_ingest.io.topics.range_reader import Stretch, ask, go_on, recreated_in_batch, rows_of
+from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
+from fairlead_ingest.io.topics.topic_writer import TopicWriter
+from fairlead_ingest.source import data_loss_policy, offset_ranges, offsets
+from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, Plan, TopicMissing
+
+FORMAT = "fairlead"
+
+
+class FairleadDataSource(DataSource):
+    """``spark.readStream.format("fairlead").options(url=…, topics="ns/a,ns/b")``; all options in ``io.options``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return spark_schema(Options.of(self.options).page_schema)
+
+    def reader(self, schema: StructType) -> FairleadReader:
+        return batch_reader.reader(Options.of(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
+        if overwrite:
+            raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a topic is never overwritten')
+        return TopicWriter(Options.of(self.options), schema.names)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TopicStreamWriter:
+        checkpoint = self.options.get("checkpoint")
+        if not checkpoint:
+            raise errors.Stop(errors.BAD_OPTION, "checkpoint is required: the query's checkpointLocation once more")
+        return TopicStreamWriter(Options.of(self.options), schema.names, Path(checkpoint))
+
+    def streamReader(self, schema: StructType) -> FairleadStreamReader:
+        return FairleadStreamReader(Options.of(self.options))
+
+
+class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans batches in the driver's process and reads stretches in the tasks'."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._targets: dict[str, str] | None = None
+        self._client: BulkClient | None = None
+        self._turn = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_targets": None, "_client": None, "_turn": 0}
+
+    # --- planning, beside the driver
+
+    def initialOffset(self) -> dict[str, Any]:
+        service, topics = "", {}
+        for topic in self._options.topics:
+            start = self._options.start_of(topic)
+            if isinstance(start, Mapping):
+                topics[topic] = _explicit(start)
+                continue
+            try:
+                found = ask(self._ask().offsets, topic, start)
+            except TopicMissing:
+                topics[topic] = Position()
+                continue
+            service = data_loss_policy.same_service(service, found.service)
+            place = "" if start == "earliest" else found.stable if start == "latest" else found.position
+            topics[topic] = Position.at(found.generation, place or "", found.passed if place else 0)
+        return Offsets(service=service, topics=topics).to_dict()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._targets = {}
+        for topic in self._options.topics:
+            try:
+                self._targets[topic] = ask(self._ask().offsets, topic, "latest").stable or ""
+            except TopicMissing:
+                self._targets[topic] = ""
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.max_rows_per_batch)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        known = offsets.parse(start)
+        everything = isinstance(limit, ReadAllAvailable)
+        limit_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        limit_bytes = None if everything else self._options.max_bytes_per_batch
+        reached = self._advance(known, limit_rows, limit_bytes)
+        return start if reached is None else reached.to_dict()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        goal = offsets.parse(end)
+        stretches: list[InputPartition] = []
+        checkpoint = self._options.checkpoint
+        notes = str(unread_notes.prepare(Path(checkpoint), goal)) if checkpoint else ""
+        for topic, position in goal.topics.items():
+            after = position.begin
+            if position.p <= after:
+                continue
+            plan = self._plan_again(topic, position, after)
+            if plan is None:
+                if notes:
+                    unread_notes.note(Path(notes), topic, after, recreated=True)
+                continue
+            data_loss_policy.same_service(goal.service, plan.service)
+            stretches += [
+                Stretch(
+                    topic=topic,
+                    generation=position.g,
+                    after=part.after,
+                    upto=part.upto,
+                    rows=part.rows,
+                    notes=notes,
+                )
+                for part in offset_ranges.merge(plan.ranges, self._options.split_bytes)
+            ]
+        return stretches
+
+    def stop(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    # --- reading, in the tasks
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Stretch)
+        yield from rows_of(partition, self._options)
+
+    # --- inside
+
+    def _ask(self) -> BulkClient:
+        if self._client is None:
+            self._client = self._options.client()
+        return self._client
+
+    def _advance(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
+        """The places after the next batch, None while there is nothing to read."""
+        names = self._options.topics
+        service, topics, moved = known.service, {}, False
+        limits = dict(
+            zip(
+                names,
+                zip(offsets.shares(limit_rows, len(names)), offsets.shares(limit_bytes, len(names)), strict=True),
+                strict=True,
+            )
+        )
+        # Where nothing has moved the last one asked waits in the service, else Spark would ask a hundred times a
+        # second; it is another topic each time, so that each is soon the one whose news ends the wait at once.
+        self._turn += 1
+        for asked in range(len(names)):
+            topic = names[(asked + self._turn) % len(names)]
+            waits = asked == len(names) - 1 and not moved and self._targets is None
+            before = self._known(known, topic).rested()
+            after, plan = self._plan(topic, before, *limits[topic], self._options.wait_ms if waits else 0)
+            topics[topic] = after
+            if plan is not None:
+                service = data_loss_policy.same_service(service, plan.service)
+            moved = moved or (after.g, after.p) != (before.g, before.p)
+        return Offsets(service=service, topics=topics) if moved else None
+
+    def _known(self, known: Offsets, topic: str) -> Position:
+        """Where a topic stands: one that the query did not read so far begins as a table that holds some of it says."""
+        place = known.topics.get(topic)
+        if place is not None:
+            return place
+        start = self._options.start_of(topic)
+        return _explicit(start) if isinstance(start, Mapping) else Position()
+
+    def _plan(
+        self, topic: str, position: Position, limit_rows: int | None, limit_bytes: int | None, wait_ms: int
+    ) -> tuple[Position, Plan | None]:
+        target = None if self._targets is None else self._targets.get(topic, "")
+        if target is not None and target <= position.p and position.g:
+            return position, None
+        after = position.p
+        while True:
+            try:
+                plan = ask(
+                    self._ask().plan,
+                    topic,
+                    after=after,
+                    upto=target,
+                    limit_rows=limit_rows,
+                    limit_bytes=limit_bytes,
+                    wait_ms=wait_ms,
+                    generation=position.g or None,
+                )
+            except TopicMissing:
+                return position, None
+            except Expired as error:
+                skip = data_loss_policy.expired(topic, after, error.oldest, error.rows, self._options.on_expired)
+                after = go_on(topic, after, error, self._options)
+                position = msgspec.structs.replace(position, skip=data_loss_policy.further(position.skip, skip))
+                continue
+            except GenerationChanged as error:
+                position = data_loss_policy.recreated(topic, position, error.generation, self._options.on_recreated)
+                after = position.p
+                continue
+            return _after(position, plan, target), plan
+
+    def _plan_again(self, topic: str, position: Position, after: str) -> Plan | None:
+        """Split what was promised, None where it is gone with its topic; what expired since is looked at by the same
+        policy as ever."""
+        while True:
+            try:
+                return ask(
+                    self._ask().plan,
+                    topic,
+                    after=after,
+                    upto=position.p,
+                    splits=self._options.splits,
+                    generation=position.g or None,
+                )
+            except Expired as error:
+                after = go_on(topic, after, error, self._options)
+            except (GenerationChanged, TopicMissing) as error:
+                recreated_in_batch(topic, position.g, error, self._options)
+                return None
+
+
+def _explicit(start: Mapping[str, Any]) -> Position:
+    passed = start.get("n")
+    return Position.at(int(start["g"]), str(start["p"]), None if passed is None else int(passed))
+
+
+def _after(position: Position, plan: Plan, target: str | None) -> Position:
+    """The place after the batch that ``plan`` allows; ``position`` itself where there is nothing to take or to count.
+
+    Messages may leave a topic without being read, by a life of their own that was short. The totals of both ends tell
+    how many: where nothing is left to read, what has gone is a batch of its own, of no rows.
+    """
+    before, passed = position.passed, plan.passed
+    # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
+    reached = max(plan.upto or "", position.p, position.skip.upto if position.skip else "")
+    if not plan.rows and passed is not None and (position.skip is not None or (before is not None and passed > before)):
+        stable = plan.stable or ""
+        reached = max(reached, stable if target is None else min(stable, target))
+    if not plan.rows and reached == position.p and position.skip is None:
+        return position
+    end = begin = None
+    if passed is not None:
+        # Counted from below: a total in the middle of a topic may be too low, and then the next one makes up for it.
+        end = passed if before is None else max(passed, before + plan.rows)
+        begin = max(0, end - plan.rows) if before is None else before
+    return Position(
+        g=plan.generation,
+        p=reached,
+        fg=position.fg or plan.generation,
+        f=position.f,
+        r=plan.rows,
+        n=end,
+        fn=begin,
+        skip=position.skip,
+    )

@@ -1,0 +1,65 @@
+"""From what the source fetched to what the table holds: functions from DataFrame to DataFrame.
+
+Everything here is a column expression, so Spark plans it together with the read and the write. A user's own transform
+is a function of the same shape. ``_error`` and ``_payload`` travel beside the columns: a row with an error becomes a
+dead letter in the sink, and no transform has to know.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from fairlead_ingest.rows.envelope import MISFIT as MISFIT_SEEN
+from fairlead_ingest.rows.envelope import TYPED
+from fairlead_ingest.rows.schema import ENVELOPE_COLUMNS, FREEZE, MISFIT, RESCUED, Contract
+
+_BAD = "_does_not_fit"
+_PARSED = "_parsed"
+_KEY = "_producer_key"
+# What the sink takes off again: never columns of the table.
+PASSENGERS = ("_error", "_payload")
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark takes any."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def typed(rows: DataFrame, contract: Contract) -> DataFrame:
+    """Add the contract's columns, read from ``body``; a body that does not fit follows the contract's mode."""
+    if not contract.columns.fields:
+        return rows.withColumn(RESCUED, F.lit(None).cast("string")).drop(TYPED, MISFIT_SEEN)
+    parsing = StructType([*contract.columns.fields, StructField(_BAD, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
+    # Only what fits exactly is left to Spark, which would change what does not.
+    text = F.coalesce(F.col(TYPED), F.col("body"))
+    parsed = rows.withColumn(_PARSED, F.from_json(text, parsing, options))
+    is_misfit = F.col(MISFIT_SEEN) | F.col(f"{_PARSED}.{_BAD}").isNotNull()
+    misfit = F.when(is_misfit, F.col("body"))
+    columns = [F.col(f"{_PARSED}.{quoted(name)}").alias(name) for name in contract.columns.names]
+    if contract.mode == FREEZE:
+        sentence = F.concat(F.lit(f"{MISFIT}: "), F.substring(misfit, 1, 200))
+        error = F.coalesce(F.col("_error"), F.when(misfit.isNotNull(), sentence))
+    else:
+        columns.append(misfit.alias(RESCUED))
+        error = F.col("_error")
+    others = ("_topic", "_id", "_published_at")
+    return parsed.select(*ENVELOPE_COLUMNS, *columns, *others, error.alias("_error"), "_payload")
+
+
+def deduplicated(rows: DataFrame, seconds: float) -> DataFrame:
+    """Drop what one producer sent again, under another message id, within ``seconds`` of publishing.
+
+    The key is the producer's own numbering; rows that are dead letters have none and are all kept.
+    """
+    producer = F.concat_ws("/", "node", F.col("epoch").cast("string"), "stream", F.col("sequence").cast("string"))
+    keyed = rows.withColumn(_KEY, F.when(F.col("_error").isNull(), producer).otherwise(F.concat(F.lit("/"), "_id")))
+    timed = keyed.withWatermark("_published_at", f"{seconds} seconds")
+    return timed.dropDuplicatesWithinWatermark([_KEY]).drop(_KEY)
+
+
+def lineage(rows: DataFrame) -> DataFrame:
+    """Add when the row was taken in and which day it belongs to (UTC day of publishing)."""
+    return rows.withColumn("_ingested_at", F.current_timestamp()).withColumn("_date", F.to_date("_published_at"))

@@ -1,0 +1,12 @@
+"""Which messages a batch reads, decided from positions alone.
+
+    offsets           one topic's place after a batch, all topics' places; the text Spark keeps in its checkpoint
+    offset_ranges     which ranges of a plan become one task
+    data_loss_policy  what to do where messages expired unread, or a topic was deleted and made again
+    gaps              the rows of ``<table>_gaps``: messages that were never read and never will be
+    pushdown          conditions of a batch query that the service can answer: topics and times
+
+    data_loss_policy ─▶ offsets ◀─ gaps
+
+Nothing here asks the service or knows Spark; ``io.topics`` does.
+"""

@@ -1,0 +1,190 @@
+"""What a batch may do to the table, decided from the table's own log.
+
+A table remembers three things with every commit of ours: the last batch of each application (a transaction of its
+log), the positions reached per topic, and which service they belong to. From these follow all promises of the sink:
+
+- a batch already in the table is passed over (a crash between table commit and Spark's commit log);
+- a batch that begins before what the table holds is refused: another job, or a reset checkpoint, would repeat rows;
+- a batch that begins after it is refused too: the table was restored, deleted, or lost commits with the power;
+- two jobs that commit at the same moment collide on the table's turn; the log lets one in, the other looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead_ingest import errors
+from fairlead_ingest.source import offsets
+from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_wire.errors import Temporary
+
+METADATA_KEY = "fairlead"
+# The transaction every writer of the table takes: two at once collide instead of both appending. One for all topics,
+# because the positions of all of them lie in the newest commit.
+TURN = "fairlead:turn"
+# Counts of one commit that also add up over the table's life.
+TOTALS = ("rows", "dead_letters", "left_out", "expired_unread", "expired_starts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """What the table's log says now. ``batch``: our application's last, -1 for none; ``reached``: places per topic."""
+
+    batch: int = -1
+    reached: Offsets = field(default_factory=Offsets)
+    # How often a batch of ours was committed, whoever did it; 0 for a new table.
+    turn: int = 0
+    totals: Mapping[str, int] = field(default_factory=dict)
+    # The log no longer reaches back to a commit of ours: ``reached`` is what rows say, which may be less than was read.
+    is_cut: bool = False
+
+    def holds(self, end: Offsets) -> bool:
+        """Everything up to ``end`` is in it."""
+        return not any(_is_short(self.reached.topics.get(topic), at.g, at.p) for topic, at in end.topics.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Add the batch's files in one commit with these transactions and this metadata."""
+
+    transactions: dict[str, int]
+    metadata: dict[str, Any]
+
+    def follows(self, turn: int) -> bool:
+        """Nobody committed since this was decided: ``turn`` is the table's now. Always true without a turn."""
+        return self.transactions.get(TURN, turn + 1) == turn + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyIn:
+    """The table holds this batch; do nothing and say yes."""
+
+
+class Collided(Temporary):
+    """Somebody else committed since the state was looked at; look again and decide again."""
+
+
+def application_id(query_id: str) -> str:
+    """One checkpoint's application: batch numbers restart with a new checkpoint, so its identity is in the name."""
+    return f"fairlead:{query_id}"
+
+
+def decide(
+    state: TableState,
+    *,
+    application: str,
+    batch: int,
+    end: Offsets,
+    counts: Mapping[str, Any],
+    before: Offsets | None = None,
+    is_companion: bool = False,
+) -> Append | AlreadyIn:
+    """What to do with ``batch`` that ends at ``end``. Raises ``Stop`` when appending it would repeat or miss rows.
+
+    ``before``: where this checkpoint's batch before ended, None for its first. ``is_companion``: a table beside the
+    rows gets few of the batches and gets them first, so it may well be behind, and ahead where a checkpoint was lost in
+    between; the caller leaves out what it holds, and its places never go back.
+    """
+    # The number alone is not enough: a table that was restored still knows numbers of batches that are gone from it.
+    if state.batch >= batch and (state.is_cut or state.holds(end)):
+        return AlreadyIn()
+    if state.reached.service and end.service and state.reached.service != end.service:
+        raise errors.Stop(
+            errors.OTHER_SERVICE,
+            f"the table was filled from messaging service {state.reached.service}, this batch comes from {end.service}",
+        )
+    for topic, position in end.topics.items() if not is_companion else ():
+        held = state.reached.topics.get(topic)
+        if held is not None and is_ahead(state.reached, topic, position):
+            raise errors.Stop(
+                errors.TABLE_TAKEN,
+                f"the table already holds {topic} up to {held.p}, this batch begins after {position.f or 'the start'}:"
+                " another job writes the table, or this checkpoint is older than it. Stop the other job, or start with"
+                " a new checkpoint (it goes on from the table)",
+            )
+        is_first = held is None and (before is None or topic not in before.topics)
+        if not is_first and not state.is_cut and _is_short(held, position.fg, position.f):
+            raise _behind(topic, held, position.f)
+    topics = {**state.reached.topics}
+    for topic, position in end.topics.items():
+        if not (is_companion and is_ahead(state.reached, topic, position, of_end=True)):
+            topics[topic] = position.rested()
+    reached = Offsets(service=end.service or state.reached.service, topics=topics)
+    return Append(
+        transactions={application: batch, TURN: state.turn + 1},
+        metadata={
+            METADATA_KEY: {
+                "reached": reached.to_dict(),
+                "application": application,
+                "batch": batch,
+                "totals": {name: state.totals.get(name, 0) + counts.get(name, 0) for name in TOTALS},
+                **counts,
+            }
+        },
+    )
+
+
+def check_goes_on(state: TableState, last: Offsets) -> None:
+    """Raises ``Stop`` where a checkpoint whose last batch ended at ``last`` cannot go on with the table."""
+    for topic, position in last.topics.items():
+        held = state.reached.topics.get(topic)
+        if not state.is_cut and _is_short(held, position.g, position.p):
+            raise _behind(topic, held, position.p)
+
+
+def _is_short(held: Position | None, generation: int, position: str) -> bool:
+    """``held`` ends before ``position`` of that generation; a generation of 0 stands for any."""
+    if not position:
+        return False
+    if held is None:
+        return True
+    if held.g and generation and held.g != generation:
+        return held.g < generation
+    return held.p < position
+
+
+def _behind(topic: str, held: Position | None, position: str) -> errors.Stop:
+    return errors.Stop(
+        errors.TABLE_BEHIND,
+        f"the table holds {topic} up to {held.p if held and held.p else 'nothing'}, this checkpoint goes on after"
+        f" {position}: the table was restored, replaced, deleted or is not mounted, or lost its last commits. Bring it"
+        " back, or start with a new checkpoint (it goes on from what the table holds)",
+    )
+
+
+def is_ahead(reached: Offsets, topic: str, place: Position, *, of_end: bool = False) -> bool:
+    """``reached`` goes further in ``topic`` than the beginning of the batch that ends at ``place``, or than its end."""
+    held = reached.topics.get(topic)
+    if held is None:
+        return False
+    generation, position = (place.g, place.p) if of_end else (place.fg, place.f)
+    return held.g in (0, generation) and held.p > position
+
+
+def ours_in(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What we left in one commit's metadata, None where the commit is not ours."""
+    ours = metadata.get(METADATA_KEY)
+    return ours if isinstance(ours, Mapping) and "reached" in ours else None
+
+
+def reached_in(metadata: Mapping[str, Any]) -> Offsets | None:
+    """The positions in one commit's metadata, None where the commit is not ours."""
+    ours = ours_in(metadata)
+    return None if ours is None else offsets.parse(ours["reached"])
+
+
+def starting(configured: Mapping[str, Any], reached: Offsets) -> dict[str, Any]:
+    """Where a fresh checkpoint begins: the table's own position where it has one, else what was configured.
+
+    A table that holds part of a topic is no first start: beginning again would repeat its rows.
+    """
+    begin: dict[str, Any] = {}
+    for topic, start in configured.items():
+        held: Position | None = reached.topics.get(topic)
+        if held is None:
+            begin[topic] = "earliest" if start == "table" else start
+            continue
+        begin[topic] = {"g": held.g, "p": held.p} | ({} if held.n is None else {"n": held.n})
+    return begin

@@ -1,0 +1,39 @@
+"""Notes from tasks to the commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairlead_ingest.io.checkpoint import unread_notes
+from fairlead_ingest.io.checkpoint.unread_notes import Known
+from fairlead_ingest.source.offsets import Offsets, Position
+
+END = Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
+
+
+def test_notes_of_one_batch_are_added_up(tmp_path: Path) -> None:
+    """A task that ran twice counts once; nobody's notes are none."""
+    folder = unread_notes.prepare(tmp_path, END)
+    assert unread_notes.known(folder) == Known()
+    unread_notes.note(folder, "a/t", "", 2)
+    unread_notes.note(folder, "a/t", "", 3)
+    unread_notes.note(folder, "a/t", "0a", 4)
+    unread_notes.note(folder, "b/t", "", 1)
+    assert unread_notes.known(unread_notes.folder_of(tmp_path, END)).rolled_back == {"a/t": 7, "b/t": 1}
+
+
+def test_a_batch_that_is_planned_anew_begins_without_notes(tmp_path: Path) -> None:
+    """Its ranges may be cut elsewhere now; those of other batches are of no use any more."""
+    unread_notes.note(unread_notes.prepare(tmp_path, END), "a/t", "", 2)
+    other = Offsets(service="s", topics={"a/t": Position.at(1, "1f")})
+    assert unread_notes.folder_of(tmp_path, other) != unread_notes.folder_of(tmp_path, END)
+    unread_notes.prepare(tmp_path, other)
+    assert unread_notes.known(unread_notes.folder_of(tmp_path, END)) == Known()
+
+
+def test_a_topic_that_is_gone_is_named(tmp_path: Path) -> None:
+    """Beside what was rolled back before it went."""
+    folder = unread_notes.prepare(tmp_path, END)
+    unread_notes.note(folder, "a/t", "", 2, recreated=True)
+    unread_notes.note(folder, "b/t", "", 1)
+    assert unread_notes.known(folder) == Known(rolled_back={"a/t": 2, "b/t": 1}, recreated=frozenset({"a/t"}))

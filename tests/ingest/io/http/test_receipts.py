@@ -1,0 +1,107 @@
+"""Is it in the table, asked over HTTP by somebody who cannot read it?"""
+
+from __future__ import annotations
+
+import datetime
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fairlead_ingest.io.http import receipts
+from fairlead_ingest.io.http.health import Health, HealthServer
+from fairlead_ingest.io.http.receipts import ReceiptDesk
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.table import parquet
+from fairlead_ingest.io.table.tables import UNNUMBERED
+from fairlead_ingest.rows.envelope import TIMESTAMP
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()), ("node", pa.string()), ("_topic", pa.string()), ("_id", pa.string()),
+        ("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP), ("_batch", pa.int64()), ("_date", pa.date32()),
+    ]
+)  # fmt: skip
+
+
+def commit(table: Path, name: str, *, days_ago: int = 0) -> None:
+    moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days_ago)
+    parquet.ensure(table, SCHEMA)
+    row = {"id": name, "node": "edge 1", "_topic": "a/t", "_id": "0a", "_batch": 3, "_date": moment.date()}
+    writing = parquet.writing(table)
+    writing.add(pa.Table.from_pylist([{**row, "_published_at": moment, "_ingested_at": moment}], schema=SCHEMA))
+    parquet.append(table, writing.close(), UNNUMBERED)
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    desk = ReceiptDesk([("first", parquet, tmp_path / "none"), ("second", parquet, tmp_path / "rows")])
+    serving = HealthServer("127.0.0.1", 0, Health(), Metrics().registry, desk)
+    yield serving.port
+    serving.close()
+
+
+def ask(port: int, target: str) -> tuple[int, dict[str, Any]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", receipts.PATH + target)
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read())
+    connection.close()
+    return answer
+
+
+def test_a_message_in_any_of_the_tables_is_found(port: int, tmp_path: Path) -> None:
+    """By its id as it was published, and its node."""
+    commit(tmp_path / "rows", "m/1 ü")
+    status, found = ask(port, "m%2F1%20%C3%BC?node=edge%201")
+    assert (status, found["pipeline"], found["_topic"], found["_batch"]) == (200, "second", "a/t", 3)
+    assert ask(port, "m%2F1%20%C3%BC?node=edge-2") == (404, {"found": False})
+    assert ask(port, "m2?wait=0.3") == (404, {"found": False})
+
+
+def test_it_can_be_waited_for(port: int, tmp_path: Path) -> None:
+    """The answer comes with the commit."""
+    commit(tmp_path / "rows", "m1")
+    later = threading.Timer(0.2, commit, (tmp_path / "rows", "m2"))
+    later.start()
+    status, found = ask(port, "m2?wait=30")
+    later.join()
+    assert (status, found["id"]) == (200, "m2")
+
+
+def test_only_the_days_asked_for_are_looked_at(port: int, tmp_path: Path) -> None:
+    """A table of years is not read for one message of yesterday."""
+    commit(tmp_path / "rows", "old", days_ago=9)
+    assert ask(port, "old")[0] == 404
+    assert ask(port, "old?days=10")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("", "a message id"),
+        ("x" * 600, "at most 512 characters"),
+        ("m1?wait=61", "wait: a number from 0 to 60"),
+        ("m1?wait=nan", "wait: a number"),
+        ("m1?days=soon", "days: a number"),
+        ("m1?nodes=a", "nodes: only"),
+    ],
+)
+def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reason: str) -> None:
+    """Before any table is opened."""
+    status, answer = ask(port, target)
+    assert (status, answer["error"]["code"]) == (400, "bad_request")
+    assert reason in answer["error"]["message"]
+
+
+def test_only_so_many_are_answered_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one is told to come again."""
+    monkeypatch.setattr(receipts, "ASKING_MAX", 0)
+    desk = ReceiptDesk([])
+    status, body, headers = desk.answer(receipts.PATH + "m1")
+    assert (status, json.loads(body)["error"]["code"], dict(headers)) == (429, "busy", {"Retry-After": "1"})

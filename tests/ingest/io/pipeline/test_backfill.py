@@ -1,0 +1,95 @@
+"""Reading again what a table lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+from pyspark.sql import SparkSession
+from tests.support.messaging_service import MessagingService, upstream_message
+
+from fairlead_ingest.io.pipeline import backfill
+from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_messaging.client.io.sync_client import BulkClient
+
+
+def test_only_what_is_missing_is_added(
+    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Twice the same time is once the rows; dead letters too; another time is nothing."""
+    settings = msgspec.convert(
+        {
+            "messaging_url": messaging.url,
+            "topics": [topic],
+            "table": str(tmp_path / "rows"),
+            "checkpoint": str(tmp_path / "checkpoint"),
+            "security": "insecure",
+        },
+        Settings,
+    )
+
+    def run(**bounds: Any) -> dict[str, int]:
+        span = {"from_ms": None, "until_ms": None, **bounds}
+        return backfill.run(spark, settings, settings.jobs()[0], into=tmp_path / "rows", **span)
+
+    messaging.publish(topic, [upstream_message(1), b"broken", upstream_message(2)])
+    assert run(from_ms=4_000_000_000_000) == {"rows_before": 0, "rows_added": 0}
+    assert run() == {"rows_before": 0, "rows_added": 2}
+    messaging.publish(topic, [upstream_message(3)])
+    assert run(from_ms=0) == {"rows_before": 2, "rows_added": 1}
+    table = pl.scan_delta(str(tmp_path / "rows")).collect()
+    assert sorted(table["sequence"].to_list()) == [1, 2, 3]
+    assert set(table["_batch"].to_list()) == {-1}
+    assert pl.scan_delta(str(tmp_path / "rows_dead_letters")).collect().height == 1
+
+
+def test_a_long_time_is_read_in_slices_and_told_as_it_goes(
+    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Each is committed by itself; together they are all, once."""
+    settings = msgspec.convert(
+        {
+            "messaging_url": messaging.url,
+            "topics": [topic, topic + "-none"],
+            "table": str(tmp_path / "rows"),
+            "checkpoint": str(tmp_path / "checkpoint"),
+            "security": "insecure",
+            "sink": "parquet",
+            "limits": {"batch_rows": 4},
+        },
+        Settings,
+    )
+    for number in range(10):
+        messaging.publish(topic, [upstream_message(number)])
+    told: list[int] = []
+    done = backfill.run(
+        spark,
+        settings,
+        settings.jobs()[0],
+        from_ms=None,
+        until_ms=None,
+        into=tmp_path / "rows",
+        total=told.append,
+        progress=told.append,
+    )
+    assert done == {"rows_before": 0, "rows_added": 10}
+    assert told[0] == sum(told[1:]) == 10
+    assert len(told) >= 3
+    table = pl.scan_parquet(f"{tmp_path}/rows/**/*.parquet", hive_partitioning=True).collect()
+    assert sorted(table["sequence"].to_list()) == list(range(10))
+
+
+def test_slices_meet_without_a_gap_and_keep_to_their_bounds(messaging: MessagingService, topic: str) -> None:
+    """Nothing between two of them, nothing outside."""
+    pipeline = Pipeline(topics=[topic], table="t", checkpoint="c")
+    for number in range(6):
+        messaging.publish(topic, [b"%d" % number])
+    with BulkClient(messaging.url) as client:
+        found = backfill.slices(client, pipeline, None, None, 2)
+        assert backfill.slices(client, pipeline, 4_000_000_000_000, None, 2) == []
+        assert backfill.slices(client, pipeline, None, 1, 2) == []
+    assert found[0].from_ms is None
+    assert [each.until_ms for each in found[:-1]] == [each.from_ms for each in found[1:]]
+    assert sum(each.rows for each in found) == 6

@@ -1,0 +1,78 @@
+"""Cutting and trying a batch of the real service; the trial itself is the test's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.messaging_service import MessagingService
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.pipeline import failing_messages
+from fairlead_ingest.io.pipeline.failing_messages import Search
+from fairlead_ingest.source.offsets import Offsets, Position, Skip
+from fairlead_messaging.client.io.sync_client import BulkClient, SyncMessagingClient
+
+
+def batch(client: BulkClient, topic: str) -> Offsets:
+    plan = client.plan(topic, after="")
+    assert plan.upto is not None
+    return Offsets(topics={topic: Position(g=plan.generation, p=plan.upto, fg=plan.generation, f="", r=plan.rows)})
+
+
+def failing(client: BulkClient, bad: Callable[[bytes], bool]) -> Callable[[str, Path], None]:
+    def probe(pieces: str, scratch: Path) -> None:
+        scratch.mkdir(parents=True)
+        for piece in json.loads(pieces):
+            page = client.poll(piece["topic"], after=piece["after"], upto=piece["upto"])
+            for payload in page.table["payload"].to_pylist():
+                if bad(payload):
+                    raise OSError(f"cannot take {payload.decode()}")
+
+    return probe
+
+
+def search_all(search: Search) -> dict[str, dict[str, str]]:
+    while not search.step():
+        pass
+    return search.found
+
+
+def test_single_messages_are_found_in_plain_and_transactional_rows(
+    messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """By position and reason; also inside of a transaction, whose messages are one row of the service."""
+    messaging.publish(topic, [b"%d" % number for number in range(1500)])
+    with SyncMessagingClient(messaging.url) as writer:
+        started = writer.start_transaction()
+        writer.store_in(started.transactionWritePointer, *topic.split("/"), [b"%d" % n for n in range(1500, 1520)])
+        writer.publish_in(started.transactionWritePointer, *topic.split("/"), [])
+        writer.finish_transaction(started.transactionWritePointer, "commit")
+    with BulkClient(messaging.url) as client:
+        page = client.poll(topic, after="").table
+        names = {bytes(p): i.hex() for p, i in zip(page["payload"].to_pylist(), page["id"].to_pylist(), strict=True)}
+        bad = {b"7", b"1499", b"1503"}
+        found = search_all(Search(client, batch(client, topic), failing(client, bad.__contains__), tmp_path))
+    assert found == {topic: {names[each]: f"cannot take {each.decode()}" for each in bad}}
+    assert not (tmp_path / failing_messages.FOLDER).exists()
+
+
+def test_a_reason_that_may_pass_ends_the_search(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """A full disk is nobody's poison."""
+    messaging.publish(topic, [b"1"])
+
+    def full(pieces: str, scratch: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with BulkClient(messaging.url) as client, pytest.raises(errors.Wait, match=errors.DISK_FULL):
+        Search(client, batch(client, topic), full, tmp_path).step()
+
+
+def test_only_what_a_batch_reads_is_looked_at() -> None:
+    """A topic at rest has nothing; behind an expired start what was alive then is read."""
+    skip = Skip(reason="expired", upto="0c", rows=7)
+    rest, jumped = Position.at(1, "0a"), Position(g=1, p="0f", fg=1, f="0a", r=2, skip=skip)
+    [piece] = failing_messages.pieces_of(Offsets(topics={"a/t": rest, "b/t": jumped}))
+    assert (piece.topic, piece.after, piece.upto, piece.rows) == ("b/t", "0c", "0f", 2)

@@ -1,0 +1,69 @@
+"""What a job asks and tells beside its work may not hold it up."""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead_ingest.io import status
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.pipeline import job as jobs
+from fairlead_ingest.io.pipeline.job import Job, Turns
+from fairlead_ingest.settings import Settings
+from fairlead_ingest.source.offsets import Offsets, Position
+
+TOPICS = [f"default/t{number}" for number in range(100)]
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+def job(url: str) -> Job:
+    values = {"messaging_url": url, "topics": TOPICS, "table": "/nowhere/rows", "checkpoint": "/nowhere/checkpoint"}
+    settings = msgspec.convert({**values, "security": "insecure"}, Settings)
+    made: Any = None  # the session: nothing is started
+    return Job(made, settings, settings.jobs()[0], Metrics())
+
+
+def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
+    """A stop and the other pipelines come after it: a hundred topics were eight minutes."""
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as deaf:
+        looking = job(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        begin = time.monotonic()
+        looking.look_behind(NOW)
+        looking._note(Offsets(topics={topic: Position.at(1, "0a") for topic in TOPICS}))
+        assert time.monotonic() - begin < 30.0
+        looking.finish()
+
+
+def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many at a time as there is time for, the others first the next time."""
+    asked: list[str] = []
+
+    def slow(topic: str, *_: object) -> dict[str, Any]:
+        asked.append(topic)
+        time.sleep(0.02)
+        return {"state": "ok", "lag_messages": 0, "lag_seconds": 0.0}
+
+    monkeypatch.setattr(status, "of_topic", slow)
+    monkeypatch.setattr(jobs, "ASIDE_SECONDS_MAX", 0.2)
+    looking = job("http://127.0.0.1:9")
+    looking.look_behind(NOW)
+    assert 0 < len(asked) <= 11
+    for times in range(1, 100):
+        if len(asked) >= len(TOPICS):
+            break
+        looking.look_behind(NOW + times * datetime.timedelta(seconds=jobs.LAG_SECONDS))
+    assert asked[:100] == TOPICS
+
+
+def test_turns_take_all_once_where_there_is_time() -> None:
+    """Beginning where the last time ended."""
+    turns = Turns(["a", "b", "c"])
+    assert list(turns.taken(60.0)) == ["a", "b", "c"]
+    assert list(turns.taken(-1.0)) == ["a"]
+    assert list(turns.taken(60.0)) == ["b", "c", "a"]
+    assert list(Turns([]).taken(60.0)) == []

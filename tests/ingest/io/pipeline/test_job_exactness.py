@@ -1,0 +1,347 @@
+"""Every message once, or counted as gone once: tables taken back, backfills, short lives, rolled-back messages."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.processes import wait_until
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.pipeline import backfill
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.settings import SINKS, Settings
+from fairlead_ingest.table import commit
+from fairlead_messaging.client.io.sync_client import BulkClient, SyncMessagingClient
+from fairlead_wire.errors import Permanent
+
+Run = Callable[..., Job]
+
+
+def messages(*numbers: int) -> list[bytes]:
+    return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
+
+
+def found(sink: str, folder: Path, suffix: str = "") -> list[dict[str, Any]]:
+    table: list[dict[str, Any]] = tables.existing(tables.of(sink), folder / f"rows{suffix}").to_table().to_pylist()
+    return table
+
+
+def everything(sink: str, folder: Path) -> Counter[int]:
+    """How often each message is a row or a dead letter."""
+    rows = [row["sequence"] for row in found(sink, folder)]
+    letters = [int(row["payload"].split()[1]) for row in found(sink, folder, tables.DEAD_LETTERS)]
+    return Counter([*rows, *letters])
+
+
+def facts(sink: str, folder: Path) -> dict[str, Any]:
+    newest: dict[str, Any] = tables.of(sink).last_entries(folder / "rows", 1)[0][commit.METADATA_KEY]
+    return newest
+
+
+def once(*numbers: int) -> Counter[int]:
+    return Counter(numbers)
+
+
+# --- tables that are not what the checkpoint left
+
+
+def restore(folder: Path, version: int) -> None:
+    DeltaTable(str(folder / "rows")).restore(version)
+
+
+def roll_back(folder: Path, version: int) -> None:
+    """As from a backup: the log's newest entries are not there."""
+    for entry in (folder / "rows" / "_delta_log").glob("*.json"):
+        if int(entry.stem) > version:
+            entry.unlink()
+
+
+def clone(folder: Path, version: int) -> None:
+    """The rows of then, copied by others into a table of theirs."""
+    rows = DeltaTable(str(folder / "rows"), version=version).to_pyarrow_table()
+    shutil.rmtree(folder / "rows")
+    write_deltalake(str(folder / "rows"), rows, partition_by=["_topic", "_date"])
+
+
+def rewrite(folder: Path, version: int) -> None:
+    """The rows of then, put in place of all."""
+    rows = DeltaTable(str(folder / "rows"), version=version).to_pyarrow_table()
+    write_deltalake(str(folder / "rows"), rows, mode="overwrite", partition_by=["_topic", "_date"])
+
+
+def delete(folder: Path, version: int) -> None:
+    shutil.rmtree(folder / "rows")
+
+
+@pytest.mark.parametrize(
+    ("mishap", "has_news"),
+    [(restore, True), (restore, False), (roll_back, True), (clone, True), (rewrite, False), (delete, False)],
+)
+def test_a_table_that_was_taken_back_is_noticed_and_filled_again(
+    run: Run,
+    messaging: MessagingService,
+    topic: str,
+    tmp_path: Path,
+    mishap: Callable[[Path, int], None],
+    has_news: bool,
+) -> None:
+    """With the old checkpoint it stops by its code, with news or without; a new one brings back what is gone, once."""
+    for first in (0, 6):
+        messaging.publish(topic, messages(*range(first, first + 6)))
+        run()
+    assert everything("delta", tmp_path) == once(*range(12))
+    mishap(tmp_path, 1)
+    more = range(12, 12 + 5 * has_news)
+    messaging.publish(topic, messages(*more)) if has_news else None
+    with pytest.raises(Permanent) as stopped:
+        run()
+    assert stopped.value.code == errors.TABLE_BEHIND
+    if mishap is delete:
+        assert not (tmp_path / "rows").exists(), "no table is made where one should be"
+    run(checkpoint=str(tmp_path / "checkpoint-2"))
+    assert everything("delta", tmp_path) == once(*range(12), *more)
+
+
+def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Killed between the table's commit and Spark's, then the table was restored: the log still knows the number."""
+    messaging.publish(topic, messages(*range(6)))
+    run()
+    messaging.publish(topic, messages(*range(6, 12)))
+    run()
+    (tmp_path / "checkpoint" / "commits" / "1").unlink()
+    restore(tmp_path, 1)
+    run()
+    assert everything("delta", tmp_path) == once(*range(12))
+
+
+def test_a_plain_folder_that_was_taken_back_is_noticed(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """From a backup, or not there at all."""
+    messaging.publish(topic, messages(*range(6)))
+    run(sink="parquet")
+    shutil.copytree(tmp_path / "rows", tmp_path / "backup")
+    messaging.publish(topic, messages(*range(6, 12)))
+    run(sink="parquet")
+    shutil.rmtree(tmp_path / "rows")
+    for _ in range(2):
+        with pytest.raises(Permanent) as stopped:
+            run(sink="parquet")
+        assert stopped.value.code == errors.TABLE_BEHIND
+        if not (tmp_path / "rows").exists():
+            shutil.copytree(tmp_path / "backup", tmp_path / "rows")
+    run(sink="parquet", checkpoint=str(tmp_path / "checkpoint-2"))
+    assert everything("parquet", tmp_path) == once(*range(12))
+
+
+def test_what_others_may_do_to_a_table_stops_nobody(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """Compaction, a delete, a table property: rows that were deleted on purpose do not come again."""
+    messaging.publish(topic, messages(*range(6)))
+    run()
+    table = DeltaTable(str(tmp_path / "rows"))
+    table.optimize.compact()
+    table.delete("sequence >= 2")
+    table.alter.set_table_properties({"delta.checkpointInterval": "50"})
+    messaging.publish(topic, messages(6))
+    run()
+    assert everything("delta", tmp_path) == once(0, 1, 4, 6)
+
+
+def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """The checkpoint has forgotten it by then."""
+    other = topic + "-other"
+    messaging.create(other)
+    messaging.publish(topic, messages(0, 1))
+    messaging.publish(other, messages(2))
+    run(topics=[topic, other])
+    messaging.publish(topic, messages(3))
+    messaging.publish(other, messages(5))
+    run(topics=[other])
+    run(topics=[topic, other])
+    assert everything("delta", tmp_path) == once(0, 1, 2, 3, 5)
+
+
+# --- backfills
+
+
+@pytest.fixture
+def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path) -> Callable[..., int]:
+    def go(into: str = "rows", **changes: Any) -> int:
+        values = {
+            "messaging_url": messaging.url,
+            "topics": [topic],
+            "table": str(tmp_path / "rows"),
+            "checkpoint": str(tmp_path / "checkpoint"),
+            "security": "insecure",
+        }
+        settings = msgspec.convert({**values, **changes}, Settings)
+        [pipeline] = settings.jobs()
+        done = backfill.run(spark, settings, pipeline, from_ms=None, until_ms=None, into=tmp_path / into)
+        return done["rows_added"]
+
+    return go
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
+    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path, sink: str
+) -> None:
+    """Into the stopped job's own table, what is beyond its position, of topics it has begun and of new ones."""
+    other = topic + "-other"
+    messaging.create(other)
+    messaging.publish(topic, messages(*range(10)))
+    run(sink=sink)
+    messaging.publish(topic, messages(*range(10, 20)))
+    messaging.publish(other, messages(*range(20, 25)))
+    assert backfilled(sink=sink) == 0
+    assert backfilled(sink=sink, topics=[topic, other]) == 4
+    messaging.publish(other, messages(*range(25, 30)))
+    run(sink=sink, topics=[topic, other])
+    assert backfilled(sink=sink, topics=[topic, other]) == 0
+    assert everything(sink, tmp_path) == once(*range(30))
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_backfill_before_the_first_start_is_gone_on_from(
+    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path, sink: str
+) -> None:
+    """The rows say how far it went; a batch that the checkpoint has planned already is the job's."""
+    messaging.publish(topic, messages(*range(10)))
+    assert backfilled(sink=sink) == 8
+    messaging.publish(topic, messages(*range(10, 15)))
+    run(sink=sink)
+    assert everything(sink, tmp_path) == once(*range(15))
+    for suffix in ("", tables.DEAD_LETTERS, tables.GAPS):
+        shutil.rmtree(tmp_path / f"rows{suffix}")
+    shutil.rmtree(tmp_path / "checkpoint" / "commits")
+    assert backfilled(sink=sink) == 8  # what lies before the checkpoint's first batch is nobody's
+    run(sink=sink)
+    assert everything(sink, tmp_path) == once(*range(15))
+
+
+# --- what expired, and what was rolled back
+
+
+@pytest.fixture(scope="module")
+def tidy_messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingService]:
+    """A service that removes what expired at once."""
+    with MessagingService(tmp_path_factory.mktemp("tidy"), cleanup_seconds=0.2) as service:
+        yield service
+
+
+@pytest.mark.parametrize(
+    ("sink", "tidy", "own"),
+    [("delta", True, True), ("parquet", True, False), ("parquet", False, True), ("delta", False, False)],
+)
+def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
+    run: Run,
+    messaging: MessagingService,
+    tidy_messaging: MessagingService,
+    topic: str,
+    tmp_path: Path,
+    sink: str,
+    tidy: bool,
+    own: bool,
+) -> None:
+    """Never read yet, or after a position: gone by a life of their own or by the topic's, removed already or not."""
+    service = tidy_messaging if tidy else messaging
+    if tidy:
+        service.create(topic)
+
+    def alive() -> int:
+        with SyncMessagingClient(service.url) as client:
+            return sum(each.state == "visible" for each in client.inspect(*topic.split("/"), limit=1000))
+
+    def lose(count: int) -> None:
+        before = alive()
+        service.publish(topic, messages(*range(count)), ttl=1 if own else None)
+        if not own:
+            service.configure(topic, ttl=1)
+        wait_until("they have expired", lambda: alive() <= (before if own else 0), seconds=20.0)
+
+    def go() -> tuple[int, int, int]:
+        run(sink=sink, on_expired="gap", messaging_url=service.url)
+        service.configure(topic, ttl=3600)
+        gaps = sum(gap["rows"] for gap in found(sink, tmp_path, tables.GAPS))
+        return len(found(sink, tmp_path)), gaps, facts(sink, tmp_path)["totals"]["expired_unread"]
+
+    lose(68)
+    assert go() == (0, 68, 68)
+    service.publish(topic, messages(0, 1))
+    assert go() == (2, 68, 68)
+    lose(50)
+    if own:
+        service.publish(topic, messages(2, 3))
+        assert go() == (4, 118, 118)
+    assert go() == (2 + 2 * own, 118, 118)
+    service.publish(topic, messages(5, 6))
+    assert go() == (4 + 2 * own, 118, 118)
+
+
+@pytest.mark.parametrize("on_expired", ["count", "gap"])
+def test_what_was_rolled_back_was_never_there(
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path, on_expired: str
+) -> None:
+    """Neither expired nor a gap, whether its transaction was ended or a publish taken back."""
+    namespace, name = topic.split("/")
+    messaging.publish(topic, messages(0))
+    with SyncMessagingClient(messaging.url) as client:
+        for _ in range(2):
+            started = client.start_transaction()
+            client.publish_in(started.transactionWritePointer, namespace, name, messages(1, 2))
+            client.finish_transaction(started.transactionWritePointer, "abort")
+    messaging.publish(topic, messages(3))
+    run(on_expired=on_expired)
+    assert everything("delta", tmp_path) == once(0, 3)
+    assert (facts("delta", tmp_path)["expired_unread"], found("delta", tmp_path, tables.GAPS)) == (0, [])
+
+
+@pytest.mark.parametrize("form", ["raw", "envelope"])
+def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
+    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, form: str
+) -> None:
+    """Its payload is kept as it was, its reason beside it; a transform of the user's sees what is left."""
+    messaging.publish(topic, messages(0, 1, 2))
+    with BulkClient(messaging.url) as client:
+        names = [each.hex() for each in client.poll(topic, after="").table["id"].to_pylist()]
+    values = {
+        "messaging_url": messaging.url,
+        "topics": [topic],
+        "table": str(tmp_path / "rows"),
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "trigger": "available-now",
+        "security": "insecure",
+        "format": form,
+    }
+    settings = msgspec.convert(values, Settings)
+    job = Job(spark, settings, settings.jobs()[0], Metrics())
+    job.put_aside({topic: {names[1]: "it breaks the pipeline"}})
+    job.start()
+    wait_until("the query has ended", lambda: not job.is_running, seconds=90.0)
+    assert job.failure() is None
+    job.finish()
+    assert [row["_id"] for row in found("delta", tmp_path)] == [names[0], names[2]]
+    [letter] = found("delta", tmp_path, tables.DEAD_LETTERS)
+    assert (letter["_id"], letter["error"]) == (names[1], "it breaks the pipeline")
+    assert b'"edge-1-1"' in letter["payload"]
+    # A start that fails leaves what was committed long ago alone.
+    again = Job(spark, settings, settings.jobs()[0], Metrics())
+    again.finish()
+    assert again.metrics.batches.labels(again.name)._value.get() == 0

@@ -1,0 +1,71 @@
+"""Mistakes that need no Spark to be found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.pipeline import preflight
+from fairlead_ingest.settings import Settings
+
+
+def settings(tmp_path: Path, **more: Any) -> Settings:
+    values = {
+        "messaging_url": "http://127.0.0.1:9",
+        "security": "insecure",
+        "topics": ["a/t"],
+        "table": str(tmp_path / "rows"),
+        "checkpoint": str(tmp_path / "checkpoint"),
+    }
+    return msgspec.convert({**values, **more}, Settings)
+
+
+def check(found: Settings) -> None:
+    preflight.check(found, found.jobs())
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (None, "No such file"),
+        ('{"columns": {"a": "char(3)"}}', "a: char"),
+        ("{", ""),
+        (b"\xff\xff", ""),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_found(tmp_path: Path, schema: str | bytes | None, reason: str) -> None:
+    """With its file."""
+    path = tmp_path / "schema.json"
+    if schema is not None:
+        path.write_bytes(schema if isinstance(schema, bytes) else schema.encode())
+    with pytest.raises(errors.Stop, match=rf"FAIRLEAD_SCHEMA_BROKEN: {path}.*{reason}"):
+        check(settings(tmp_path, schema=str(path)))
+
+
+@pytest.mark.parametrize(
+    "text", ["def other(rows): return rows", "1 / 0", "def broken(:", "import nothing_of_this_name"]
+)
+def test_a_transform_that_cannot_be_loaded_is_found(tmp_path: Path, text: str) -> None:
+    """Whatever its module raises."""
+    (tmp_path / "own.py").write_text(text)
+    with pytest.raises(errors.Stop, match=rf"FAIRLEAD_BAD_OPTION: transforms: {tmp_path}/own.py:wanted"):
+        check(settings(tmp_path, transforms=[f"{tmp_path}/own.py:wanted"]))
+
+
+def test_certificates_that_are_not_there_are_found(tmp_path: Path) -> None:
+    """By their key."""
+    files = {key: str(tmp_path / key) for key in ("tls_ca", "tls_cert", "tls_key")}
+    (tmp_path / "tls_ca").touch()
+    with pytest.raises(errors.Stop, match=r"tls_cert: .*No such file"):
+        check(settings(tmp_path, security="mtls", messaging_url="https://h:1", **files))
+
+
+def test_a_job_without_mistakes_goes_on(tmp_path: Path) -> None:
+    """Nothing is made."""
+    (tmp_path / "schema.json").write_text("a INT")
+    check(settings(tmp_path, schema=str(tmp_path / "schema.json")))
+    assert not (tmp_path / "rows").exists()

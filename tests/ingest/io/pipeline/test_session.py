@@ -1,0 +1,37 @@
+"""The session and what it needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fairlead_ingest.io.pipeline import session
+from fairlead_wire.errors import LocalError
+
+
+def test_java_is_found_on_the_path_or_by_its_home(tmp_path: Path) -> None:
+    """JAVA_HOME wins, also when it is wrong."""
+    session.require_java(os.environ)
+    java = shutil.which("java")
+    assert java is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(java)
+    session.require_java({"JAVA_HOME": str(tmp_path)})
+    with pytest.raises(LocalError, match="install a JRE"):
+        session.require_java({"JAVA_HOME": str(tmp_path / "none"), "PATH": os.environ["PATH"]})
+
+
+def test_the_session_is_quiet_and_lives_in_utc(spark: SparkSession) -> None:
+    """No page, no progress bar, no local time."""
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.sparkContext.uiWebUrl is None
+
+
+def test_a_thread_can_take_the_session_for_its_own(spark: SparkSession) -> None:
+    """Batch writes look there."""
+    session.activate(spark)
+    assert SparkSession.getActiveSession() is not None

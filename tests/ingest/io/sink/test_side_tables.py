@@ -1,0 +1,147 @@
+"""Dead letters and gaps once each, also where a checkpoint was lost between their commit and the rows'."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.support.messaging_service import upstream_message
+
+from fairlead_ingest.io.sink.spark_sink import StreamWriter
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
+from fairlead_ingest.rows import envelope
+from fairlead_ingest.settings import SINKS
+from fairlead_ingest.source.offsets import Offsets, Position, Skip
+from fairlead_ingest.table.commit import Append
+
+ROWS_SCHEMA = pa.schema(
+    [
+        *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
+        ("_ingested_at", envelope.TIMESTAMP),
+        ("_batch", pa.int64()),
+        ("_date", pa.date32()),
+    ]
+)
+GOOD, BAD = upstream_message(1), b"broken"
+
+
+class Stream:
+    """A writer with a checkpoint it may lose; a message's id is its number, twenty times as a byte."""
+
+    def __init__(self, kind_name: str, folder: Path) -> None:
+        self.kind: Kind = tables.of(kind_name)
+        self._folder = folder
+        self._checkpoints = 0
+        for suffix, schema in (("", ROWS_SCHEMA), (DEAD_LETTERS, DEAD_LETTERS_SCHEMA), (GAPS, GAPS_SCHEMA)):
+            self.kind.ensure(folder / f"rows{suffix}", schema)
+        self._writer = StreamWriter(
+            kind=kind_name, table=folder / "rows", checkpoint_path=folder / "checkpoint", on_expired="gap"
+        )
+        self.lose_checkpoint()
+
+    def lose_checkpoint(self) -> None:
+        self._checkpoints += 1
+        shutil.rmtree(self._folder / "checkpoint", ignore_errors=True)
+        (self._folder / "checkpoint" / "offsets").mkdir(parents=True)
+        (self._folder / "checkpoint" / "metadata").write_text(f'{{"id": "q{self._checkpoints}"}}')
+
+    def batch(self, number: int, payloads: dict[int, bytes], *, after: int = 0, skip: Skip | None = None) -> None:
+        upto = max(payloads, default=after)
+        place = Position(g=1, p=position(upto), fg=1, f=position(after), r=len(payloads), skip=skip)
+        end = Offsets(service="s", topics={"a/t": place})
+        log = self._folder / "checkpoint" / "offsets" / str(number)
+        log.write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
+        self._writer.commit([self._writer.write(iter(page(payloads).to_batches()))], number)
+
+    def ids(self, suffix: str) -> list[str]:
+        found = tables.existing(self.kind, self._folder / f"rows{suffix}").to_table(columns=["_id"])["_id"].to_pylist()
+        return sorted(found)
+
+    def gaps(self) -> list[tuple[str, str, int | None]]:
+        rows = tables.existing(self.kind, self._folder / f"rows{GAPS}").to_table().to_pylist()
+        return sorted((row["from_position"], row["to_position"], row["rows"]) for row in rows)
+
+
+@pytest.fixture(params=SINKS)
+def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
+    return Stream(request.param, tmp_path)
+
+
+@pytest.fixture
+def dying(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The process dies whenever it is about to commit rows; ``undo`` ends that."""
+    append = stream.kind.append
+
+    def crash(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+        if table.name == "rows":
+            raise SystemExit
+        append(table, files, decided)
+
+    monkeypatch.setattr(stream.kind, "append", crash)
+    return monkeypatch
+
+
+def position(number: int) -> str:
+    return bytes([number] * 20).hex() if number else ""
+
+
+def page(payloads: dict[int, bytes]) -> pa.Table:
+    now = datetime.datetime.now(datetime.UTC)
+    moments = pa.array([now] * len(payloads), envelope.TIMESTAMP)
+    ids = pa.array([bytes([number] * 20) for number in payloads], pa.binary())
+    rows = pa.Table.from_batches([envelope.page("a/t", ids, moments, pa.array(list(payloads.values()), pa.binary()))])
+    rows = rows.append_column("_ingested_at", moments)
+    return rows.append_column("_date", pa.array([now.date()] * len(payloads), pa.date32()))
+
+
+def test_dead_letters_of_a_lost_checkpoint_are_not_written_again(stream: Stream, dying: pytest.MonkeyPatch) -> None:
+    """The new checkpoint goes on from the rows; its batches may be cut elsewhere, here further on."""
+    with pytest.raises(SystemExit):
+        stream.batch(0, {1: GOOD, 2: BAD, 3: BAD})
+    dying.undo()
+    stream.lose_checkpoint()
+    stream.batch(0, {1: GOOD, 2: BAD, 3: BAD, 4: BAD})
+    assert stream.ids(DEAD_LETTERS) == [position(2), position(3), position(4)]
+    assert stream.ids("") == [position(1)]
+
+
+def test_smaller_batches_after_a_lost_checkpoint_repeat_no_dead_letter(
+    stream: Stream, dying: pytest.MonkeyPatch
+) -> None:
+    """The account of the dead letters never goes back, whatever is newly found before its end."""
+    with pytest.raises(SystemExit):
+        stream.batch(0, {1: GOOD, 2: BAD, 4: BAD})
+    dying.undo()
+    stream.lose_checkpoint()
+    stream.batch(0, {1: BAD, 2: BAD})  # the contract is stricter now
+    stream.batch(1, {3: BAD, 4: BAD}, after=2)
+    assert stream.ids(DEAD_LETTERS) == [position(number) for number in (1, 2, 3, 4)]
+
+
+def test_a_gap_of_a_lost_checkpoint_is_only_made_longer(stream: Stream, dying: pytest.MonkeyPatch) -> None:
+    """More has expired meanwhile: the rest of it is another row, and no message is missing twice."""
+    with pytest.raises(SystemExit):
+        stream.batch(0, {9: GOOD}, after=1, skip=Skip(reason="expired", upto=position(4), rows=3))
+    dying.undo()
+    stream.lose_checkpoint()
+    stream.batch(0, {9: GOOD}, after=1, skip=Skip(reason="expired", upto=position(6), rows=5))
+    assert stream.gaps() == [(position(1), position(4), 3), (position(4), position(6), 2)]
+
+
+def test_the_same_gap_after_a_lost_checkpoint_is_one_row(stream: Stream, dying: pytest.MonkeyPatch) -> None:
+    """Nothing more has expired."""
+    skip = Skip(reason="expired", upto=position(4), rows=3)
+    with pytest.raises(SystemExit):
+        stream.batch(0, {9: GOOD}, after=1, skip=skip)
+    dying.undo()
+    stream.lose_checkpoint()
+    stream.batch(0, {9: GOOD}, after=1, skip=skip)
+    assert stream.gaps() == [(position(1), position(4), 3)]

@@ -1,0 +1,206 @@
+"""The sink's two halves, called as Spark calls them."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.support.messaging_service import upstream_message
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.sink import spark_sink
+from fairlead_ingest.io.sink.spark_sink import DeltaSink, StreamWriter, Written
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
+from fairlead_ingest.rows import envelope
+from fairlead_ingest.settings import SINKS
+from fairlead_ingest.source.offsets import Offsets, Position, Skip
+from fairlead_ingest.table.commit import Append, Collided
+
+ROWS_SCHEMA = pa.schema(
+    [
+        *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
+        ("_ingested_at", envelope.TIMESTAMP),
+        ("_batch", pa.int64()),
+        ("_date", pa.date32()),
+    ]
+)
+
+
+@pytest.fixture(params=SINKS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return tables.of(request.param)
+
+
+@pytest.fixture
+def writer(kind: Kind, tmp_path: Path) -> StreamWriter:
+    kind.ensure(tmp_path / "rows", ROWS_SCHEMA)
+    kind.ensure(tmp_path / f"rows{DEAD_LETTERS}", DEAD_LETTERS_SCHEMA)
+    kind.ensure(tmp_path / f"rows{GAPS}", GAPS_SCHEMA)
+    (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "metadata").write_text('{"id": "q"}')
+    return StreamWriter(
+        kind=next(name for name in SINKS if tables.of(name) is kind),
+        table=tmp_path / "rows",
+        checkpoint_path=tmp_path / "checkpoint",
+        on_expired="gap",
+    )
+
+
+def planned(tmp_path: Path, batch: int, position: Position) -> None:
+    end = Offsets(service="s", topics={"a/t": position})
+    (tmp_path / "checkpoint" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
+
+
+def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
+    now = datetime.datetime.now(datetime.UTC)
+    moments = pa.array([now] * len(payloads), pa.timestamp("us", tz="UTC"))
+    ids = pa.array([bytes([number]) * 20 for number in range(len(payloads))], pa.binary())
+    page = pa.Table.from_batches([envelope.page("a/t", ids, moments, pa.array(payloads, pa.binary()))])
+    page = page.append_column("_ingested_at", moments)
+    page = page.append_column("_date", pa.array([now.date()] * len(payloads), pa.date32()))
+    yield from page.to_batches()
+
+
+def count(kind: Kind, tmp_path: Path, suffix: str = "") -> int:
+    return tables.existing(kind, tmp_path / f"rows{suffix}").count_rows()
+
+
+def test_rows_and_dead_letters_are_committed_once(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+    """Trying the batch again changes nothing."""
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=3))
+    for _ in range(2):
+        written = writer.write(batches(upstream_message(1), b"broken", upstream_message(2)))
+        writer.commit([written, None], 0)
+    assert (count(kind, tmp_path), count(kind, tmp_path, DEAD_LETTERS)) == (2, 1)
+
+
+def test_dead_letters_committed_before_a_crash_are_not_committed_again(
+    kind: Kind, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows' commit comes last; what came before it is passed over."""
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=2))
+    written = writer.write(batches(upstream_message(1), b"broken"))
+    appended = kind.append
+
+    def crash(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+        if table.name == "rows":
+            raise SystemExit
+        appended(table, files, decided)
+
+    monkeypatch.setattr(kind, "append", crash)
+    with pytest.raises(SystemExit):
+        writer.commit([written], 0)
+    monkeypatch.undo()
+    writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
+    assert (count(kind, tmp_path), count(kind, tmp_path, DEAD_LETTERS)) == (1, 1)
+
+
+def test_abort_leaves_the_files_alone(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+    """It is also called after a commit that went through."""
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
+    written = writer.write(batches(upstream_message(1)))
+    writer.commit([written], 0)
+    writer.abort([written], 0)
+    assert count(kind, tmp_path) == 1
+
+
+def test_what_was_promised_and_not_found_had_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+    """Counted in the commit."""
+    skip = Skip(reason="expired", upto="0a", rows=4)
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="01", r=3, skip=skip))
+    writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
+    facts = kind.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
+    assert (facts["rows"], facts["dead_letters"], facts["expired_unread"]) == (1, 1, 5)
+    assert sum(facts["ages"]) == 1
+
+
+def test_what_a_query_leaves_out_had_not_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+    """A transform that selects rows, or dedupe: counted, under its own name."""
+    selecting = StreamWriter(
+        kind=next(name for name in SINKS if tables.of(name) is kind),
+        table=tmp_path / "rows",
+        checkpoint_path=tmp_path / "checkpoint",
+        on_expired="count",
+        selects=True,
+    )
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=3))
+    selecting.commit([selecting.write(batches(upstream_message(1)))], 0)
+    facts = kind.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
+    assert (facts["rows"], facts["left_out"], facts["expired_unread"]) == (1, 2, 0)
+
+
+def test_a_jump_leaves_a_gap_row(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+    """Under the policy that wants it."""
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="01", skip=Skip(reason="expired", upto="0a", rows=4)))
+    writer.commit([Written()], 0)
+    (gap,) = tables.existing(kind, tmp_path / "rows_gaps").to_table().to_pylist()
+    assert (gap["reason"], gap["from_position"], gap["to_position"], gap["rows"]) == ("expired", "01", "0a", 4)
+
+
+def test_a_full_disk_is_a_reason_to_wait(kind: Kind, writer: StreamWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coded; any other error of the disk is not dressed up."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(PartitionedFiles, "add", full)
+    with pytest.raises(errors.Wait, match=errors.DISK_FULL):
+        writer.write(batches(upstream_message(1)))
+
+
+def test_a_batch_that_collided_looks_again(
+    kind: Kind, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another job on other topics of the same table costs it a second look; one that never ends is told apart."""
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
+    appended, collisions = kind.append, [1]
+
+    def collide(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+        if collisions.pop():
+            raise Collided("once")
+        appended(table, files, decided)
+
+    monkeypatch.setattr(kind, "append", collide)
+    collisions[:] = [0, 1]
+    writer.commit([writer.write(batches(upstream_message(1)))], 0)
+    assert count(kind, tmp_path) == 1
+    planned(tmp_path, 1, Position(g=1, p="1f", fg=1, f="0f", r=1))
+    collisions[:] = [1] * spark_sink.COLLISIONS_MAX
+    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
+        writer.commit([writer.write(batches(upstream_message(2)))], 1)
+
+
+def test_of_two_jobs_on_one_topic_the_second_is_refused(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+    """Its checkpoint is another, its rows are the same."""
+    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
+    second = writer.write(batches(upstream_message(1)))
+    writer.commit([writer.write(batches(upstream_message(1)))], 0)
+    (tmp_path / "checkpoint" / "metadata").write_text('{"id": "other"}')
+    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
+        writer.commit([second], 0)
+    assert count(kind, tmp_path) == 1
+
+
+def test_raw_rows_have_no_passengers(tmp_path: Path, kind: Kind, writer: StreamWriter) -> None:
+    """Nothing to sift."""
+    day = pa.array([datetime.date(2026, 11, 20)], pa.date32())
+    rows = pa.table({"payload": pa.array([b"x"], pa.binary()), "_id": ["01"], "_topic": ["a/t"], "_date": day})
+    written = writer.write(iter(rows.to_batches()))
+    assert [file.rows for file in written.rows] == [1]
+    assert written.dead == []
+
+
+@pytest.mark.parametrize("missing", ["table", "checkpoint"])
+def test_a_missing_option_is_named(missing: str) -> None:
+    """Before anything is written."""
+    options = {name: "/x" for name in ("table", "checkpoint") if name != missing}
+    with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: {missing}"):
+        DeltaSink(options=options).streamWriter(None, False)  # type: ignore[arg-type]

@@ -1,0 +1,72 @@
+"""Files of one task."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fairlead_ingest.io.table import files
+from fairlead_ingest.io.table.files import PartitionedFiles
+
+MOMENT = datetime.datetime(2026, 11, 20, 12, 0, 0, 123_456, tzinfo=datetime.UTC)
+
+
+def rows(*numbers: int, topic: str = "a/t", day: int = 20) -> pa.Table:
+    count = len(numbers)
+    return pa.table(
+        {
+            "_id": [f"{number:02x}" for number in numbers],
+            "_published_at": pa.array([MOMENT] * count, pa.timestamp("us", tz="UTC")),
+            "_topic": [topic] * count,
+            "_date": pa.array([datetime.date(2026, 11, day)] * count, pa.date32()),
+        }
+    )
+
+
+def test_rows_go_to_one_file_for_each_topic_and_day(tmp_path: Path) -> None:
+    """Partition columns are in the path, not in the file."""
+    writing = PartitionedFiles(tmp_path)
+    writing.add(pa.concat_tables([rows(1, 2), rows(3, day=21), rows(4, topic="a/odd name=%")]))
+    writing.add(rows(5))
+    written = {(file.topic, file.date): file for file in writing.close()}
+    assert {key: file.rows for key, file in written.items()} == {
+        ("a/t", "2026-11-20"): 3,
+        ("a/t", "2026-11-21"): 1,
+        ("a/odd name=%", "2026-11-20"): 1,
+    }
+    first = written["a/t", "2026-11-20"]
+    assert first.path.startswith("_topic=a%2Ft/_date=2026-11-20/")
+    with pq.ParquetFile(tmp_path / first.path) as file:
+        assert file.read().column_names == ["_id", "_published_at"]
+    assert (tmp_path / first.path).stat().st_size == first.size
+
+
+def test_bounds_still_bound_when_cut_to_milliseconds(tmp_path: Path) -> None:
+    """A reader that skips by them must not skip a row."""
+    writing = PartitionedFiles(tmp_path)
+    writing.add(rows(7, 9))
+    (written,) = writing.close()
+    assert (written.minimum["_id"], written.maximum["_id"]) == ("07", "09")
+    assert written.minimum["_published_at"] == "2026-11-20T12:00:00.123Z"
+    assert written.maximum["_published_at"] == "2026-11-20T12:00:00.124Z"
+
+
+def test_a_task_without_rows_leaves_no_file(tmp_path: Path) -> None:
+    """An empty batch."""
+    assert PartitionedFiles(tmp_path).close() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_large_tasks_write_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded by the group, not by the task."""
+    monkeypatch.setattr(files, "GROUP_BYTES", 1)
+    writing = PartitionedFiles(tmp_path)
+    for number in range(3):
+        writing.add(rows(number))
+    (written,) = writing.close()
+    with pq.ParquetFile(tmp_path / written.path) as file:
+        assert file.num_row_groups == 3

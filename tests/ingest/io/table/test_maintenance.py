@@ -1,0 +1,73 @@
+"""Compaction and vacuum on real tables."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import delta, maintenance, parquet
+from fairlead_ingest.io.table.maintenance import Partition
+from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit import Append
+
+SCHEMA = pa.schema([("_id", pa.string()), ("node", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+METADATA = {commit.METADATA_KEY: {"reached": Offsets(topics={"a/t": Position.at(1, "0f")}).to_dict()}}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "rows"
+    delta.ensure(path, SCHEMA)
+    for number in range(4):
+        writing = delta.writing(path)
+        day = pa.array([datetime.date(2026, 11, 20 + number % 2)], pa.date32())
+        writing.add(pa.table({"_id": [str(number)], "node": ["n"], "_topic": ["a/t"], "_date": day}))
+        delta.append(path, writing.close(), Append(transactions={"app": number}, metadata=METADATA))
+    return path
+
+
+def test_small_files_become_one_for_each_partition(table: Path) -> None:
+    """The rows, the batch and the positions are still known."""
+    steps: list[Partition] = []
+    done = maintenance.compact(maintenance.open_table(table), progress=steps.append)
+    assert (done["files_removed"], done["files_added"]) == (4, 2)
+    assert [(step.topic, step.date, step.files) for step in steps] == [
+        ("a/t", "2026-11-20", 2),
+        ("a/t", "2026-11-21", 2),
+    ]
+    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 4
+    state = delta.state(table, "app")
+    assert (state.batch, state.reached.topics["a/t"].p) == (3, "0f")
+
+
+def test_rows_can_be_sorted_by_a_column(table: Path) -> None:
+    """For those who ask for one node."""
+    assert maintenance.compact(maintenance.open_table(table), z_order=["node"])["files_added"] == 2
+    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 4
+
+
+def test_a_retention_shorter_than_a_batch_is_refused(table: Path) -> None:
+    """It would delete what a job is about to commit."""
+    with pytest.raises(errors.Stop, match=errors.BAD_OPTION):
+        maintenance.vacuum(delta, table, retention_hours=0)
+
+
+def test_no_table_is_said_so(tmp_path: Path) -> None:
+    """With its path."""
+    with pytest.raises(errors.Stop, match=f"{tmp_path}/none: there is no table"):
+        maintenance.open_table(tmp_path / "none")
+    with pytest.raises(errors.Stop, match=f"{tmp_path}/none: there is no table"):
+        maintenance.vacuum(delta, tmp_path / "none")
+
+
+def test_plain_files_are_not_joined(tmp_path: Path) -> None:
+    """A reader of the folder would meet rows twice or not at all."""
+    parquet.ensure(tmp_path / "rows", SCHEMA)
+    with pytest.raises(errors.Stop, match="plain Parquet files cannot be joined"):
+        maintenance.open_table(tmp_path / "rows")

@@ -1,0 +1,62 @@
+"""Is it in the table?"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairlead_ingest.io.table import delta, parquet
+from fairlead_ingest.io.table.receipt import Receipts
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.tables import UNNUMBERED
+from fairlead_ingest.rows.envelope import TIMESTAMP
+
+NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()), ("node", pa.string()), ("_topic", pa.string()), ("_id", pa.string()),
+        ("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP), ("_batch", pa.int64()), ("_date", pa.date32()),
+    ]
+)  # fmt: skip
+
+
+def commit(table: Path, *ids: str, node: str = "edge-1", kind: Kind = delta) -> None:
+    kind.ensure(table, SCHEMA)
+    writing = kind.writing(table)
+    values = {"node": node, "_topic": "a/odd name=%", "_published_at": NOW, "_ingested_at": NOW, "_date": NOW.date()}
+    writing.add(pa.Table.from_pylist([{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], schema=SCHEMA))
+    kind.append(table, writing.close(), UNNUMBERED)
+
+
+@pytest.mark.parametrize("kind", [delta, parquet])
+def test_a_row_in_the_table_is_a_receipt(kind: Kind, tmp_path: Path) -> None:
+    """With where it is and when it came."""
+    commit(tmp_path / "rows", "m1", "m2", kind=kind)
+    found = Receipts(kind, tmp_path / "rows", "m2").find()
+    assert found is not None
+    assert (found["_topic"], found["_batch"], found["_id"], found["node"]) == ("a/odd name=%", 3, "0a", "edge-1")
+    assert found["_published_at"] == "2026-11-20T12:00:00+00:00"
+
+
+@pytest.mark.parametrize(("name", "node"), [("m3", None), ("m1", "edge-2")])
+def test_what_is_not_there_gets_none(tmp_path: Path, name: str, node: str | None) -> None:
+    """Another id, another node, no table at all."""
+    assert Receipts(delta, tmp_path / "rows", name, node).find() is None
+    commit(tmp_path / "rows", "m1", "m2")
+    assert Receipts(delta, tmp_path / "rows", name, node).wait(0.0) is None
+
+
+def test_a_receipt_can_be_waited_for(tmp_path: Path) -> None:
+    """It comes with the commit."""
+    commit(tmp_path / "rows", "m1")
+    receipts = Receipts(delta, tmp_path / "rows", "m2")
+    assert receipts.find() is None
+    later = threading.Thread(target=commit, args=(tmp_path / "rows", "m2"))
+    later.start()
+    found = receipts.wait(30.0)
+    later.join()
+    assert found is not None and found["id"] == "m2"

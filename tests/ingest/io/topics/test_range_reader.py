@@ -1,0 +1,124 @@
+"""One stretch, in a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from queue import Queue
+
+import pytest
+from tests.support.messaging_service import MessagingService
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.topics import range_reader
+from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.range_reader import Stretch
+from fairlead_messaging.client.errors import Busy, TimedOut
+from fairlead_messaging.client.io.sync_client import BulkClient, Expired
+from fairlead_wire.errors import Temporary
+
+
+def options(messaging: MessagingService, topic: str, **more: str) -> Options:
+    return Options.of({"url": messaging.url, "topics": topic, **more})
+
+
+def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topic: str) -> None:
+    """And not a row further."""
+    messaging.publish(topic, [b"%d" % number for number in range(10)])
+    with BulkClient(messaging.url) as client:
+        plan = client.plan(topic, after="", limit_rows=7)
+        stretch = Stretch(topic=topic, generation=plan.generation, after="", upto=plan.upto or "", rows=7)
+        pages = list(range_reader.fetch(client, stretch, options(messaging, topic, pageRows="3")))
+    assert [page.num_rows for page in pages] == [3, 3, 1]
+
+
+def test_the_next_page_is_made_while_one_is_worked_on() -> None:
+    """One, not more: pages are large."""
+    made = Queue[int]()
+
+    def pages() -> Iterator[int]:
+        for number in range(1, 5):
+            made.put(number)
+            yield number
+
+    coming = range_reader.one_ahead(pages())
+    assert next(coming) == 1
+    assert [made.get(timeout=10.0), made.get(timeout=10.0)] == [1, 2]
+    assert made.empty()
+    assert list(coming) == [2, 3, 4]
+
+
+def test_what_went_wrong_ahead_is_raised_where_it_belongs() -> None:
+    """After the page before it."""
+
+    def pages() -> Iterator[int]:
+        yield 1
+        raise errors.Wait(errors.UNREACHABLE, "down")
+
+    coming = range_reader.one_ahead(pages())
+    assert next(coming) == 1
+    with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
+        next(coming)
+
+
+def test_a_topic_made_anew_under_a_batch_stops_with_its_code(messaging: MessagingService, topic: str) -> None:
+    """Its rows cannot be read any more."""
+    messaging.publish(topic, [b"1"])
+    stretch = Stretch(topic=topic, generation=99, after="", upto="ff" * 20, rows=1)
+    with pytest.raises(errors.Stop, match=errors.RECREATED):
+        list(range_reader.rows_of(stretch, options(messaging, topic)))
+
+
+def test_an_expired_start_goes_on_at_what_is_alive_by_policy(messaging: MessagingService, topic: str) -> None:
+    """Never further back: what lies there was read before, and may be alive again."""
+    gone = Expired("gone", oldest="0b", rows=2)
+    assert range_reader.go_on(topic, "0a", gone, options(messaging, topic)) == "0b"
+    with pytest.raises(errors.Stop, match=errors.EXPIRED):
+        range_reader.go_on(topic, "0a", gone, options(messaging, topic, onExpired="fail"))
+    with pytest.raises(Expired):
+        range_reader.go_on(topic, "0b", gone, options(messaging, topic))
+
+
+@pytest.mark.parametrize(("refusals", "pause", "tries"), [(3, 1.0, 4), (100, 2.0, 8), (100, 600.0, 1)])
+def test_a_service_that_says_not_now_is_asked_again_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, refusals: int, pause: float, tries: int
+) -> None:
+    """One 503 in twenty would else end every batch of a hundred questions; no longer than a drain may take."""
+    waited: list[float] = []
+    asked: list[int] = []
+    monkeypatch.setattr(range_reader.time, "sleep", waited.append)
+
+    def question(answer: int) -> int:
+        asked.append(answer)
+        if len(asked) <= refusals:
+            raise Busy("not now", code="overloaded", status=503, retry_after_seconds=pause)
+        return answer
+
+    if tries > refusals:
+        assert range_reader.ask(question, 7) == 7
+    else:
+        with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
+            range_reader.ask(question, 7)
+    assert len(asked) == tries
+    assert sum(waited) <= 15.0
+    assert all(each >= pause for each in waited)
+
+
+def test_a_service_that_says_nothing_is_asked_once() -> None:
+    """Each try may take as long as a request."""
+    asked: list[int] = []
+
+    def question() -> None:
+        asked.append(1)
+        raise TimedOut("silent", seconds=30.0)
+
+    with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
+        range_reader.ask(question)
+    assert asked == [1]
+
+
+def test_try_again_later_gets_its_code() -> None:
+    """Anything else passes as it is."""
+    with pytest.raises(errors.Wait, match=errors.UNREACHABLE), range_reader.reachable():
+        raise Temporary("down")
+    with pytest.raises(KeyError), range_reader.reachable():
+        raise KeyError("defect")

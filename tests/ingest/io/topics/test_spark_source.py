@@ -1,0 +1,172 @@
+"""The source as Spark drives it, on the real service, without Spark."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from tests.support.messaging_service import MessagingService, upstream_message
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.checkpoint import unread_notes
+from fairlead_ingest.io.checkpoint.unread_notes import Known
+from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.range_reader import Stretch
+from fairlead_ingest.io.topics.spark_source import FairleadDataSource, FairleadStreamReader
+from fairlead_ingest.source import offsets
+
+
+def reader(messaging: MessagingService, topics: str, **options: str) -> FairleadStreamReader:
+    return FairleadStreamReader(Options.of({"url": messaging.url, "topics": topics, "waitMs": "0", **options}))
+
+
+def sequences(reading: FairleadStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[bytes]:
+    return [
+        payload
+        for part in reading.partitions(start, end)
+        for batch in pickle.loads(pickle.dumps(reading)).read(part)
+        for payload in batch["payload"].to_pylist()
+    ]
+
+
+def test_a_batch_is_planned_and_read(messaging: MessagingService, topic: str) -> None:
+    """The offset says how many rows were promised."""
+    reading = reader(messaging, topic)
+    start = reading.initialOffset()
+    assert reading.latestOffset(start, ReadAllAvailable()) == start
+    payloads = [b"%d" % number for number in range(20)]
+    messaging.publish(topic, payloads)
+    end = reading.latestOffset(start, ReadMaxRows(1000))
+    assert offsets.parse(end).rows == 20
+    assert sequences(reading, start, end) == payloads
+    assert reading.latestOffset(end, ReadMaxRows(1000)) == end
+    reading.stop()
+
+
+def test_limits_cut_batches_and_pages_and_lose_nothing(messaging: MessagingService, topic: str) -> None:
+    """Small pages, small batches, several ranges."""
+    payloads = [b"%d" % number for number in range(50)]
+    messaging.publish(topic, payloads)
+    reading = reader(messaging, topic, pageRows="7", splits="3", splitBytes="1")
+    found: list[bytes] = []
+    start = reading.initialOffset()
+    while (end := reading.latestOffset(start, ReadMaxRows(20))) != start:
+        parts = reading.partitions(start, end)
+        assert 1 <= len(parts) <= 3
+        assert sum(part.rows for part in parts if isinstance(part, Stretch)) <= 20
+        found += sequences(reading, start, end)
+        start = end
+    assert found == payloads
+
+
+def test_the_same_offsets_give_the_same_rows_again(messaging: MessagingService, topic: str) -> None:
+    """What Spark asks of a source when it tries a batch again, in another process."""
+    messaging.publish(topic, [b"1", b"2"])
+    reading = reader(messaging, topic)
+    start = reading.initialOffset()
+    end = reading.latestOffset(start, ReadAllAvailable())
+    messaging.publish(topic, [b"3"])
+    assert sequences(reader(messaging, topic), start, end) == [b"1", b"2"]
+
+
+def test_available_now_stops_at_what_was_stable_at_its_start(messaging: MessagingService, topic: str) -> None:
+    """Messages that come meanwhile are the next run's."""
+    messaging.publish(topic, [b"1", b"2"])
+    reading = reader(messaging, topic)
+    reading.prepareForTriggerAvailableNow()
+    start = reading.initialOffset()
+    messaging.publish(topic, [b"3"])
+    end = reading.latestOffset(start, ReadAllAvailable())
+    assert sequences(reading, start, end) == [b"1", b"2"]
+    assert reading.latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_an_idle_query_waits_in_the_service(messaging: MessagingService, topic: str) -> None:
+    """Else Spark would ask a hundred times a second; news ends the wait."""
+    reading = reader(messaging, topic, waitMs="300")
+    start = reading.initialOffset()
+    began = time.monotonic()
+    assert reading.latestOffset(start, ReadAllAvailable()) == start
+    assert time.monotonic() - began >= 0.25
+
+
+def test_a_message_is_an_upstream_message_in_envelope_format(messaging: MessagingService, topic: str) -> None:
+    """Decoded where it is read."""
+    messaging.publish(topic, [upstream_message(1), b"broken"])
+    reading = reader(messaging, topic, format="envelope")
+    start = reading.initialOffset()
+    end = reading.latestOffset(start, ReadAllAvailable())
+    rows = [row for part in reading.partitions(start, end) for batch in reading.read(part) for row in batch.to_pylist()]
+    assert [row["sequence"] for row in rows] == [1, None]
+    assert rows[1]["_payload"] == b"broken"
+
+
+def test_a_service_that_is_down_is_a_reason_to_wait() -> None:
+    """Coded, so that the program knows after Spark has wrapped it."""
+    reading = FairleadStreamReader(Options.of({"url": "http://127.0.0.1:9", "topics": "a/t"}))
+    with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
+        reading.initialOffset()
+
+
+def test_positions_of_another_service_are_refused(messaging: MessagingService, topic: str) -> None:
+    """The same address is not the same service."""
+    reading = reader(messaging, topic)
+    messaging.publish(topic, [b"1"])
+    start = reading.initialOffset()
+    with pytest.raises(errors.Stop, match=errors.OTHER_SERVICE):
+        reading.latestOffset({**start, "svc": "another"}, ReadAllAvailable())
+
+
+def test_the_schema_follows_the_format(messaging: MessagingService, topic: str) -> None:
+    """Raw unless asked otherwise."""
+    base = {"url": messaging.url, "topics": topic}
+    assert FairleadDataSource(options=base).schema().names == ["payload", "_topic", "_id", "_published_at"]
+    assert "body" in FairleadDataSource(options={**base, "format": "envelope"}).schema().names
+
+
+@pytest.mark.parametrize("goes", ["before it is planned again", "before it is read"])
+def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(
+    messaging: MessagingService, topic: str, tmp_path: Path, goes: str
+) -> None:
+    """Stopped with its code, or gone on without, and noted for the gaps."""
+
+    def fetched(policy: str) -> tuple[list[bytes], Known]:
+        messaging.publish(topic, [b"1", b"2"])
+        reading = reader(messaging, topic, onRecreated=policy, checkpoint=str(tmp_path))
+        start = reading.initialOffset()
+        end = reading.latestOffset(start, ReadAllAvailable())
+        parts = reading.partitions(start, end) if goes == "before it is read" else None
+        messaging.delete(topic)
+        messaging.create(topic)
+        parts = reading.partitions(start, end) if parts is None else parts
+        found = [payload for part in parts for rows in reading.read(part) for payload in rows["payload"].to_pylist()]
+        return found, unread_notes.known(unread_notes.folder_of(tmp_path, offsets.parse(end)))
+
+    with pytest.raises(errors.Stop, match=rf"{errors.RECREATED}.*gap row"):
+        fetched("fail")
+    assert fetched("restart") == ([], Known(rolled_back={topic: 0}, recreated=frozenset({topic})))
+
+
+@pytest.mark.parametrize("again", ["before it is planned again", "before it is read"])
+def test_what_expired_and_lives_again_is_not_read_twice(messaging: MessagingService, topic: str, again: str) -> None:
+    """A longer time to live brings rows back that are in the table already, or were counted as gone."""
+    reading = reader(messaging, topic)
+    messaging.publish(topic, [b"1", b"2", b"3"])
+    start = reading.initialOffset()
+    before = reading.latestOffset(start, ReadAllAvailable())
+    messaging.publish(topic, [b"4", b"5"])
+    messaging.configure(topic, ttl=1)
+    time.sleep(2.1)
+    messaging.publish(topic, [b"6", b"7"])
+    end = reading.latestOffset(before, ReadAllAvailable())
+    parts = reading.partitions(before, end) if again == "before it is read" else None
+    messaging.configure(topic, ttl=3600)
+    parts = reading.partitions(before, end) if parts is None else parts
+    found = [payload for part in parts for rows in reading.read(part) for payload in rows["payload"].to_pylist()]
+    assert found == [b"6", b"7"]
+    place = offsets.parse(end).topics[topic]
+    assert (place.r, place.expired) == (2, 2)

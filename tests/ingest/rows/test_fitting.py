@@ -1,0 +1,113 @@
+"""What a column holds exactly, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import types
+
+from fairlead_ingest.rows import ddl
+from fairlead_ingest.rows.fitting import Judge
+
+FITS = {
+    "tinyint": ["-128", "127", "null"],
+    "bigint": ["-9223372036854775808", "9223372036854775807"],
+    "float": ["0.1", "-3.4028235e38", "16777216", "33554432"],
+    "double": ["0.1", "1.7976931348623157e308", "9007199254740992", "9007199254740994", "-0.0", "0", "0.0", "1e22",
+               "0e-99", "5e-324"],
+    "array<float>": ["[1.5e-10,0.0,1]"],
+    "decimal(10,2)": ["1.23", "1.2300", '"12.5"', "99999999.99", "-1e3", "0e5", "0.00"],
+    "boolean": ["true", "false"],
+    "date": ['"2026-11-22"', '"0001-01-01"', '"9999-12-31"', '"2026-1-5"'],
+    "timestamp": [
+        '"2026-11-22T10:00:00.123456Z"', '"2026-11-22T10:00:00.1234560+01:00"', '"2026-11-22 10:00"', '"2026-11-22"',
+        '"9999-12-31T23:59:59.999999Z"', '"0001-01-01T00:00:00Z"', "1700000000", "-62135596800", "253402300799",
+        '"2026-11-22 10:00:00 Europe/Paris"',
+    ],
+    "timestamp_ntz": ['"2026-11-22T10:00:00.5"', '"2026-11-22"'],
+    "binary": ['"aGk="'],
+    "string": ['"x"', '"\\ud83d\\ude00"', '"\\u0000"', "null"],
+    "array<tinyint>": ["[1,null,-1]", "[]"],
+    "map<string,float>": ['{"x": 1.5, "": null}'],
+    "struct<a:decimal(3,1),`b.c`:timestamp>": ['{"a": 1.5, "b.c": "2026-11-22", "other": 1e999}', "{}"],
+}  # fmt: skip
+MISFITS = {
+    "tinyint": ["128", "200", "-129", "1.0", '"5"', "true", "[1]"],
+    "int": ["2147483648", "1e2"],
+    "bigint": ["9223372036854775808", "-9223372036854775809"],
+    "float": ["1e39", "-1e39", "16777217", '"NaN"', "1e400", "1e-50"],
+    "double": ["1e309", "1e-400", "-0.5e-400", "9007199254740993", "123456789012345678901234567890",
+               '"Infinity"', '"1.5"', "true"],
+    "decimal(10,2)": ["1.239", "100000000", '"1,234"', "1e1000000000", "1e-1000000000", '"NaN"', "true", "{}"],
+    "boolean": ["1", '"true"'],
+    "date": ['"2026-11-22T10:00"', '"2026-11"', '"20261122"', '"10000-01-01"', '"0000-01-01"', "17000", '"today"'],
+    "timestamp": [
+        '"12:30"', '"2026"', '"2026-11"', '"2026-11-22T10:00:00.1234567Z"', '"0001-01-01T00:00:00+14:00"',
+        '"9999-12-31T23:59:59-01:00"', '"10000-01-01"', "253402300800", "1.5", '"now"', '"2026-11-22 "',
+    ],
+    "timestamp_ntz": ['"2026-11-22T10:00:00Z"', '"12:30"', "1700000000"],
+    "string": ['"\\ud800x"', '"\\udc00"'],
+    "binary": ["5", "[]"],
+    "array<tinyint>": ["[1,200]", "5", "{}"],
+    "array<double>": ["[1.5,1e-400]", "[1e309]"],
+    "map<string,float>": ['{"x": 1e39}', "[]"],
+    "struct<a:decimal(3,1),`b.c`:timestamp>": ['{"a": 1.55}', '{"b.c": "12:30"}', "[1]"],
+}  # fmt: skip
+
+
+def judge(kind: str, **how: bool) -> Judge:
+    return Judge(types.StructType([types.StructField("c", ddl.type_of(kind))]), **how)
+
+
+@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, values in FITS.items() for value in values])
+def test_what_a_column_holds_exactly_fits(kind: str, value: str) -> None:
+    """And is read from the body, or from the same value again."""
+    verdict = judge(kind).look(b'{"c": %s}' % value.encode())
+    assert verdict.fits
+    assert verdict.text is None or value.replace(" ", "") in verdict.text.replace(" ", "") or "other" in value
+
+
+@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, values in MISFITS.items() for value in values])
+def test_what_would_be_changed_is_a_misfit(kind: str, value: str) -> None:
+    """Spark is not shown it."""
+    verdict = judge(kind).look(b'{"c": %s, "other": 1}' % value.encode())
+    assert (verdict.fits, verdict.text) == (False, "{}")
+
+
+@pytest.mark.parametrize(
+    "value", ["1.10", "1E5", '{"x":1.10, "y" : [1,2.50]}', "12345678901234567890.123", "-0", "true"]
+)
+def test_what_is_no_string_goes_into_a_string_column_as_it_was_written(value: str) -> None:
+    """Spark would write another number."""
+    verdict = judge("string").look(b'{"c": %s}' % value.encode())
+    assert verdict.fits and verdict.text is not None
+    assert verdict.text == '{"c":"' + value.replace('"', '\\"') + '"}'
+    nested = judge("array<string>").look(b'{"c": ["x", 1.10, null]}')
+    assert (nested.fits, nested.text) == (True, '{"c":["x","1.10",null]}')
+
+
+def test_one_misfit_costs_its_own_column_only() -> None:
+    """The others are read from what is left."""
+    columns = ddl.columns_of("a tinyint, b double, `c d` string")
+    verdict = Judge(columns).look(b'{"a": 200, "b": 1.5, "c d": "x", "e": 1}')
+    assert (verdict.fits, verdict.text) == (False, '{"b":1.5,"c d":"x"}')
+
+
+def test_decimals_are_rounded_where_that_is_wanted() -> None:
+    """What has too many digits before the point never fits."""
+    assert judge("decimal(10,2)", rounds=True).look(b'{"c": 1.239}').fits
+    assert not judge("decimal(10,2)", rounds=True).look(b'{"c": 100000000.239}').fits
+    assert not judge("decimal(10,2)", rounds=True).look(b'{"c": 1e-1000000000}').fits
+
+
+def test_a_field_that_can_never_have_a_column_is_said_where_tables_evolve() -> None:
+    """Names that differ in their letters' case alone are one column."""
+    body = b'{"c": 1.5, "C": 2}'
+    assert not judge("double", evolves=True).look(body).fits
+    assert judge("double").look(body).fits
+    assert judge("double", evolves=True).look(b'{"c": 1.5, "C": null, "d": 1}').fits
+
+
+@pytest.mark.parametrize("body", [b"[1]", b'"x"', b"null", b"5"])
+def test_what_is_no_object_is_left_to_spark(body: bytes) -> None:
+    """It has no fields."""
+    assert judge("double").look(body) == Judge(types.StructType()).look(b'{"a": 1}')

@@ -1,0 +1,85 @@
+"""Gap rows follow from where a batch began and ended, and from nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fairlead_ingest.source import gaps
+from fairlead_ingest.source.gaps import Gap
+from fairlead_ingest.source.offsets import Offsets, Position, Skip
+
+EXPIRED = Position(g=1, p="0f", fg=1, f="0a", skip=Skip(reason="expired", upto="0c", rows=3))
+RECREATED = Position(g=2, p="02", fg=1, f="0a", skip=Skip(reason="recreated"))
+
+
+def test_a_batch_that_jumped_nowhere_leaves_no_gap() -> None:
+    """The usual case."""
+    assert gaps.of(Offsets(topics={"a/t": Position.at(1, "0a")}), on_expired="gap") == []
+
+
+def test_what_expired_is_a_gap_only_where_the_user_wants_it_so() -> None:
+    """By default it is counted."""
+    end = Offsets(topics={"a/t": EXPIRED})
+    assert gaps.of(end, on_expired="count") == []
+    assert gaps.of(end, on_expired="gap") == [
+        Gap(
+            topic="a/t", reason="expired", from_generation=1, from_position="0a",
+            to_generation=1, to_position="0c", rows=3,
+        )
+    ]  # fmt: skip
+
+
+def test_the_rest_of_a_deleted_topic_is_always_a_gap() -> None:
+    """Whatever the policy for expiry, in order of topic."""
+    found = gaps.of(Offsets(topics={"b/t": RECREATED, "a/t": RECREATED}), on_expired="count")
+    assert [(gap.topic, gap.reason, gap.from_generation, gap.to_generation) for gap in found] == [
+        ("a/t", "recreated", 1, 2),
+        ("b/t", "recreated", 1, 2),
+    ]
+
+
+def _gap(since: str, upto: str, rows: int | None) -> Gap:
+    return Gap(
+        topic="a/t", reason="expired", from_generation=1, from_position=since,
+        to_generation=1, to_position=upto, rows=rows,
+    )  # fmt: skip
+
+
+def test_what_is_known_of_a_gap_is_not_said_again() -> None:
+    """Also where it was found out piece by piece."""
+    known = [_gap("0a", "0c", 3), _gap("0c", "0d", 1)]
+    assert gaps.beyond([_gap("0a", "0d", 4)], known) == []
+    assert gaps.beyond([_gap("0a", "0f", 6)], known) == [_gap("0d", "0f", 2)]
+    assert gaps.beyond([_gap("0a", "0f", None)], known) == [_gap("0d", "0f", None)]
+
+
+def test_a_gap_elsewhere_is_another_one() -> None:
+    """Only where one begins says which it is."""
+    assert gaps.beyond([_gap("0b", "0c", 2)], [_gap("0a", "0c", 3)]) == [_gap("0b", "0c", 2)]
+
+
+def test_short_lives_are_gaps_of_their_own() -> None:
+    """Gone before the batch was planned, or between planning and reading; after an expired start, the rest of it."""
+    short = Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12)
+    [gap] = gaps.of(Offsets(topics={"a/t": short}), on_expired="gap", missing={"a/t": 2})
+    assert (gap.from_position, gap.to_position, gap.rows) == ("0a", "0f", 5)
+    both = Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12, skip=EXPIRED.skip)
+    found = gaps.of(Offsets(topics={"a/t": both}), on_expired="gap", missing={"a/t": 2})
+    assert [(gap.from_position, gap.to_position, gap.rows) for gap in found] == [("0a", "0c", 3), ("0c", "0f", 2)]
+    assert gaps.of(Offsets(topics={"a/t": both}), on_expired="count", missing={"a/t": 2}) == []
+
+
+def test_a_batch_tried_again_adds_what_expired_meanwhile() -> None:
+    """Same stretch, more of it."""
+    before = Gap(
+        topic="a/t", reason="expired", from_generation=1, from_position="0a", to_generation=1, to_position="0f", rows=2
+    )
+    assert gaps.beyond([replace(before, rows=5)], [before]) == [replace(before, rows=3)]
+    assert gaps.beyond([before], [before]) == []
+
+
+def test_what_went_with_its_topic_is_a_gap_under_any_policy() -> None:
+    """Planned, and made anew before it was read."""
+    place = Position(g=1, p="0f", fg=1, f="0a", r=5, n=10, fn=5)
+    [gap] = gaps.of(Offsets(topics={"a/t": place}), on_expired="count", recreated={"a/t": 4})
+    assert (gap.reason, gap.from_position, gap.to_position, gap.rows) == ("recreated", "0a", "0f", 4)

@@ -1,0 +1,139 @@
+"""The table's own log decides whether a batch goes in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlead_ingest import errors
+from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit import AlreadyIn, Append, TableState
+
+
+def ending(after: str, upto: str, *, service: str = "s", topic: str = "a/t") -> Offsets:
+    return Offsets(service=service, topics={topic: Position(g=1, p=upto, fg=1, f=after, r=1)})
+
+
+def decide(state: TableState, end: Offsets, batch: int = 5) -> Append | AlreadyIn:
+    return commit.decide(state, application="fairlead:q", batch=batch, end=end, counts={"rows": 1})
+
+
+def test_a_new_batch_takes_its_turn_and_leaves_its_positions() -> None:
+    """One commit says batch, turn, positions and counts."""
+    decided = decide(TableState(batch=4, reached=ending("", "0a"), turn=8), ending("0a", "0f"))
+    assert isinstance(decided, Append)
+    assert decided.transactions == {"fairlead:q": 5, commit.TURN: 9}
+    assert decided.metadata["fairlead"]["rows"] == 1
+    assert commit.reached_in(decided.metadata) == Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
+
+
+@pytest.mark.parametrize("batch", [4, 5])
+def test_a_batch_the_table_has_is_passed_over(batch: int) -> None:
+    """The crash between table commit and Spark's commit log."""
+    assert decide(TableState(batch=5, reached=ending("", "0f")), ending("0a", "0f"), batch) == AlreadyIn()
+
+
+def test_a_batch_that_begins_before_what_the_table_holds_is_refused() -> None:
+    """Two jobs on one table, or a checkpoint from a backup."""
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_TAKEN: .*a/t up to 0f"):
+        decide(TableState(reached=ending("", "0f")), ending("0a", "1f"))
+
+
+def test_a_batch_that_begins_after_what_the_table_holds_is_refused() -> None:
+    """The table was restored, or a power cut took its last commits; a companion gets few batches and may be behind."""
+    state = TableState(reached=ending("", "0f"))
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_BEHIND: .*a/t up to 0f"):
+        decide(state, ending("1f", "2f"))
+    beside = commit.decide(state, application="q", batch=5, end=ending("1f", "2f"), counts={}, is_companion=True)
+    assert isinstance(beside, Append)
+
+
+def test_what_was_decided_holds_for_one_turn() -> None:
+    """A backfill belongs to no turn."""
+    decided = decide(TableState(turn=8), ending("", "0f"))
+    assert isinstance(decided, Append)
+    assert (decided.follows(8), decided.follows(9)) == (True, False)
+    assert Append(transactions={}, metadata={}).follows(9)
+
+
+def test_positions_guessed_from_rows_hold_for_any_generation() -> None:
+    """A table whose log was cut still refuses to repeat."""
+    guessed = Offsets(topics={"a/t": Position.at(0, "0f")})
+    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
+        decide(TableState(reached=guessed), ending("", "1f"))
+
+
+def test_a_table_of_another_service_is_left_alone() -> None:
+    """Equal ids of two services would be two messages."""
+    with pytest.raises(errors.Stop, match=errors.OTHER_SERVICE):
+        decide(TableState(reached=ending("", "0a", service="other")), ending("0a", "0f"))
+
+
+def test_pipelines_with_other_topics_share_a_table() -> None:
+    """The positions of topics this batch does not know stay in the newest commit."""
+    decided = decide(TableState(reached=ending("", "0a", topic="b/t")), ending("", "0f"))
+    assert isinstance(decided, Append)
+    reached = commit.reached_in(decided.metadata)
+    assert reached is not None and set(reached.topics) == {"a/t", "b/t"}
+
+
+@pytest.mark.parametrize("metadata", [{}, {"fairlead": "text"}, {"fairlead": {"rows": 1}}])
+def test_commits_of_others_say_nothing(metadata: dict[str, Any]) -> None:
+    """Somebody's delete or optimize is no position."""
+    assert commit.reached_in(metadata) is None
+
+
+def test_a_fresh_checkpoint_goes_on_from_the_table() -> None:
+    """Where the table has a topic that is where it starts, whatever is configured; else as configured."""
+    reached = Offsets(topics={"a/t": Position.at(3, "0a")})
+    begin = commit.starting({"a/t": "earliest", "b/t": "latest", "c/t": "table"}, reached)
+    assert begin == {"a/t": {"g": 3, "p": "0a"}, "b/t": "latest", "c/t": "earliest"}
+
+
+def test_each_checkpoint_is_an_application_of_its_own() -> None:
+    """Batch numbers start again with a new checkpoint."""
+    assert commit.application_id("one") != commit.application_id("two")
+
+
+def test_a_number_the_table_knows_is_no_proof_that_the_rows_are_there() -> None:
+    """A table that was restored keeps the numbers of batches that are gone: positions are compared."""
+    restored = TableState(batch=5, reached=ending("", "0a"))
+    assert isinstance(decide(restored, ending("0a", "0f"), 5), Append)
+    with pytest.raises(errors.Stop, match=errors.TABLE_BEHIND):
+        decide(restored, ending("0c", "0f"), 5)
+    assert decide(TableState(batch=5, reached=ending("", "0a"), is_cut=True), ending("0c", "0f"), 5) == AlreadyIn()
+
+
+def test_a_table_without_the_topic_is_behind_once_the_checkpoint_has_gone_on() -> None:
+    """Deleted or not mounted; a topic that is new to the checkpoint may begin anywhere."""
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_BEHIND: .*a/t up to nothing"):
+        commit.decide(
+            TableState(), application="q", batch=7, end=ending("0a", "0f"), before=ending("", "0a"), counts={}
+        )
+    other = ending("", "0a", topic="b/t")
+    new = commit.decide(TableState(), application="q", batch=7, end=ending("0a", "0f"), before=other, counts={})
+    assert isinstance(new, Append)
+    assert isinstance(decide(TableState(), ending("0a", "0f"), 0), Append)
+
+
+@pytest.mark.parametrize(
+    ("held", "is_behind"),
+    [
+        (ending("", "0f"), False),
+        (ending("", "1f"), False),
+        (ending("", "0a"), True),
+        (Offsets(), True),
+        (Offsets(topics={"a/t": Position.at(0, "0a")}), True),
+        (Offsets(topics={"a/t": Position.at(2, "01")}), False),
+    ],
+)
+def test_a_checkpoint_goes_on_only_with_a_table_that_holds_its_last_batch(held: Offsets, is_behind: bool) -> None:
+    """Asked before anything is made or read; a later generation is further."""
+    if is_behind:
+        with pytest.raises(errors.Stop, match=errors.TABLE_BEHIND):
+            commit.check_goes_on(TableState(reached=held), ending("0a", "0f"))
+    commit.check_goes_on(TableState(reached=held, is_cut=True), ending("0a", "0f"))
+    if not is_behind:
+        commit.check_goes_on(TableState(reached=held), ending("0a", "0f"))
