@@ -25,7 +25,6 @@ from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_hub.io.lease_keeper import LeaseKeeper
 from fairlead_hub.io.link_server import LinkServer
 from fairlead_hub.io.metrics import HubMetrics
-from fairlead_hub.io.rule_status_writer import RuleStatusWriter
 from fairlead_hub.io.status_writer import KubeStatusClient, Writer
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.watches import INPUTS, Watches
@@ -163,7 +162,6 @@ class _App:
         keeper.on_doubt = server.fall_silent
         desk.wake = server.poke
         self._metrics.openings = server.openings
-        verdicts = RuleStatusWriter(hub)
         writer = Writer(
             hub.status_cache,
             KubeStatusClient(client, seconds_left=lambda: keeper.seconds_left),
@@ -182,8 +180,8 @@ class _App:
                 group.create_task(keeper.keep(), name="lease"),
                 group.create_task(watches.run(), name="watches"),
                 group.create_task(writer.run(), name="writer"),
-                group.create_task(kopf_handlers.run(self._access, verdicts), name="operator"),
-                group.create_task(self._tend(hub, keeper, server, verdicts), name="tend"),
+                group.create_task(kopf_handlers.run(self._access, hub.rule_statuses.changed), name="operator"),
+                group.create_task(self._tend(hub, keeper, server), name="tend"),
                 group.create_task(
                     event_recorder.run(client, hub.kube_events, hub.name, seconds_left=lambda: keeper.seconds_left),
                     name="events",
@@ -232,14 +230,8 @@ class _App:
         source, epoch = f"/fairlead/hub/{hub.name}", secrets.randbits(EPOCH_BITS)
         return CloudEventPublisher(hub.cloud_events, messaging, topic=topic, source=source, epoch=epoch)
 
-    async def _tend(
-        self,
-        hub: Hub,
-        keeper: LeaseKeeper,
-        server: LinkServer,
-        verdicts: RuleStatusWriter,
-    ) -> None:
-        """The slow heartbeat: who lags, what EdgeNodes say, and the SyncController's pass."""
+    async def _tend(self, hub: Hub, keeper: LeaseKeeper, server: LinkServer) -> None:
+        """The slow heartbeat: who lags, what rules and EdgeNodes say, and the SyncController's pass."""
         loop = asyncio.get_running_loop()
         reconciled, trimmed, before = loop.time(), 0, 0
         while True:
@@ -257,7 +249,6 @@ class _App:
                 told = {"returned": summary.returned, "missing": summary.missing, "seconds": round(summary.seconds, 1)}
                 _log.info("nodes_returned", **told)
             hub.cloud_events.settle(now)
-            verdicts.refresh()
             if now - reconciled >= self._settings.reconcile.interval_seconds:
                 reconciled = now
                 hub.reconcile(now)

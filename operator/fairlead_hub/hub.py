@@ -28,8 +28,10 @@ from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.settings import Settings
 from fairlead_hub.status import status_cache
+from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.status.node_status import EDGE_NODES, NodeStatus
 from fairlead_hub.status.object_sync_status import ObjectSyncStatus
+from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.status.sync_controller import SyncController
 from fairlead_hub.upstream.grants import Grants
 from fairlead_wire import codec, message
@@ -62,6 +64,8 @@ class Hub:
         self.desired_state.grants = self.grants
         self.identities = identities.Identities(accept_recreated=settings.link.recreated_nodes == "accept")
         self.node_controls = NodeControls(settings.brake, text=self.object_syncs.text)
+        self.edge_routes = EdgeRoutesController(self.sessions, self.placement, self.status_cache)
+        self.rule_statuses = RuleStatuses(self.placement, self.edge_routes, self.status_cache, self.object_syncs.text)
         self.node_status = NodeStatus(
             name,
             self.sessions,
@@ -72,6 +76,7 @@ class Hub:
             identities=self.identities,
             events=self.kube_events,
             cloud_events=self.cloud_events,
+            edge_routes=self.edge_routes,
         )
         self.rules = RuleReader(self.placement, self.node_status, self.cloud_events)
         self.sync_controller = SyncController(
@@ -103,6 +108,7 @@ class Hub:
         before_nodes: set[str] = set()
         if live.group_kind == EDGE_ROUTES:
             before_nodes = self.placement.nodes_for(live)
+            self.edge_routes.object_changed(live.resource.name)
             if self.rules.routes_seen(live, now):
                 for node in self.sessions:
                     self._grant(node)
@@ -118,6 +124,7 @@ class Hub:
         if live is not None and live.group_kind == EDGE_ROUTES and live.uid == uid:
             before_nodes = self.placement.nodes_for(live)
             self.rules.routes_gone(live.resource.name, now)
+            self.edge_routes.object_changed(live.resource.name)
         change = self.object_cache.remove(key, uid)
         if change is not None:
             self._changed(change, now, before_nodes)
@@ -130,6 +137,7 @@ class Hub:
 
     def kind_synced(self, kind: GroupKind) -> None:
         self.placement.frozen.pop(kind, None)
+        self.placement.touch_rules(kind)
         if kind not in self.placement.synced:
             self.placement.synced.add(kind)
             if kind == EDGE_ROUTES:
@@ -139,12 +147,14 @@ class Hub:
     def kind_unsynced(self, kind: GroupKind) -> None:
         """The watch broke in a way that needs a new list; until then nothing of it is taken away."""
         self.placement.synced.discard(kind)
+        self.placement.touch_rules(kind)
 
     def kind_frozen(self, kind: GroupKind, reason: str) -> None:
         """It cannot be listed: what edges hold of it stays."""
         first = kind not in self.placement.frozen
         self.placement.synced.discard(kind)
         self.placement.frozen[kind] = reason
+        self.placement.touch_rules(kind)
         if first:
             self._audit_all = True
 
@@ -159,6 +169,8 @@ class Hub:
         """One of ``placement.INPUTS`` is listed."""
         if name not in self.placement.inputs_synced:
             self.placement.inputs_synced.add(name)
+            for routes in {*self.placement.routes, *self.placement.broken_names("edgeroutes")}:
+                self.edge_routes.object_changed(routes)
             self._audit_all = True
 
     def set_node(self, name: str, uid: str, labels: Mapping[str, str], now: float) -> None:
@@ -168,6 +180,7 @@ class Hub:
             self.drop_node(name, now)
         self.node_status.node_uids[name] = uid
         if self.placement.set_node(name, labels):
+            self.edge_routes.node_changed(name)
             self._audits.add(name)
 
     def drop_node(self, name: str, now: float) -> None:
@@ -199,9 +212,7 @@ class Hub:
         self._audit_all = True
 
     def _changed(self, change: Change, now: float, nodes: set[str]) -> None:
-        for live in (change.before, change.after):
-            if live is not None:
-                nodes |= self.placement.nodes_for(live, self.sessions)
+        nodes |= self.placement.concerned(change, self.sessions)
         if change.after is None and change.before is not None:
             self.placement.forget(change.before)
         for node in nodes:
@@ -408,6 +419,7 @@ class Hub:
     def report(self, now: float, *, last: bool = False) -> None:
         """Tell of the nodes; asked every second or so, and a last time."""
         self.object_syncs.now = now
+        self.rule_statuses.report()
         self.node_status.report(now, last=last)
         self._send_granted(now)
 

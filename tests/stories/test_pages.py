@@ -253,6 +253,5 @@ def test_the_readmes_message_is_in_its_topic(desk: Desk) -> None:
     """Its routes live beside the demo's: both objects are accepted whole."""
     told = json.loads(desk.run("kubectl get eroutes -o json"))
     for each in told["items"]:
-        for node in each["status"].get("nodes", []):
-            assert not node.get("errors"), (each["metadata"]["name"], node)
+        assert not each["status"]["refusedNodes"], (each["metadata"]["name"], each["status"]["failingNodes"])
     assert "temperature" in desk.run("fairlead topics tail default/telemetry --limit 100")

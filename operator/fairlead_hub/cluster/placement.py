@@ -21,6 +21,7 @@ import msgspec
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, POD, GroupKind, LiveObject
 from fairlead_hub.cluster.object_cache import Change, ObjectCache
+from fairlead_hub.cluster.rule_matches import RuleMatches
 from fairlead_hub.settings import Delivery
 
 INPUTS = ("nodes", "syncrules", "edgeroutes", "edgenodes")
@@ -59,6 +60,8 @@ class Placement:
         """(apiVersion, kind) that rules name and the API server does not serve → its answer."""
         self._served: set[tuple[str, str]] = set()
         self.inputs_synced: set[str] = set()
+        self.matches = RuleMatches(object_cache)
+        """Objects each rule selects, and whose status may have changed."""
         self._named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = {}
         """By kind: every entry that names it, also at a version that is not served."""
         self._entries: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = {}
@@ -78,18 +81,22 @@ class Placement:
             members = self._rule_nodes[rule.name]
             if rule.nodes.matches(labels) != (name in members):
                 self._rule_nodes[rule.name] = members ^ {name}
+                self.matches.touch((rule.name,))
         return True
 
     def drop_node(self, name: str) -> bool:
         if self.nodes.pop(name, None) is None:
             return False
         for rule_name, members in self._rule_nodes.items():
-            self._rule_nodes[rule_name] = members - {name}
+            if name in members:
+                self._rule_nodes[rule_name] = members - {name}
+                self.matches.touch((rule_name,))
         return True
 
     def set_rule(self, rule: sync_rule.Rule) -> frozenset[str]:
         """Returns the nodes it concerns, before or after."""
         before = self.unreadable_at(rule.name) | self._rule_nodes.get(rule.name, frozenset())
+        self.matches.touch((rule.name,))
         self.broken.pop(f"syncrules/{rule.name}", None)
         self.reaches.pop(rule.name, None)
         self.rules[rule.name] = rule
@@ -99,6 +106,7 @@ class Placement:
 
     def drop_rule(self, name: str) -> frozenset[str]:
         before = self.unreadable_at(name)
+        self.matches.touch((name,))
         self.broken.pop(f"syncrules/{name}", None)
         self.reaches.pop(name, None)
         if self.rules.pop(name, None) is None:
@@ -115,6 +123,7 @@ class Placement:
             known = None
         if known is None and found.last is not None:
             before |= self.set_rule(found.last)
+        self.matches.touch((found.name,))
         self.broken[f"syncrules/{found.name}"] = found.reason
         if found.reach is not None and known is None:  # of what was in force here we have the form
             self.reaches[found.name] = found.reach
@@ -136,6 +145,7 @@ class Placement:
         if not changed:
             return frozenset()
         self._index_rules()
+        self.touch_rules(kind)
         return frozenset().union(*(self._rule_nodes[rule.name] for rule, _ in self.named(kind)))
 
     def _answer(self, version_kind: tuple[str, str]) -> str | None:
@@ -155,8 +165,17 @@ class Placement:
         for kind, pairs in named.items():
             if in_force := [pair for pair in pairs if self.in_force(pair[1])]:
                 self._entries[kind] = in_force
+        by_rule: dict[str, list[sync_rule.Entry]] = defaultdict(list)
+        for pairs in self._entries.values():
+            for rule, entry in pairs:
+                by_rule[rule.name].append(entry)
+        self.matches.indexed(by_rule)
         self._covered.clear()
         self._wishes.clear()
+
+    def touch_rules(self, kind: GroupKind) -> None:
+        """Whether this kind can be listed has changed, and with it what the status of rules that name it says."""
+        self.matches.touch(rule.name for rule, _ in self.named(kind))
 
     def _is_served(self, entry: sync_rule.Entry) -> bool:
         return (entry.api_version, entry.kind) in self._served
@@ -289,6 +308,22 @@ class Placement:
                 case "referenced":
                     found |= members & set(self.object_cache.referrers(live.key))
         return found
+
+    def concerned(self, change: Change, among: Mapping[str, object]) -> set[str]:
+        """Nodes of ``among`` that should hold it before or after; its rules count it."""
+        found: set[str] = set()
+        rules: list[list[str]] = [[], []]
+        for side, live in enumerate((change.before, change.after)):
+            if live is not None:
+                found |= self.nodes_for(live, among)
+                rules[side] = self._rules_of(live)
+        self.matches.object_changed(*rules)
+        return found
+
+    def _rules_of(self, live: LiveObject) -> list[str]:
+        if live.group_kind == EDGE_ROUTES:  # what is wanted of these is never kept with the wishes of rules
+            return [rule.name for rule, entry in self._entries.get(EDGE_ROUTES, ()) if entry.covers(live)]
+        return [rule.name for rule, _, _ in self._covering(live)]
 
     def referred_by(self, change: Change) -> Iterator[tuple[str, str]]:
         """A Pod came, went or changed: (node, key) of what is wanted there now because of it, or no longer."""

@@ -17,7 +17,6 @@ from typing import Any
 import kopf
 
 from fairlead_hub.io.kube import Access
-from fairlead_hub.io.rule_status_writer import RuleStatusWriter
 from fairlead_wire.io import logs
 
 GROUP, VERSION = "fairlead.dev", "v1alpha1"
@@ -70,7 +69,7 @@ def handlers(access: Access, ask: Callable[[str, str], None]) -> kopf.OperatorRe
     return registry
 
 
-async def run(access: Access, desk: RuleStatusWriter) -> None:
+async def run(access: Access, changed: Callable[[str, str], None]) -> None:
     """Until cancelled.  An API server that goes away ends kopf's watches; then it is started again.
 
     In a thread and loop of its own: when kopf ends, it takes the signals and every task of its loop along.
@@ -81,7 +80,7 @@ async def run(access: Access, desk: RuleStatusWriter) -> None:
     loop = asyncio.get_running_loop()
 
     def ask(collection: str, name: str) -> None:
-        loop.call_soon_threadsafe(desk.ask, collection, name)
+        loop.call_soon_threadsafe(changed, collection, name)
 
     wait = RESTART_SECONDS
     while True:

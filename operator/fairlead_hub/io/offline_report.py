@@ -21,7 +21,7 @@ from fairlead_hub.io.kind_watch import discover
 from fairlead_hub.io.kube import Kube, Refused, Unreadable
 from fairlead_hub.io.watches import EDGE_LABEL, OURS
 from fairlead_hub.settings import Delivery
-from fairlead_hub.status import object_sync
+from fairlead_hub.status import node_routes, object_sync
 from fairlead_wire.errors import Malformed
 
 WAITING = ("no_record", "pending", "deleting")
@@ -101,7 +101,7 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
         found["record"] = msgspec.to_builtins(record)
     found["code"], found["answer"] = _verdict(placement, node, live, record)
     if found["code"] == "held" and live is not None and live.group_kind == content.EDGE_ROUTES:
-        found["code"], found["answer"] = await _routes_held(kube, node, name, found["answer"])
+        found["code"], found["answer"] = await _routes_held(kube, node, placement.routes[name], found["answer"])
     if found["code"] in WAITING:
         found["code"], found["answer"] = await _restrained(kube, node, found["code"], found["answer"])
     return found
@@ -264,14 +264,17 @@ async def _nowhere(kube: Kube, kind: content.Kind, namespace: str, name: str) ->
     return explaining.nowhere(kind.kind, namespace if kind.namespaced else "", name, found)
 
 
-async def _routes_held(kube: Kube, node: str, name: str, held: str) -> tuple[str, str]:
-    """What the node made of it, as its status tells."""
-    status = (await _one(kube, f"{OURS}/edgeroutes/{name}")).get("status") or {}
-    for row in status.get("nodes") or ():
-        if row.get("node") == node and not row.get("lagging"):
-            errors = [(each.get("route", ""), each.get("message", "")) for each in row.get("errors") or ()]
-            return explaining.routes_held(row.get("acceptedRoutes") or (), errors)
-    return "held", f"{held}; the node has not told yet which of its routes it runs"
+async def _routes_held(kube: Kube, node: str, routes: sync_rule.Routes, held: str) -> tuple[str, str]:
+    """What the node made of it, as its EdgeNode tells."""
+    try:
+        status = (await _one(kube, f"{OURS}/edgenodes/{node}")).get("status") or {}
+    except Refused:
+        status = {}
+    row = node_routes.rows_in(status).get(routes.name)
+    if row is None or (row.get("uid"), row.get("observedGeneration")) != (routes.uid, routes.generation):
+        return "held", f"{held}; the node has not told yet which of its routes it runs"
+    errors = [(each.get("route", ""), each.get("message", "")) for each in row.get("errors") or ()]
+    return explaining.routes_held(row.get("acceptedRoutes") or (), errors)
 
 
 async def _record(

@@ -77,7 +77,7 @@ class _KindSink:
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = api_json.header(raw)
         if self._kind == EDGE_ROUTES_KIND:
-            self._hub.status_cache.vanished(("edgeroutes", "", found.name), "")
+            self._hub.rule_statuses.vanished("edgeroutes", found.name)
         key = _key(self._kind, found)
         self._hub.remove_object(key, found.uid, self._clock())
         self._poke()
@@ -162,13 +162,14 @@ class _RuleSink:
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         name = api_json.header(raw).name
-        self._hub.status_cache.vanished(("syncrules", "", name), "")
+        self._hub.rule_statuses.vanished("syncrules", name)
         self._hub.drop_rule(name)
         self._changed()
         self._poke()
 
     def on_listed(self, identities: set[str], version: str) -> None:
         for name in self._hub.placement.rule_names() - identities:
+            self._hub.rule_statuses.vanished("syncrules", name)
             self._hub.drop_rule(name)
         self._changed()
         self._hub.input_synced("syncrules")
@@ -330,7 +331,7 @@ def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
     found = api_json.own(raw)
     header = found.header
     observed = status_cache.Observed(version=header.version, generation=header.generation, status=found.status, head={})
-    hub.status_cache.observe((collection, "", header.name), "", observed)
+    hub.rule_statuses.observed(collection, header.name, observed)
     return header.name
 
 

@@ -41,6 +41,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """One key that the node should not hold and may not lose yet, and why; there may be more."""
     unreadable: str = ""
     """SyncRules that concern the node and cannot be read, in a sentence."""
+    routes: tuple[dict[str, Any], ...] = ()
+    """What the node makes of each EdgeRoutes object (``node_routes``)."""
     identity: dict[str, Any] | None = None
     """Which life of the Node its certificates belong to (``identities``); None without certificates."""
 
@@ -71,10 +73,10 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "connected": bool, "storeEpoch": str, "agentVersion": str, "hub": str, "hold": str,
     "lastContactTime": (str, type(None)), "objectsWanted": int, "objectsHeld": int, "objectsParked": int,
     "grantedTopics": list, "conditions": list, "queues": list, "brake": (dict, type(None)),
-    "identity": (dict, type(None)),
+    "identity": (dict, type(None)), "routes": list,
 }  # fmt: skip
 """What is read of a status again."""
-_ITEMS: dict[str, type] = {"grantedTopics": str, "conditions": dict, "queues": dict}
+_ITEMS: dict[str, type] = {"grantedTopics": str, "conditions": dict, "queues": dict, "routes": dict}
 
 
 def readable(observed: status_cache.Observed) -> status_cache.Observed:
@@ -138,6 +140,7 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
         "deadLetters": edge.dead_letters if edge else 0,
         "storeBytes": edge.store_bytes if edge else 0,
         "grantedTopics": sorted(account.granted_topics),
+        "routes": list(account.routes),
         "hold": account.hold,
         "brake": brake_status(account.brake),
         "identity": account.identity,
@@ -181,7 +184,12 @@ def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Nothing but times and queue lengths differ: no transition, so it can wait."""
     keys = ("objectsWanted", "objectsHeld", "brake")
     same = counts_only(status, observed) and all(status.get(key) == observed.get(key) for key in keys)
-    return same and _is_synced(status) == _is_synced(observed)
+    # Definitions older than ``routes`` do not keep it: without it is as good as the same.
+    return (
+        same
+        and status.get("routes") == observed.get("routes", status.get("routes"))
+        and _is_synced(status) == _is_synced(observed)
+    )
 
 
 def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
@@ -194,6 +202,7 @@ def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
         and known.issuperset(status["grantedTopics"])
         and _brake_of(status) == _brake_of(observed)
         and _held_of(status) == _held_of(observed)
+        and ("routes" not in observed or _mistakes_of(status) == _mistakes_of(observed))
         and _of_rules(status) == _of_rules(observed)
     )
 
@@ -213,6 +222,14 @@ def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
 def _held_of(status: dict[str, Any]) -> Any:
     identity = status.get("identity")
     return identity.get("held", "") if isinstance(identity, dict) else ""
+
+
+def _mistakes_of(status: dict[str, Any]) -> dict[Any, Any]:
+    """By EdgeRoutes object: what of it the node refuses or warns of."""
+    rows = status.get("routes")
+    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    told = {row.get("name"): (row.get("errors"), row.get("warnings")) for row in found}
+    return {name: mistakes for name, mistakes in told.items() if any(mistakes)}
 
 
 def _is_synced(status: dict[str, Any]) -> Any:

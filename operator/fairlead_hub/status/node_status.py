@@ -19,6 +19,7 @@ from fairlead_hub.events import kube_events
 from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.status import debounce, edge_node, status_cache
 from fairlead_hub.status.debounce import Debounce
+from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.status.object_sync_status import ObjectSyncStatus
 from fairlead_hub.status.returning_nodes import ReturningNodes, Summary
 from fairlead_hub.upstream.grants import EDGE_NODES as EDGE_NODES
@@ -46,6 +47,7 @@ class NodeStatus:
         identities: Identities,
         events: kube_events.KubeEvents,
         cloud_events: CloudEvents,
+        edge_routes: EdgeRoutesController,
     ) -> None:
         self._hub = hub
         self._sessions = sessions
@@ -57,6 +59,7 @@ class NodeStatus:
         self._identities = identities
         self._events = events
         self._cloud_events = cloud_events
+        self._edge_routes = edge_routes
         self.node_uids: dict[str, str] = {}
         self.edges: dict[str, message.EdgeStatus] = {}
         """What connected edges said of themselves last."""
@@ -75,11 +78,12 @@ class NodeStatus:
     def changed(self, node: str) -> None:
         """Something about it may be worth telling."""
         self._unreported.add(node)
+        self._edge_routes.node_changed(node)
 
     def opened(self, node: str) -> None:
         self._met.add(node)
         self.returning.back(node)
-        self._unreported.add(node)
+        self.changed(node)
 
     def replaced(self, node: str, silent_seconds: float, now: float) -> None:
         """A newer connection took over from one that was silent for so long: again and again, it is two machines."""
@@ -88,6 +92,7 @@ class NodeStatus:
 
     def ended(self, node: str) -> None:
         self.edges.pop(node, None)
+        self._edge_routes.ended(node)
         self._unreported.add(node)
 
     def identity_held(self, node: str, why: str, now: float) -> None:
@@ -100,6 +105,7 @@ class NodeStatus:
         """The Node is gone: so is its document, unless it has to remember whose certificates were cut off with it."""
         self._met.discard(node)
         self.returning.forget(node)
+        self._edge_routes.forget(node)
         if self._identities.is_bound(node):
             self._cache.want(self._document(node, self.of(node)))
         else:
@@ -125,6 +131,8 @@ class NodeStatus:
         self.edges[node] = status
         self._cloud_events.routes_reported(node, before.routes if before else {}, status.routes, now)
         self._cloud_events.queues_stalled(node, status, now)
+        if before is None or before.routes != status.routes:
+            self._edge_routes.said(node, status.routes)
         if (
             before is None
             or before.routes != status.routes
@@ -137,6 +145,7 @@ class NodeStatus:
         """An EdgeNode document as it stands: topics granted before a restart count again."""
         observed = edge_node.readable(observed)
         is_news = self._cache.observe((EDGE_NODES, "", node), node, observed)
+        self._edge_routes.observed(node, observed.status)
         topics = observed.status.get("grantedTopics")
         if isinstance(topics, list):
             self._grants.remember(node, (topic for topic in topics if isinstance(topic, str)))
@@ -277,6 +286,7 @@ class NodeStatus:
                 hold=self._node_controls.hold(node),
                 brake=self._node_controls.brake(node),
                 unreadable=unreadable,
+                routes=tuple(self._edge_routes.rows_of(node)),
                 identity=self._identities.status(node),
             )
         return edge_node.Account(
@@ -295,6 +305,7 @@ class NodeStatus:
             brake=self._node_controls.brake(node),
             kept=tuple(itertools.islice(session.frozen.items(), 1)),
             unreadable=unreadable,
+            routes=tuple(self._edge_routes.rows_of(node)),
             identity=self._identities.status(node),
         )
 

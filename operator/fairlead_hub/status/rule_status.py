@@ -32,12 +32,6 @@ def of_rule(
         broken = f"{broken}; {deletion_blocked.consequence(placement, name)}"
     entries = [entry for entry in rule.entries if placement.in_force(entry)] if rule is not None else []
     kinds = sorted({entry.group_kind for entry in entries})
-    objects = sum(
-        1
-        for kind in kinds
-        for live in placement.object_cache.of_kind(kind).values()
-        if any(entry.group_kind == kind and entry.covers(live) for entry in entries)
-    )
     unlisted = _unlisted(placement, rule.entries if rule is not None else ())
     listed = not unlisted and all(kind in placement.synced for kind in kinds)
     why = "; ".join(unlisted)
@@ -45,7 +39,7 @@ def of_rule(
     return {
         "observedGeneration": generation,
         "matchedNodes": len(placement.rule_nodes(name)),
-        "matchedObjects": objects,
+        "matchedObjects": placement.matches.count(name),
         "unlistedKinds": unlisted,
         # What cannot be read now was read once: a hub that starts anew must know what it selected.
         "lastReadable": _form(rule) if rule is not None else _unknown_form(placement, name, before),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.counts import Counts
@@ -24,6 +25,8 @@ from fairlead_hub.status.object_sync_status import COLLECTIONS, ObjectSyncStatus
 
 _EVENTS = frozenset(("events", "events.events.k8s.io"))
 """The types of Kubernetes Events; a rule may deliver them like any other kind."""
+
+_EDGE_ROUTES = f"{deletion_blocked.EDGE_ROUTES_TYPE}/"
 
 
 class SyncController:
@@ -63,6 +66,8 @@ class SyncController:
             match outcome:
                 case Acked():
                     self._counts.acked(outcome.seconds)
+                    if outcome.key.startswith(_EDGE_ROUTES):
+                        self._node_status.changed(session.node)
                     self._object_syncs.acked(session, outcome, self._desired_state.live(session.node, outcome.key))
                 case Removed():
                     self._counts.removed += 1

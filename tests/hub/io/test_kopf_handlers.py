@@ -14,20 +14,16 @@ from tests.support.cluster import Cluster
 from tests.support.hub import config_map, sync_rule
 from tests.support.upstream import until
 
-from fairlead_hub.hub import Hub
 from fairlead_hub.io import kopf_handlers
 from fairlead_hub.io.kube import access
-from fairlead_hub.io.rule_status_writer import RuleStatusWriter
-from fairlead_hub.settings import Settings
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
-class Asked(RuleStatusWriter):
+class Asked:
     """Remembers for what it was asked, and in which thread."""
 
     def __init__(self) -> None:
-        super().__init__(Hub(Settings(security="insecure"), name="h", fence=1, wall_offset=0.0))
         self.asked: set[tuple[str, str]] = set()
         self.loops: set[asyncio.AbstractEventLoop] = set()
 
@@ -45,7 +41,7 @@ def kube(defined: Cluster) -> Iterator[Cluster]:
 @contextlib.asynccontextmanager
 async def operating(kube: Cluster) -> AsyncIterator[Asked]:
     desk = Asked()
-    task = asyncio.create_task(kopf_handlers.run(access(str(kube.kubeconfig)), desk))
+    task = asyncio.create_task(kopf_handlers.run(access(str(kube.kubeconfig)), desk.ask))
     try:
         yield desk
     finally:

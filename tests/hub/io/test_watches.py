@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 from tests.support.api_front import ApiFront
@@ -16,6 +17,7 @@ from tests.support.upstream import until
 
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.status_writer import KubeStatusClient, Writer
 from fairlead_hub.io.watches import Watches
 from fairlead_hub.settings import Settings
 from fairlead_hub.status import object_sync
@@ -192,3 +194,29 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
         assert hub.grants.topics() == {"default/telemetry", "shop/alarms"}
         await client.request("DELETE", f"{ROOT}/edgeroutes/main")
         await until(lambda: not hub.desired_state.wanted("edge-1"))
+
+
+async def test_the_status_of_a_rule_is_in_the_api(defined: Cluster, client: Kube) -> None:
+    """Through the status subresource alone: the spec belongs to its user."""
+    await asyncio.to_thread(defined.apply, [edge_node("edge-1"), sync_rule("r", CONFIG_MAPS)])
+    try:
+        async with watching(client) as hub:
+            await until(lambda: len(hub.placement.rule_nodes("r")) == 1)
+            writer = Writer(
+                hub.status_cache, KubeStatusClient(client), hub.counts, flush_seconds=1, in_flight=1, fence=lambda: 1,
+                may_write=lambda: True, on_fenced=lambda _: None,
+            )  # fmt: skip
+            before = msgspec.json.decode(await client.get(f"{ROOT}/syncrules/r"))
+            hub.rule_statuses.report()
+            await writer.flush()
+            after = msgspec.json.decode(await client.get(f"{ROOT}/syncrules/r"))
+        assert after["status"]["matchedNodes"] == 1
+        assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])
+        await client.request("DELETE", f"{ROOT}/syncrules/r")
+        hub.set_node("edge-2", "u", {}, 0.0)
+        hub.rule_statuses.report()
+        await writer.flush()
+        assert hub.counts.record_writes["gone"] == 1, "a rule deleted meanwhile is not brought back"
+        assert len(hub.status_cache) == 0
+    finally:
+        await asyncio.to_thread(defined.kubectl, "delete", "syncrules,nodes", "--all")

@@ -1,24 +1,17 @@
-"""Status of SyncRules and EdgeRoutes in a real API server: written when it changes, never when it stands there."""
+"""Statuses of SyncRules and EdgeRoutes: written when they change, never when it stands there already."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from typing import Any
 
 import msgspec
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import edge_node, sync_rule
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
 from fairlead_hub.cluster import sync_rule as rules
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.io.kube import Kube
-from fairlead_hub.io.rule_status_writer import RuleStatusWriter
-from fairlead_hub.io.status_writer import KubeStatusClient, Writer
-from fairlead_hub.io.watches import OURS
 from fairlead_hub.status import status_cache
 from fairlead_wire import message
 
@@ -36,7 +29,7 @@ VERSIONS = itertools.count(1)
 def stands(core: Core, name: str, collection: str = "syncrules", **status: Any) -> None:
     """The watch told of this object."""
     observed = status_cache.Observed(version=str(next(VERSIONS)), generation=1, status=status, head={})
-    core.hub.status_cache.observe((collection, "", name), "", observed)
+    core.hub.rule_statuses.observed(collection, name, observed)
 
 
 def wanted(core: Core, name: str, collection: str = "syncrules") -> status_cache.Status | None:
@@ -49,30 +42,28 @@ def test_a_rule_is_told_what_it_matches(core: Core) -> None:
     """Nodes and objects."""
     core.put("a")
     stands(core, "r")
-    RuleStatusWriter(core.hub).refresh()
+    core.hub.rule_statuses.report()
     status = wanted(core, "r")
     assert status is not None
     assert (status["matchedNodes"], status["matchedObjects"]) == (1, 1)
 
 
 def test_what_stands_there_already_is_not_written(core: Core) -> None:
-    """Asked every second, written when something is new."""
-    desk = RuleStatusWriter(core.hub)
+    """Written when something is new."""
     stands(core, "r")
-    desk.refresh()
+    core.hub.rule_statuses.report()
     status = wanted(core, "r")
     assert status is not None
     stands(core, "r", **status)
-    desk.refresh()
+    core.hub.rule_statuses.report()
     assert wanted(core, "r") is None
     core.put("a")
-    desk.refresh()
+    core.hub.rule_statuses.report()
     assert wanted(core, "r") is not None
 
 
 def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core: Core) -> None:
     """Helm upgrades no definitions: the API server prunes fields they do not know, and answers that all is well."""
-    desk = RuleStatusWriter(core.hub)
     name: status_cache.Name = ("syncrules", "", "r")
 
     def written(version: str) -> None:
@@ -85,15 +76,17 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
         )
 
     stands(core, "r")
-    desk.refresh()
+    core.hub.rule_statuses.report()
     written("2")
-    desk.refresh()
+    core.hub.rule_statuses.changed("syncrules", "r")
+    core.hub.rule_statuses.report()
     written("2")
     for _ in range(5):
-        desk.refresh()
+        core.hub.rule_statuses.changed("syncrules", "r")
+        core.hub.rule_statuses.report()
         assert core.hub.status_cache.pending(name) is None
     core.put("a")
-    desk.refresh()
+    core.hub.rule_statuses.report()
     assert core.hub.status_cache.pending(name) is not None, "news is written"
 
 
@@ -101,7 +94,7 @@ def test_a_broken_object_is_told_why(core: Core) -> None:
     """Also when nothing of it could be read."""
     core.hub.break_rule(rules.unreadable({"metadata": {"name": "bad"}}, "spec.resources: at least one entry is needed"))
     stands(core, "bad")
-    RuleStatusWriter(core.hub).refresh()
+    core.hub.rule_statuses.report()
     status = wanted(core, "bad")
     assert status is not None
     assert "spec.resources" in str(status["conditions"])
@@ -109,9 +102,9 @@ def test_a_broken_object_is_told_why(core: Core) -> None:
 
 def test_an_object_the_watch_has_not_told_of_is_not_written(core: Core) -> None:
     """Its status is written on what is there, never on a guess."""
-    desk = RuleStatusWriter(core.hub)
-    desk.refresh()
-    desk.ask("syncrules", "nobody")
+    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.changed("syncrules", "nobody")
+    core.hub.rule_statuses.report()
     assert len(core.hub.status_cache) == 0
 
 
@@ -124,10 +117,10 @@ def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
     edge = core.connect()
     edge.ack(*edge.sent())
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
-    RuleStatusWriter(core.hub).refresh()
+    core.hub.rule_statuses.report()
     status = wanted(core, "main", "edgeroutes")
     assert status is not None
-    assert status["nodes"][0]["errors"][0]["column"] == 5
+    assert status["failingNodes"][0]["errors"][0]["column"] == 5
     assert status["acceptedNodes"] == 0
 
 
@@ -135,7 +128,9 @@ def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
     """Away, just back, on its way, silent about the newest content, withheld, parked; then it is current."""
 
     def lag() -> str:
-        RuleStatusWriter(core.hub).ask("edgeroutes", "main")
+        core.hub.rule_statuses.changed("edgeroutes", "main")
+        core.hub.node_status.changed("edge-1")
+        core.hub.rule_statuses.report()
         status = wanted(core, "main", "edgeroutes")
         assert status is not None and status["laggingNodes"] == (1 if status["message"] else 0)
         return str(status["message"]).removeprefix("not current: edge-1: ")
@@ -166,35 +161,3 @@ def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
     for update in edge.sent():
         edge.nack(update, code="too_large", reason="over the limit")
     assert lag() == "version 3 is not delivered: parked, too_large: over the limit"
-
-
-async def test_the_verdict_is_in_the_api(defined: Cluster, client: Kube) -> None:
-    """Through the status subresource alone: the spec belongs to its user."""
-    await asyncio.to_thread(defined.apply, [edge_node("edge-1"), sync_rule("r", CONFIG_MAPS)])
-    core = Core("edge-1")
-    hub = core.hub
-    try:
-        before = msgspec.json.decode(await client.get(f"{OURS}/syncrules/r"))
-        hub.set_rule(rules.rule(before))
-        metadata = before["metadata"]
-        observed = status_cache.Observed(
-            version=metadata["resourceVersion"], generation=metadata["generation"], status={}, head={}
-        )
-        hub.status_cache.observe(("syncrules", "", "r"), "", observed)
-        RuleStatusWriter(hub).ask("syncrules", "r")
-        writer = Writer(
-            hub.status_cache, KubeStatusClient(client), hub.counts, flush_seconds=1, in_flight=1, fence=lambda: 1,
-            may_write=lambda: True, on_fenced=core.fenced.append,
-        )  # fmt: skip
-        await writer.flush()
-        after = msgspec.json.decode(await client.get(f"{OURS}/syncrules/r"))
-        assert after["status"]["matchedNodes"] == 1
-        assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], metadata["generation"])
-        await client.request("DELETE", f"{OURS}/syncrules/r")
-        core.node("edge-2")
-        RuleStatusWriter(hub).ask("syncrules", "r")
-        await writer.flush()
-        assert hub.counts.record_writes == {"written": 1, "gone": 1}, "a rule deleted meanwhile is not brought back"
-        assert len(hub.status_cache) == 0
-    finally:
-        await asyncio.to_thread(defined.kubectl, "delete", "syncrules,nodes", "--all")

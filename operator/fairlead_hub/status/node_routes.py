@@ -1,0 +1,118 @@
+"""What one node makes of one EdgeRoutes object: a row of EdgeNode ``status.routes``.
+
+    what the node said of it, or what its EdgeNode says ─▶ Outcome (accepted, refused, lagging) ─▶ row
+
+A row is bounded however much a node says.  Of a node that is away the row stays as it was written last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from fairlead_hub.cluster import sync_rule
+from fairlead_wire import message
+
+State = Literal["Accepted", "Refused", "Lagging"]
+
+ROWS_MAX = 64
+"""EdgeRoutes objects listed for one node."""
+ERRORS_MAX = 32
+"""Errors, and warnings, of one object listed; the first ones are the ones to mend."""
+MESSAGE_CHARS_MAX = 500
+NAMES_MAX = 128
+"""Routes in force listed by name."""
+TEXT_BYTES_MAX = 256 * 1024
+"""Names and messages of one node's rows: with all the rest an EdgeNode has to fit into what etcd takes (1.5 MiB)."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of an object at a node it selects."""
+
+    state: State
+    why: str = ""
+    """Of one that lags."""
+    warned: bool = False
+
+
+ACCEPTED = Outcome("Accepted")
+WARNED = Outcome("Accepted", warned=True)
+REFUSED = Outcome("Refused")
+REFUSED_AND_WARNED = Outcome("Refused", warned=True)
+
+
+def judged(errors: object, warnings: object) -> Outcome:
+    """Of a node that told of the newest version."""
+    if errors:
+        return REFUSED_AND_WARNED if warnings else REFUSED
+    return WARNED if warnings else ACCEPTED
+
+
+def standing(status: Mapping[str, Any]) -> dict[str, tuple[Any, Any, Outcome]]:
+    """By object, what an EdgeNode says: UID and generation that the node judged, and the outcome."""
+    return {
+        name: (row.get("uid"), row.get("observedGeneration"), judged(row.get("errors"), row.get("warnings")))
+        for name, row in rows_in(status).items()
+    }
+
+
+def row_of(routes: sync_rule.Routes, said: message.RoutesStatus, outcome: Outcome) -> dict[str, Any]:
+    """From what a node said; of one that lags it is what it made of an older version."""
+    row: dict[str, Any] = {
+        "name": routes.name,
+        "uid": routes.uid,
+        "resourceVersion": said.resource_version[: message.NAME_CHARS_MAX],
+        "state": outcome.state,
+        "acceptedRoutes": sorted(routes.route_names.intersection(said.accepted))[:NAMES_MAX],
+    }
+    if outcome.state != "Lagging":
+        row["observedGeneration"] = routes.generation
+    if outcome.why:
+        row["message"] = outcome.why[:MESSAGE_CHARS_MAX]
+    if said.errors:
+        row["errors"] = _mistakes(said.errors)
+    if said.warnings:
+        row["warnings"] = _mistakes(said.warnings)
+    return row
+
+
+def lagging_row(routes: sync_rule.Routes, before: Mapping[str, Any] | None, outcome: Outcome) -> dict[str, Any]:
+    """Of a node that has said nothing yet in this session: ``before`` is its row as it stands."""
+    same = before is not None and before.get("uid") == routes.uid
+    row = dict(before) if before is not None and same else {"name": routes.name, "uid": routes.uid}
+    return {**row, "state": outcome.state, "message": outcome.why[:MESSAGE_CHARS_MAX]}
+
+
+def bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many as fit, by name; the first one that does not loses its lists."""
+    found: list[dict[str, Any]] = []
+    room = TEXT_BYTES_MAX
+    for row in sorted(rows, key=lambda each: str(each.get("name")))[:ROWS_MAX]:
+        room -= len(str(row).encode())
+        found.append(row if room >= 0 else {key: row[key] for key in row.keys() - {"acceptedRoutes", "warnings"}})
+        if room < 0:
+            found[-1]["errors"] = list(row.get("errors") or ())[:1]
+    return found
+
+
+def rows_in(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By object: what stands in an EdgeNode, which anybody may have edited."""
+    rows = status.get("routes")
+    if not isinstance(rows, list):
+        return {}
+    return {row["name"]: row for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)}
+
+
+def _mistakes(found: Sequence[message.RouteError]) -> list[dict[str, Any]]:
+    return [
+        {
+            "route": each.route[: message.NAME_CHARS_MAX],
+            "message": each.message[:MESSAGE_CHARS_MAX],
+            "line": each.line,
+            "column": each.column,
+            "endColumn": each.end_column,
+        }
+        for each in found[:ERRORS_MAX]
+    ]

@@ -1,0 +1,98 @@
+"""The statuses of SyncRules and EdgeRoutes, written when something that they tell of has changed.
+
+    a rule changed, a node, an object, a list ─changed─▶ report ─▶ RuleStatus ─▶ StatusCache (written behind)
+
+Each rule is looked at once a report, however much changed; what stands there already is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.status import edge_routes_status, rule_status, status_cache
+from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
+
+SYNC_RULES, EDGE_ROUTES = COLLECTIONS = ("syncrules", "edgeroutes")
+
+
+class RuleStatuses:
+    """See the module.  ``text`` is the time as RFC 3339."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        routes: EdgeRoutesController,
+        cache: status_cache.StatusCache,
+        text: Callable[[], str],
+    ) -> None:
+        self.placement = placement
+        self.routes = routes
+        self.text = text
+        self._cache = cache
+        self._changed: set[status_cache.Name] = set()
+        self._tried: dict[status_cache.Name, tuple[status_cache.Status, str]] = {}
+        """What was wanted last, and the version it was wanted on."""
+
+    def changed(self, collection: str, name: str) -> None:
+        """Its status may have to say something else."""
+        self._changed.add((collection, "", name))
+
+    def observed(self, collection: str, name: str, observed: status_cache.Observed) -> None:
+        """As it stands in the API."""
+        self._cache.observe((collection, "", name), "", observed)
+        self.changed(collection, name)
+
+    def vanished(self, collection: str, name: str) -> None:
+        """It was deleted."""
+        self._cache.vanished((collection, "", name), "")
+        self._tried.pop((collection, "", name), None)
+        self._changed.discard((collection, "", name))
+
+    def report(self) -> None:
+        """Want every status written that says something else than what stands there; asked every second or so."""
+        for name in self.placement.matches.take():
+            self.changed(SYNC_RULES, name)
+        for name in self.routes.judge():
+            self.changed(EDGE_ROUTES, name)
+        changed, self._changed = self._changed, set()
+        for document_name in changed:
+            self._report(document_name)
+
+    def _report(self, name: status_cache.Name) -> None:
+        observed = self._cache.observed.get(name)
+        if observed is None:
+            return
+        document = RuleStatus(name=name, node="", statuses=self)
+        status = document.status(observed)
+        if not status or _same(status, observed.status):
+            self._cache.settled(name)
+            self._tried.pop(name, None)
+            return
+        # Older definitions keep not all of it: what was written on this very version would only be written again.
+        tried, self._tried[name] = self._tried.get(name), (status, observed.version)
+        if tried != (status, observed.version) or self._cache.pending(name) is not None:
+            self._cache.want(document)
+
+
+class RuleStatus(status_cache.Document, frozen=True, kw_only=True):
+    """Made when it is written, from what is known then."""
+
+    statuses: RuleStatuses
+
+    def status(self, observed: status_cache.Observed | None) -> status_cache.Status:
+        collection, _, name = self.name
+        placement, before = self.statuses.placement, observed.status if observed is not None else {}
+        generation = observed.generation if observed is not None else 1
+        now = self.statuses.text()
+        if collection == SYNC_RULES:
+            return rule_status.of_rule(placement, name, before, generation, now) or {}
+        outcomes = self.statuses.routes.of(name)
+        return edge_routes_status.of_routes(placement, outcomes, name, before, generation, now) or {}
+
+    def is_told_by(self, observed: status_cache.Observed) -> bool:
+        return _same(self.status(observed), observed.status)
+
+
+def _same(status: status_cache.Status, observed: status_cache.Status) -> bool:
+    return all(observed.get(key) == value for key, value in status.items())
