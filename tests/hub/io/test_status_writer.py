@@ -1,4 +1,4 @@
-"""Records in a real API server: the ledger obeys what its twin promises, and the writer writes behind."""
+"""Records in a real API server: the client obeys what its twin promises, and the writer writes behind."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Note(Document, frozen=True, kw_only=True):
 
 
 @pytest.fixture(params=["twin", "real"])
-def client(request: pytest.FixtureRequest, defined: Cluster, client: Kube) -> StatusClient:
+def status_client(request: pytest.FixtureRequest, defined: Cluster, client: Kube) -> StatusClient:
     return MemoryStatusClient() if request.param == "twin" else KubeStatusClient(client)
 
 
@@ -83,49 +83,51 @@ def version_of(observed: Observed | None) -> str:
     return str(observed.status["objectResourceVersion"])
 
 
-# ---- what ledger and twin have in common -----------------------------------------------------------
+# ---- what client and twin have in common -----------------------------------------------------------
 
 
-async def test_created_changed_and_removed(client: StatusClient, namespace: str) -> None:
+async def test_created_changed_and_removed(status_client: StatusClient, namespace: str) -> None:
     """Each write carries on from the one before."""
-    answer, first = await client.put(note(namespace), None, 1)
+    answer, first = await status_client.put(note(namespace), None, 1)
     assert (answer, version_of(first)) == (Answer.WRITTEN, "1")
-    answer, second = await client.put(note(namespace, version="2"), first, 1)
+    answer, second = await status_client.put(note(namespace, version="2"), first, 1)
     assert (answer, version_of(second)) == (Answer.WRITTEN, "2")
     assert first is not None and second is not None and first.version != second.version
-    assert await client.remove(removal(namespace), second, 1) is Answer.WRITTEN
-    assert await client.remove(removal(namespace), second, 1) is Answer.GONE
+    assert await status_client.remove(removal(namespace), second, 1) is Answer.WRITTEN
+    assert await status_client.remove(removal(namespace), second, 1) is Answer.GONE
 
 
-async def test_a_stale_version_conflicts_and_shows_what_is_there(client: StatusClient, namespace: str) -> None:
+async def test_a_stale_version_conflicts_and_shows_what_is_there(status_client: StatusClient, namespace: str) -> None:
     """So that the next write is decided on the truth."""
-    _, first = await client.put(note(namespace), None, 1)
-    await client.put(note(namespace, version="2"), first, 1)
-    answer, there = await client.put(note(namespace, version="3"), first, 1)
+    _, first = await status_client.put(note(namespace), None, 1)
+    await status_client.put(note(namespace, version="2"), first, 1)
+    answer, there = await status_client.put(note(namespace, version="3"), first, 1)
     assert (answer, version_of(there)) == (Answer.CONFLICT, "2")
-    assert (await client.put(note(namespace, version="3"), there, 1))[0] is Answer.WRITTEN
+    assert (await status_client.put(note(namespace, version="3"), there, 1))[0] is Answer.WRITTEN
 
 
-async def test_what_exists_already_is_a_conflict(client: StatusClient, namespace: str) -> None:
+async def test_what_exists_already_is_a_conflict(status_client: StatusClient, namespace: str) -> None:
     """Our watch has not told yet."""
-    await client.put(note(namespace), None, 1)
-    answer, there = await client.put(note(namespace, version="2"), None, 1)
+    await status_client.put(note(namespace), None, 1)
+    answer, there = await status_client.put(note(namespace, version="2"), None, 1)
     assert (answer, version_of(there)) == (Answer.CONFLICT, "1")
 
 
-async def test_a_newer_hubs_record_is_never_overwritten(client: StatusClient, namespace: str) -> None:
+async def test_a_newer_hubs_record_is_never_overwritten(status_client: StatusClient, namespace: str) -> None:
     """Seen or not: the fencing number decides."""
-    _, first = await client.put(note(namespace), None, 1)
-    _, newer = await client.put(note(namespace, fence=5), first, 5)
-    assert (await client.put(note(namespace, version="9"), newer, 1))[0] is Answer.FENCED
-    assert (await client.put(note(namespace, version="9"), first, 1))[0] is Answer.FENCED
-    assert await client.remove(removal(namespace), newer, 1) is Answer.FENCED
-    assert (await client.put(note(namespace, version="9", fence=5), newer, 5))[0] is Answer.WRITTEN
+    _, first = await status_client.put(note(namespace), None, 1)
+    _, newer = await status_client.put(note(namespace, fence=5), first, 5)
+    assert (await status_client.put(note(namespace, version="9"), newer, 1))[0] is Answer.FENCED
+    assert (await status_client.put(note(namespace, version="9"), first, 1))[0] is Answer.FENCED
+    assert await status_client.remove(removal(namespace), newer, 1) is Answer.FENCED
+    assert (await status_client.put(note(namespace, version="9", fence=5), newer, 5))[0] is Answer.WRITTEN
 
 
-async def test_a_status_on_something_others_create_needs_it_to_exist(client: StatusClient, namespace: str) -> None:
+async def test_a_status_on_something_others_create_needs_it_to_exist(
+    status_client: StatusClient, namespace: str
+) -> None:
     """It is not brought back."""
-    assert (await client.put(note(namespace, created=False), None, 1))[0] is Answer.GONE
+    assert (await status_client.put(note(namespace, created=False), None, 1))[0] is Answer.GONE
 
 
 # ---- the real one alone --------------------------------------------------------------------------
@@ -233,17 +235,17 @@ async def test_a_busy_api_server_is_tried_again(
     """Nothing is lost; the record stays wanted."""
     monkeypatch.setattr("fairlead_hub.io.kube.BACKOFF_SECONDS", 0.001)
     front.answer("POST", "objectsyncs", status=503, times=None)
-    client = KubeStatusClient(front.client())
-    assert (await client.put(note(namespace), None, 1))[0] is Answer.RETRY
+    status_client = KubeStatusClient(front.client())
+    assert (await status_client.put(note(namespace), None, 1))[0] is Answer.RETRY
     front.pass_everything()
-    assert (await client.put(note(namespace), None, 1))[0] is Answer.WRITTEN
+    assert (await status_client.put(note(namespace), None, 1))[0] is Answer.WRITTEN
 
 
 # ---- the writer ----------------------------------------------------------------------------------
 
 
 class Desk:
-    """A book, its writer, and what it was told."""
+    """A status cache, its writer, and what it was told."""
 
     def __init__(self, target: StatusClient, **options: Any) -> None:
         self.cache, self.counts = StatusCache(), Counts()
@@ -428,14 +430,14 @@ async def test_without_the_lease_nothing_is_written(namespace: str) -> None:
 async def test_a_delete_names_what_it_deletes(defined: Cluster, client: Kube, namespace: str) -> None:
     """A record made anew since under the same name is another one."""
     async with ApiFront(defined) as front:
-        client = KubeStatusClient(front.client())
-        _, first = await client.put(note(namespace), None, 1)
+        status_client = KubeStatusClient(front.client())
+        _, first = await status_client.put(note(namespace), None, 1)
         await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.u1")
-        _, second = await client.put(note(namespace), None, 1)
+        _, second = await status_client.put(note(namespace), None, 1)
         assert first is not None and second is not None and first.uid != second.uid
         mixed = Observed(version=version_of(second), generation=1, status={}, head={}, uid=first.uid)
-        assert await client.remove(removal(namespace), mixed, 1) is Answer.CONFLICT
-        assert await client.remove(removal(namespace), second, 1) is Answer.WRITTEN
+        assert await status_client.remove(removal(namespace), mixed, 1) is Answer.CONFLICT
+        assert await status_client.remove(removal(namespace), second, 1) is Answer.WRITTEN
 
 
 async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> None:
@@ -447,12 +449,12 @@ async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> 
             await asyncio.sleep(60)
             raise AssertionError("nobody waits so long")
 
-        client = KubeStatusClient(front.client(), seconds_left=lambda: left)
+        status_client = KubeStatusClient(front.client(), seconds_left=lambda: left)
         front.answer_with("POST", "objectsyncs", hang)
-        assert await client.put(note(namespace), None, 1) == (Answer.RETRY, None)
+        assert await status_client.put(note(namespace), None, 1) == (Answer.RETRY, None)
         seen = front.seen("POST", "objectsyncs")
         left = 0.0
-        assert await client.put(note(namespace), None, 1) == (Answer.RETRY, None)
+        assert await status_client.put(note(namespace), None, 1) == (Answer.RETRY, None)
         assert front.seen("POST", "objectsyncs") == seen
 
 
