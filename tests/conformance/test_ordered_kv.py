@@ -88,11 +88,11 @@ def test_last_below_honours_both_bounds(kv: OrderedKV) -> None:
         assert snapshot.last_below(b"b", b"a") is None
 
 
-@pytest.mark.parametrize("passing", [False, True])
-def test_take_is_the_beginning_of_a_scan(kv: OrderedKV, passing: bool) -> None:
+@pytest.mark.parametrize("sequential", [False, True])
+def test_take_is_the_beginning_of_a_scan(kv: OrderedKV, sequential: bool) -> None:
     """As many rows as asked, ending with the one that reaches the bytes; whatever the store keeps at hand."""
     put(kv, a="12", b="", c="345", d="6", e="7")
-    with kv.snapshot(passing=passing) as snapshot:
+    with kv.snapshot(sequential=sequential) as snapshot:
         assert snapshot.take(b"a", b"z", 10, 100) == ([b"a", b"b", b"c", b"d", b"e"], [b"12", b"", b"345", b"6", b"7"])
         assert snapshot.take(b"b", b"d", 10, 100) == ([b"b", b"c"], [b"", b"345"])
         assert snapshot.take(b"a", b"z", 2, 100)[0] == [b"a", b"b"]

@@ -14,24 +14,20 @@ from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import (
-    Abort,
-    Command,
-    Commit,
-    Expire,
-    Message,
-    Publish,
-    Published,
-    Remove,
-    Rollback,
-    Settle,
-    Start,
-    Store,
-)
+from fairlead_messaging.server.commands import Command, Message, Publish, Published, RemoveRows
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
 from fairlead_messaging.server.transactions import manager
+from fairlead_messaging.server.transactions.commands import (
+    Abort,
+    Commit,
+    ExpireTransactions,
+    MarkAborted,
+    Rollback,
+    Start,
+    Store,
+)
 
 TTL_SECONDS = 10
 PASSES = 4
@@ -62,7 +58,7 @@ class World:
             self.core.batch(Abort(pointer=pointer))
         self.core.now_ms += TTL_SECONDS * 1000 + 1
         self._group()
-        while self.core.do(Settle()):
+        while self.core.do(MarkAborted()):
             continue
         for _ in range(PASSES):
             self._look()
@@ -81,19 +77,23 @@ class World:
         self.removed = removed
 
     def _clean(self) -> None:
-        self.core.do(Remove(batch=self.sweep.batch, silent=self.sweep.silent))
+        self.core.do(RemoveRows(batch=self.sweep.batch, silent=self.sweep.silent))
         self.sweep = retention.Sweep()
 
     def _group(self) -> None:
         """Cleaning first: what comes behind it in the batch must not write its rows again."""
-        commands: list[Command] = [Remove(batch=self.sweep.batch, silent=self.sweep.silent), Expire(), Settle()]
+        commands: list[Command[Any]] = [
+            RemoveRows(batch=self.sweep.batch, silent=self.sweep.silent),
+            ExpireTransactions(),
+            MarkAborted(),
+        ]
         self.sweep = retention.Sweep()
         commands += [self._some() for _ in range(self.random.randint(1, 4))]
         self.random.shuffle(commands)
         for command, answer in zip(commands, self.core.batch(*commands), strict=True):
             self._note(command, answer)
 
-    def _some(self) -> Command:
+    def _some(self) -> Command[Any]:
         ttl = self.random.choice([0, 1, 2])
         match self.random.randrange(6):
             case 0:
@@ -112,7 +112,7 @@ class World:
                 messages = [Message(b"m", ttl)] * self.random.randint(0 if pointer else 1, 30)
                 return Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer)
 
-    def _note(self, command: Command, answer: Any) -> None:
+    def _note(self, command: Command[Any], answer: Any) -> None:
         if isinstance(answer, MessagingError):
             return
         if isinstance(command, Start):
@@ -168,7 +168,7 @@ def test_rows_an_earlier_version_wrote_again_go_at_once() -> None:
     for batch in (None, again, None):
         with core.kv.snapshot() as snapshot:
             found = retention.sweep(snapshot, core.topic("t"), core.now_ms)
-        core.do(Remove(batch=batch or found.batch))
+        core.do(RemoveRows(batch=batch or found.batch))
     with core.kv.snapshot() as snapshot:
         assert list(snapshot.scan(prefix, keys.above(prefix))) == []
 
@@ -183,7 +183,7 @@ def test_a_producer_that_comes_back_while_it_is_forgotten_is_known() -> None:
         with core.kv.snapshot() as snapshot:
             found = retention.sweep(snapshot, core.topic("t"), core.now_ms)
         assert len(found.silent) == 1
-        remove = Remove(batch=found.batch, silent=found.silent)
+        remove = RemoveRows(batch=found.batch, silent=found.silent)
         back = publish("t", "b", producer=producer(2))
         if is_same_batch:
             core.batch(back, remove)

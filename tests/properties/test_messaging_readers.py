@@ -16,23 +16,19 @@ from tests.support.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging.api.message_id import FIRST, timestamp_of
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import (
-    Abort,
-    Commit,
-    Expire,
-    Message,
-    Publish,
-    Published,
-    Remove,
-    Rollback,
-    Settle,
-    Start,
-    Store,
-    UpdateTopic,
-)
+from fairlead_messaging.server.commands import Message, Publish, Published, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, bulk_page
 from fairlead_messaging.server.transactions import uncommitted, visibility
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.commands import (
+    Abort,
+    Commit,
+    ExpireTransactions,
+    MarkAborted,
+    Rollback,
+    Start,
+    Store,
+)
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 TOPIC = "t"
 TIMEOUT_SECONDS = 20.0
@@ -90,7 +86,7 @@ class History:
         """The new rows' ids: what a reader of everything sees that was not there before."""
         asked = Publish(namespace=NAMESPACE, name=TOPIC, messages=messages, pointer=pointer)
         with self.core.kv.snapshot() as snapshot:
-            before = bulk.stable(snapshot, self.core.topic(TOPIC), None)
+            before = bulk.last_stable(snapshot, self.core.topic(TOPIC), None)
         answer = self.core.do(asked)
         if pointer is not None:
             self.details.append((pointer, answer))
@@ -148,11 +144,11 @@ class History:
 
     def chores(self) -> None:
         if self.random.random() < 0.5:
-            self.core.do(Settle())
+            self.core.do(MarkAborted())
         with self.core.kv.snapshot() as snapshot:
             found = retention.sweep(snapshot, self.core.topic(TOPIC), self.core.now_ms)
         self.bound_ms = max(self.bound_ms, self.core.now_ms)
-        self.core.do(Remove(batch=found.batch))
+        self.core.do(RemoveRows(batch=found.batch))
         if self.random.random() < 0.3:
             self.core.restart()
 
@@ -179,7 +175,7 @@ class History:
         return seen
 
     def judge(self) -> None:
-        self.core.do(Expire())
+        self.core.do(ExpireTransactions())
         for pointer, expires_ms in list(self.open.items()):
             if self.core.now_ms > expires_ms:
                 self.decide(pointer, "gone")
@@ -207,10 +203,10 @@ class History:
         seen: list[str] = []
         now_ms = self.core.now_ms
         with self.core.kv.snapshot() as snapshot:
-            topic, view = self.core.topic(TOPIC), View(snapshot)
+            topic, view = self.core.topic(TOPIC), TransactionView(snapshot)
             while True:
                 held = uncommitted.first(snapshot, view, topic, now_ms=now_ms, after=after)
-                stable = bulk.stable(snapshot, topic, held)
+                stable = bulk.last_stable(snapshot, topic, held)
                 found = bulk.plan(
                     snapshot, topic, after=after, upto=stable, limit_rows=4, limit_bytes=10**6, splits=2, now_ms=now_ms
                 )
@@ -219,7 +215,7 @@ class History:
                 for each in found.ranges:
                     page = bulk_page.read(
                         snapshot, topic, after=each.after, upto=each.upto, limit=10**6, bytes_max=10**9, now_ms=now_ms,
-                        decide=visibility.decide(view, None, read_committed=True),
+                        states=visibility.row_states(view, None, read_committed=True),
                     )  # fmt: skip
                     table = pa.ipc.open_stream(b"".join(page.parts)).read_all()
                     seen += [payload.decode() for payload in table.column("payload").to_pylist()]

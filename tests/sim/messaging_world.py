@@ -20,20 +20,17 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict, MessagingError
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import (
+from fairlead_messaging.server.commands import Command, Message, Published, RemoveRows
+from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.transactions.commands import (
     Abort,
-    Command,
     Commit,
-    Expire,
-    Message,
-    Published,
-    Remove,
+    ExpireTransactions,
+    MarkAborted,
     Rollback,
-    Settle,
     Start,
     Store,
 )
-from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.transactions.transaction import State
 
 TOPIC = "t"
@@ -42,7 +39,7 @@ WRITERS = 6
 TIMEOUT_SECONDS = 1.0
 NO_ANSWER = object()
 
-Script = Iterator[Command]
+Script = Iterator[Command[Any]]
 
 
 class MessagingWorld:
@@ -54,7 +51,7 @@ class MessagingWorld:
         self._acks_before_write = acks_before_write
         self.names = 0
         self.acknowledged: set[str] = set()
-        self.hidden: set[str] = set()
+        self.aborted: set[str] = set()
         self.seen: list[str] = []
         self._position, self._last_id = FIRST, b""
 
@@ -76,7 +73,7 @@ class MessagingWorld:
 
     # --- the machine
 
-    def _write(self, commands: list[Command]) -> list[Any]:
+    def _write(self, commands: list[Command[Any]]) -> list[Any]:
         fate = self.random.random()
         if fate < 0.1:
             answers = self.core.batch(*commands, lost=True)
@@ -93,13 +90,13 @@ class MessagingWorld:
     def _between(self) -> None:
         self.core.now_ms += self.random.randrange(-200, 400)
         if self.random.random() < 0.4:
-            self.core.do(Expire())
+            self.core.do(ExpireTransactions())
         if self.random.random() < 0.4:
-            self.core.do(Settle())
+            self.core.do(MarkAborted())
         if self.random.random() < 0.2:
             with self.core.kv.snapshot() as snapshot:
                 found = retention.sweep(snapshot, self.core.topic(TOPIC), self.core.now_ms)
-            self.core.do(Remove(batch=found.batch, silent=found.silent))
+            self.core.do(RemoveRows(batch=found.batch, silent=found.silent))
 
     def _read(self, limit: int) -> int:
         page = self.core.page(TOPIC, after=self._position, limit=limit, committed=True)
@@ -185,11 +182,11 @@ class MessagingWorld:
         )
         if ended == State.COMMITTED.value:
             self.acknowledged.update(kept)
-            self.hidden.update(dropped)
+            self.aborted.update(dropped)
         else:
-            self.hidden.update(kept | dropped)
+            self.aborted.update(kept | dropped)
 
-    def _end(self, pointer: int, command: Command) -> Any:
+    def _end(self, pointer: int, command: Command[Any]) -> Any:
         """Asks until the state is known."""
         while True:
             answer = yield command
@@ -205,8 +202,8 @@ class MessagingWorld:
     def _calm(self) -> None:
         """No more failures; whoever is still open times out, and everything is marked."""
         self.core.now_ms += int(TIMEOUT_SECONDS * 1000) + 10_000
-        self.core.do(Expire())
-        while self.core.do(Settle()):
+        self.core.do(ExpireTransactions())
+        while self.core.do(MarkAborted()):
             continue
         while self._read(7):
             continue
@@ -217,7 +214,7 @@ class MessagingWorld:
             raise LawBroken(f"seen twice: {twice}")
         if lost := self.acknowledged - set(self.seen):
             raise LawBroken(f"acknowledged and lost: {sorted(lost)}")
-        if revived := self.hidden & set(self.seen):
+        if revived := self.aborted & set(self.seen):
             raise LawBroken(f"aborted and seen: {sorted(revived)}")
         for limit in (1, 2, 3, 7, 1000):
             names: list[str] = []

@@ -22,25 +22,12 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import MessagingError, NotFound, Unavailable
 from fairlead_messaging.api.message_id import FIRST, timestamp_of
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import (
-    Abort,
-    Command,
-    Commit,
-    DeleteTopic,
-    Message,
-    NoteSubscription,
-    Publish,
-    PutSubscription,
-    Remove,
-    Settle,
-    Start,
-    Store,
-    UpdateTopic,
-)
+from fairlead_messaging.server.commands import Command, DeleteTopic, Message, Publish, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, keys, topics
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.subscriptions import push_page, subscription
+from fairlead_messaging.server.subscriptions.commands import PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (
     Find,
     Load,
@@ -57,7 +44,8 @@ from fairlead_messaging.server.subscriptions.push import (
 )
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 from fairlead_messaging.server.transactions import uncommitted
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Start, Store
+from fairlead_messaging.server.transactions.transaction import TransactionView
 from fairlead_wire.delivery import DeliveryPolicy
 
 TOPIC, DEAD = "t", "dead"
@@ -112,7 +100,7 @@ class PushWorld:
 
     # ── the service ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _write(self, *commands: Command) -> list[Any]:
+    def _write(self, *commands: Command[Any]) -> list[Any]:
         """One group write, with its fate."""
         fate = 1.0 if self.calm else self.random.random()
         if fate < 0.08:
@@ -126,7 +114,7 @@ class PushWorld:
             raise Unavailable("the store failed", code="storage_failed")
         return answers
 
-    def _do(self, command: Command) -> Any:
+    def _do(self, command: Command[Any]) -> Any:
         [answer] = self._write(command)
         if isinstance(answer, MessagingError):
             raise answer
@@ -213,8 +201,8 @@ class PushWorld:
                 self.core.now_ms += int(seconds * 1000)
                 return None
 
-    def _noted(self, record: Subscription, generation: int) -> NoteSubscription:
-        return NoteSubscription(namespace=NAMESPACE, name=TOPIC, generation=generation, subscription="s", record=record)
+    def _noted(self, record: Subscription, generation: int) -> RecordDelivery:
+        return RecordDelivery(namespace=NAMESPACE, name=TOPIC, generation=generation, subscription="s", record=record)
 
     def _of(self, generation: int) -> Topic:
         living = self.core.topic(TOPIC)
@@ -298,7 +286,7 @@ class PushWorld:
         if not self.open:
             return
         pointer = self.random.choice(sorted(self.open))
-        how: Command = Commit(pointer=pointer, changes=[])
+        how: Command[Any] = Commit(pointer=pointer, changes=[])
         if self.random.random() < 0.4:
             how = Abort(pointer=pointer)
         try:
@@ -335,7 +323,7 @@ class PushWorld:
         with self.core.kv.snapshot() as snapshot:
             found = retention.sweep(snapshot, record, self.core.now_ms)
         # In one batch, so that what is removed and what is marked meet.
-        self._write(Remove(batch=found.batch, silent=found.silent), Settle())
+        self._write(RemoveRows(batch=found.batch, silent=found.silent), MarkAborted())
 
     def _tick(self) -> None:
         self.core.now_ms += self.random.choice([0, 1, 100, 1000, 3000, 20_000])
@@ -356,8 +344,8 @@ class PushWorld:
         if living is None:
             return
         with self.core.kv.snapshot() as snapshot:
-            held = uncommitted.first(snapshot, View(snapshot), living, now_ms=self.core.now_ms)
-            position = bulk.shown(bulk.stable(snapshot, living, held))
+            held = uncommitted.first(snapshot, TransactionView(snapshot), living, now_ms=self.core.now_ms)
+            position = bulk.shown(bulk.last_stable(snapshot, living, held))
         before = self._record()
         self.revision += 1
         record = Subscription(

@@ -42,7 +42,7 @@ class Topics:
             self._service.propose(create, batch, self._now_ms())
         self._service.close_batch(batch)
         self._kv.apply(batch)
-        self._service.settled()
+        self._service.applied()
 
     def _now_ms(self) -> int:
         return 1_700_000_000_000 + int((self._now() + self._clock_step) * 1000)
@@ -100,7 +100,7 @@ class Topics:
                     self._write()
                 return
             self._kv.apply(batch)
-            self._service.settled()
+            self._service.applied()
             self._writing = False
             self._answer(group, True)
             self._write()

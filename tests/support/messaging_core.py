@@ -5,7 +5,7 @@ core = Core();  core.create("t");  core.do(publish("t", "a"));  core.read("t")
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.api.message_id import FIRST, LAST
@@ -17,7 +17,7 @@ from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 NAMESPACE = "n"
 START_MS = 1_000_000_000
@@ -44,7 +44,7 @@ class Core:
         """Everything in memory is gone, as after kill -9."""
         self.service = Service(self.kv)
 
-    def batch(self, *commands: Command, lost: bool = False) -> list[Any]:
+    def batch(self, *commands: Command[Any], lost: bool = False) -> list[Any]:
         """One group write; answers, or the error a command met.  ``lost``: the write never happens."""
         batch = Batch()
         answers: list[Any] = []
@@ -58,10 +58,10 @@ class Core:
             self.service.forget()
             return []
         self.kv.apply(batch)
-        self.service.settled()
+        self.service.applied()
         return answers
 
-    def do(self, command: Command) -> Any:
+    def do(self, command: Command[Any]) -> Any:
         """One command in a batch of its own; raises what it met."""
         [answer] = self.batch(command)
         if isinstance(answer, MessagingError):
@@ -96,8 +96,15 @@ class Core:
                 limit=limit,
                 bytes_max=bytes_max,
                 now_ms=self.now_ms,
-                decide=visibility.decide(View(snapshot), None, read_committed=committed),
+                states=visibility.row_states(TransactionView(snapshot), None, read_committed=committed),
             )
 
     def read(self, name: str, **how: Any) -> list[str]:
         return [payload.decode() for payload in self.page(name, **how).payloads]
+
+
+def answers_as_typed(core: Core, command: Command[Any]) -> None:
+    """The answer is an instance of the T in the command's ``Command[T]``."""
+    [wanted] = [get_args(base)[0] for base in type(command).__orig_bases__ if get_args(base)]  # type: ignore[attr-defined]
+    answer = core.do(command)
+    assert isinstance(answer, wanted), f"{type(command).__name__} answered {type(answer).__name__}, not {wanted}"

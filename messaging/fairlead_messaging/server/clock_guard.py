@@ -13,7 +13,7 @@ TRUST_AGAIN_MS = 3_600_000
 """A clock that stayed where it jumped to for so long is believed."""
 
 
-class ClockWatch:
+class ClockJumpGuard:
     """Compares the wall clock with one that only runs forward; both in milliseconds."""
 
     def __init__(self, wall_ms: int, steady_ms: int) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, timestamp_of
 from fairlead_messaging.server.log import keys, reader, rows
 from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.row_state import RowState
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.transaction import View
-from fairlead_messaging.server.transactions.visibility import Decision
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +33,16 @@ def inspect(
 
     Ends once ``bytes_max`` payload bytes are reached.
     """
-    view = View(snapshot)
-    decide = visibility.decide(view, None, read_committed=True)
-    assert decide is not None
+    view = TransactionView(snapshot)
+    states = visibility.row_states(view, None, read_committed=True)
+    assert states is not None
     after = max(after, reader.oldest_live(topic, now_ms))
     prefix = keys.table(keys.MESSAGE, topic)
     found: list[Inspected] = []
     size = 0
     for key, value in snapshot.scan(prefix + after[:POSITION_BYTES], keys.above(prefix)):
         position, row = key[-POSITION_BYTES:], rows.decode(value)
-        state = _STATES[decide(row.pointer)] if row.pointer else "visible"
+        state = _STATES[states(row.pointer)] if row.pointer else "visible"
         for message_id, stored in _messages(snapshot, topic, position, row, after):
             if len(found) >= limit or size >= bytes_max:
                 return found
@@ -62,7 +62,7 @@ def inspect(
     return found
 
 
-_STATES = {Decision.ACCEPT: "visible", Decision.HOLD: "undecided", Decision.SKIP: "hidden"}
+_STATES = {RowState.COMMITTED: "visible", RowState.UNCOMMITTED: "undecided", RowState.ABORTED: "hidden"}
 
 
 def _messages(

@@ -17,7 +17,7 @@ ENTRY_OVERHEAD_BYTES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PageKey:
     """All that decides a page's content, but for expiry and what is added later.
 
     ``after`` is where the page was really read from: a poll that waits moves on over what its reader may not see,
@@ -33,7 +33,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class CachedPage:
     """An encoded page.  ``end`` is the topic's high mark it was read at, None when a limit ended the page.
 
     ``oldest_live`` is the bound it was read with: should it ever go back (a longer ttl, a clock set back), messages
@@ -49,8 +49,8 @@ class Kept:
     complete: bool = True
 
 
-def question(topic: Topic, after: bytes, limit: int, content_type: str) -> Question:
-    return Question(
+def question(topic: Topic, after: bytes, limit: int, content_type: str) -> PageKey:
+    return PageKey(
         namespace=topic.namespace,
         name=topic.name,
         generation=topic.generation,
@@ -65,12 +65,12 @@ class PageCache:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._pages: OrderedDict[Question, Kept] = OrderedDict()
+        self._pages: OrderedDict[PageKey, CachedPage] = OrderedDict()
         self.size = 0
         self.hits = 0
         self.misses = 0
 
-    def get(self, asked: Question, oldest_live: bytes, high: bytes | None) -> Kept | None:
+    def get(self, asked: PageKey, oldest_live: bytes, high: bytes | None) -> CachedPage | None:
         """The page, if it is what the store would answer now."""
         found = self._pages.get(asked)
         if (
@@ -85,7 +85,7 @@ class PageCache:
         self.hits += 1
         return found
 
-    def put(self, asked: Question, page: Kept) -> None:
+    def put(self, asked: PageKey, page: CachedPage) -> None:
         """Too large a page for the budget is simply not kept."""
         before = self._pages.pop(asked, None)
         self.size += _size(page) - (_size(before) if before is not None else 0)
@@ -98,5 +98,5 @@ class PageCache:
         return len(self._pages)
 
 
-def _size(page: Kept) -> int:
+def _size(page: CachedPage) -> int:
     return len(page.body) + ENTRY_OVERHEAD_BYTES

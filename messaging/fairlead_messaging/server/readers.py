@@ -8,13 +8,13 @@ import msgspec
 
 from fairlead_messaging.api.errors import Gone
 from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, timestamp_of
-from fairlead_messaging.server.commands import NoteReader
+from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
 from fairlead_messaging.server.log.kv import Batch, Snapshot
 from fairlead_messaging.server.log.topic import Topic
 
 
-class _Record(msgspec.Struct):
+class _Position(msgspec.Struct):
     position: str
     updated_ms: int
     passed: int | None = None
@@ -32,22 +32,22 @@ class Reader:
     lag_seconds: float
 
 
-def note(living: Topic, command: NoteReader, batch: Batch, now_ms: int) -> None:
+def record(living: Topic, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:
     """Raises: Refused for a bad name, Conflict when the generation is another."""
     topic.check_name("reader", command.reader)
     bulk.check_generation(living, command.generation)
-    record = _Record(bulk.shown(command.position), now_ms, command.passed)
-    batch.put(keys.reader(living, command.reader), msgspec.json.encode(record))
+    position = _Position(bulk.shown(command.position), now_ms, command.passed)
+    batch.put(keys.reader(living, command.reader), msgspec.json.encode(position))
 
 
-def counted(snapshot: Snapshot, living: Topic, command: NoteReader) -> NoteReader:
-    """The same wish with what its position counts, so that it can be told later how much expired after it.
+def counted(snapshot: Snapshot, living: Topic, command: RecordReaderPosition) -> RecordReaderPosition:
+    """The same command with what its position counts, so that it can be told later how much expired after it.
 
-    Without it when it cannot be known exactly.  Raises: Conflict as ``note``.
+    Without it when it cannot be known exactly.  Raises: Conflict as ``record``.
     """
     bulk.check_generation(living, command.generation)
     # Undecided messages were counted when they were stored, so no commit or rollback changes what lies below.
-    if not FIRST < command.position <= bulk.stable(snapshot, living, None):
+    if not FIRST < command.position <= bulk.last_stable(snapshot, living, None):
         return command
     total = running_totals.exactly(snapshot, living, command.position)
     return replace(command, generation=living.generation, passed=total.rows if total is not None else None)
@@ -76,7 +76,7 @@ def check_start(snapshot: Snapshot, living: Topic, after: bytes, now_ms: int) ->
 def _noted(snapshot: Snapshot, living: Topic, after: bytes) -> int | None:
     """What the topic had held up to here when a reader was here."""
     prefix, shown = keys.table(keys.READER, living), bulk.shown(after)
-    records = (msgspec.json.decode(raw, type=_Record) for _, raw in snapshot.scan(prefix, keys.above(prefix)))
+    records = (msgspec.json.decode(raw, type=_Position) for _, raw in snapshot.scan(prefix, keys.above(prefix)))
     return next((each.passed for each in records if each.position == shown and each.passed is not None), None)
 
 
@@ -86,7 +86,7 @@ def every(snapshot: Snapshot, living: Topic, now_ms: int) -> list[Reader]:
     everything = running_totals.everything(snapshot, living)
     found = []
     for key, raw in snapshot.scan(prefix, keys.above(prefix)):
-        record = msgspec.json.decode(raw, type=_Record)
+        record = msgspec.json.decode(raw, type=_Position)
         after = max(bytes.fromhex(record.position), bulk.last_expired(snapshot, living, now_ms))
         found.append(
             Reader(

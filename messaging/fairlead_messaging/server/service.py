@@ -1,50 +1,57 @@
 """The one writer: turns commands, in order, into one batch and the answers that become true with it.
 
-    propose(command, batch, now) …  →  the store applies the batch  →  settled() | forget()
+    propose(command, batch, now) …  →  the store applies the batch  →  applied() | forget()
 
-State held here runs ahead of the store by the batch being built.  When a batch fails nobody knows
-whether it took place, so everything is forgotten and read again: the store is the truth.
+State held here runs ahead of the store by the batch being built.  When a batch fails it is unknown whether it took
+place, so everything is forgotten and read again: the store is the truth.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import Any, assert_never
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from fairlead_messaging.api.errors import Conflict, StorageError
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server import publishing, readers, retention
 from fairlead_messaging.server.commands import (
-    Abort,
     Command,
-    Commit,
     CreateTopic,
-    DeleteSubscription,
     DeleteTopic,
-    Expire,
-    Invalidate,
-    NoteReader,
-    NoteSubscription,
-    Prune,
     Publish,
-    PutSubscription,
-    Remove,
-    Rollback,
-    Settle,
-    Start,
-    Store,
-    TopicCommand,
-    TransactionCommand,
+    Published,
+    RecordReaderPosition,
+    RemoveRows,
     UpdateTopic,
 )
 from fairlead_messaging.server.log import topics
 from fairlead_messaging.server.log.kv import Batch, OrderedKV
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.subscriptions import changes as subscriptions
+from fairlead_messaging.server.subscriptions import changes
+from fairlead_messaging.server.subscriptions.commands import (
+    DeleteSubscription,
+    PutSubscription,
+    RecordDelivery,
+    SubscriptionCommand,
+)
 from fairlead_messaging.server.topic_state import TopicState
 from fairlead_messaging.server.transactions import publish, rollback
-from fairlead_messaging.server.transactions.manager import Transactions
+from fairlead_messaging.server.transactions.commands import (
+    Abort,
+    Commit,
+    ExpireTransactions,
+    Invalidate,
+    MarkAborted,
+    PruneTransactions,
+    Rollback,
+    Start,
+    Store,
+)
+from fairlead_messaging.server.transactions.manager import Started, TransactionManager
 from fairlead_messaging.server.transactions.transaction import Transaction
+
+T = TypeVar("T")
 
 TOPICS_CACHED_MAX = 10_000
 """Topics whose writer state is remembered."""
@@ -58,12 +65,34 @@ class Service:
         self._states: dict[tuple[str, str], TopicState] = {}
         self._advanced: set[tuple[str, str]] = set()
         self._decided: set[tuple[str, str]] = set()
-        self.transactions = Transactions(kv)
+        self.transactions = TransactionManager(kv)
         self._given_out: dict[tuple[str, str], Position] = {}
         self._is_stale = False
         """A batch failed, and the store could not be read since."""
+        self._handlers: dict[type[Command[Any]], Callable[[Any, Batch, int], Any]] = {}
+        self._handle(CreateTopic, self._create)
+        self._handle(UpdateTopic, self._update)
+        self._handle(DeleteTopic, self._delete)
+        self._handle(Publish, self._publish)
+        self._handle(RecordReaderPosition, self._record_reader_position)
+        self._handle(RemoveRows, self._remove_rows)
+        self._handle(Start, self._start)
+        self._handle(Commit, self._commit)
+        self._handle(Abort, self._abort)
+        self._handle(Invalidate, self._invalidate)
+        self._handle(ExpireTransactions, self._expire)
+        self._handle(MarkAborted, self._mark_aborted)
+        self._handle(PruneTransactions, self._prune)
+        self._handle(Store, self._store)
+        self._handle(Rollback, self._roll_back)
+        for kind in (PutSubscription, RecordDelivery, DeleteSubscription):
+            self._handle(kind, self._change_subscription)
 
-    def propose(self, command: Command, batch: Batch, now_ms: int) -> Any:
+    def _handle(self, kind: type[Command[T]], handler: Callable[[Any, Batch, int], T]) -> None:
+        """Commands of this kind go to ``handler``, which gives the answer they are typed by."""
+        self._handlers[kind] = handler
+
+    def propose(self, command: Command[T], batch: Batch, now_ms: int) -> T:
         """Add the command's writes to ``batch``; returns its answer, true once the batch is durable.
 
         Raises: MessagingError; the command then left neither state nor writes behind.  StorageError when the store
@@ -71,84 +100,106 @@ class Service:
         """
         if self._is_stale:
             self._read_again()
-        match command:
-            case Start() | Commit() | Abort() | Invalidate() | Expire() | Settle() | Prune():
-                return self._transact(command, batch, now_ms)
-            case Remove(batch=removals, silent=silent):
-                retention.forget_silent(self._kv, silent, batch)
-                batch.remove(removals)
-                return None
-            case _:
-                return self._in_topic(command, batch, now_ms)
+        handler: Callable[[Command[T], Batch, int], T] = self._handlers[type(command)]
+        return handler(command, batch, now_ms)
 
-    def _in_topic(self, command: TopicCommand, batch: Batch, now_ms: int) -> Any:
+    # --- topics
+
+    def _publish(self, command: Publish, batch: Batch, now_ms: int) -> Published:
         name = (command.namespace, command.name)
         state = self._state(*name)
-        match command:
-            case Publish():
-                if command.pointer is None:
-                    answer = publishing.publish(state, command, batch, now_ms)
-                else:
-                    answer = publish.publish(state, self.transactions, command, batch, now_ms)
-                if answer.last is not None:
-                    self._advanced.add(name)
-                return answer
-            case Store():
-                publish.store(state, self.transactions, command, batch, now_ms)
-                self._advanced.add(name)
-                return None
-            case Rollback():
-                rollback.roll_back(self._kv, state, self.transactions, command, batch, now_ms)
-                self._decided.add(name)
-                return None
-            case CreateTopic():
-                return self._create(state, command, batch)
-            case UpdateTopic():
-                return self._update(state, command, batch)
-            case DeleteTopic():
-                return self._delete(state, command, batch)
-            case PutSubscription() | NoteSubscription() | DeleteSubscription():
-                return subscriptions.change(self._kv, state.living(*name), command, batch)
-            case NoteReader():
-                return readers.note(state.living(*name), command, batch, now_ms)
-            case _:
-                assert_never(command)
+        if command.pointer is None:
+            answer = publishing.publish(state, command, batch, now_ms)
+        else:
+            answer = publish.publish(state, self.transactions, command, batch, now_ms)
+        if answer.last is not None:
+            self._advanced.add(name)
+        return answer
 
-    def _transact(self, command: TransactionCommand, batch: Batch, now_ms: int) -> Any:
-        transactions = self.transactions
-        match command:
-            case Start(timeout_seconds=seconds):
-                return transactions.start(seconds, batch, now_ms)
-            case Commit(pointer=pointer, changes=changes):
-                return self._decide([transactions.commit(pointer, changes, batch, now_ms)])[0]
-            case Abort(pointer=pointer):
-                return self._decide([transactions.abort(pointer, batch, now_ms)])[0]
-            case Invalidate(pointer=pointer):
-                return self._decide([transactions.invalidate(pointer, batch, now_ms)])[0]
-            case Expire():
-                return len(self._decide(transactions.expire(batch, now_ms)))
-            case Settle():
-                return rollback.go_on(self._kv, transactions, batch) or transactions.settle(batch)
-            case Prune():
-                return transactions.prune(batch, now_ms)
-            case _:
-                assert_never(command)
+    def _create(self, command: CreateTopic, batch: Batch, now_ms: int) -> Topic:
+        state = self._state(command.namespace, command.name)
+        if state.topic is not None and state.topic.exists:
+            raise Conflict(
+                f"topic {command.namespace}/{command.name} exists",
+                code="topic_exists",
+                generation=state.topic.generation,
+            )
+        generation = abs(state.topic.generation) + 1 if state.topic is not None else 1
+        return self._write(state, _topic(command, generation), batch)
 
-    def _decide(self, finished: list[Transaction]) -> list[Transaction]:
-        """Readers of the topics these touched may see more now."""
-        self._decided.update((touched.namespace, touched.name) for each in finished for touched in each.touched)
-        return finished
+    def _update(self, command: UpdateTopic, batch: Batch, now_ms: int) -> Topic:
+        state = self._state(command.namespace, command.name)
+        living = state.living(command.namespace, command.name)
+        return self._write(state, _topic(command, living.generation), batch)
+
+    def _delete(self, command: DeleteTopic, batch: Batch, now_ms: int) -> Topic:
+        state = self._state(command.namespace, command.name)
+        living = state.living(command.namespace, command.name)
+        dead = Topic(
+            namespace=living.namespace, name=living.name, generation=-living.generation, ttl_seconds=living.ttl_seconds
+        )
+        return self._write(state, dead, batch)
+
+    def _record_reader_position(self, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:
+        readers.record(self._living(command.namespace, command.name), command, batch, now_ms)
+
+    def _change_subscription(self, command: SubscriptionCommand, batch: Batch, now_ms: int) -> None:
+        changes.change(self._kv, self._living(command.namespace, command.name), command, batch)
+
+    def _remove_rows(self, command: RemoveRows, batch: Batch, now_ms: int) -> None:
+        retention.forget_silent(self._kv, command.silent, batch)
+        batch.remove(command.batch)
+
+    # --- transactions
+
+    def _start(self, command: Start, batch: Batch, now_ms: int) -> Started:
+        return self.transactions.start(command.timeout_seconds, batch, now_ms)
+
+    def _commit(self, command: Commit, batch: Batch, now_ms: int) -> Transaction:
+        return self._finished(self.transactions.commit(command.pointer, command.changes, batch, now_ms))
+
+    def _abort(self, command: Abort, batch: Batch, now_ms: int) -> Transaction:
+        return self._finished(self.transactions.abort(command.pointer, batch, now_ms))
+
+    def _invalidate(self, command: Invalidate, batch: Batch, now_ms: int) -> Transaction:
+        return self._finished(self.transactions.invalidate(command.pointer, batch, now_ms))
+
+    def _expire(self, command: ExpireTransactions, batch: Batch, now_ms: int) -> int:
+        return len([self._finished(each) for each in self.transactions.expire(batch, now_ms)])
+
+    def _mark_aborted(self, command: MarkAborted, batch: Batch, now_ms: int) -> bool:
+        return rollback.go_on(self._kv, self.transactions, batch) or self.transactions.mark_aborted(batch)
+
+    def _prune(self, command: PruneTransactions, batch: Batch, now_ms: int) -> bool:
+        return self.transactions.prune(batch, now_ms)
+
+    def _store(self, command: Store, batch: Batch, now_ms: int) -> None:
+        name = (command.namespace, command.name)
+        publish.store(self._state(*name), self.transactions, command, batch, now_ms)
+        self._advanced.add(name)
+
+    def _roll_back(self, command: Rollback, batch: Batch, now_ms: int) -> None:
+        name = (command.namespace, command.name)
+        rollback.roll_back(self._kv, self._state(*name), self.transactions, command, batch, now_ms)
+        self._decided.add(name)
+
+    def _finished(self, found: Transaction) -> Transaction:
+        """Readers of the topics it touched may see more now."""
+        self._decided.update((touched.namespace, touched.name) for touched in found.touched)
+        return found
+
+    # --- batches
 
     def close_batch(self, batch: Batch) -> None:
         """Call once after the last ``propose`` of a batch: adds what is written once per topic."""
         for name in self._advanced:
-            self._states[name].write_high(batch)
+            self._states[name].write_log_end(batch)
 
-    def settled(self) -> set[tuple[str, str]]:
+    def applied(self) -> set[tuple[str, str]]:
         """The batch is durable; returns the topics whose readers may see more than before."""
         advanced, self._advanced = self._advanced, set()
         decided, self._decided = self._decided, set()
-        self.transactions.settled_batch()
+        self.transactions.batch_applied()
         for name in advanced:
             self._states[name].trim()
         if len(self._states) > TOPICS_CACHED_MAX:
@@ -167,7 +218,7 @@ class Service:
             self._read_again()
 
     def _read_again(self) -> None:
-        self.transactions = Transactions(self._kv, self.transactions.last_pointer)
+        self.transactions = TransactionManager(self._kv, self.transactions.last_pointer)
         self._is_stale = False
 
     def _state(self, namespace: str, name: str) -> TopicState:
@@ -180,26 +231,9 @@ class Service:
             self._states[namespace, name] = state
         return state
 
-    def _create(self, state: TopicState, command: CreateTopic, batch: Batch) -> Topic:
-        if state.topic is not None and state.topic.exists:
-            raise Conflict(
-                f"topic {command.namespace}/{command.name} exists",
-                code="topic_exists",
-                generation=state.topic.generation,
-            )
-        generation = abs(state.topic.generation) + 1 if state.topic is not None else 1
-        return self._write(state, _topic(command, generation), batch)
-
-    def _update(self, state: TopicState, command: UpdateTopic, batch: Batch) -> Topic:
-        living = state.living(command.namespace, command.name)
-        return self._write(state, _topic(command, living.generation), batch)
-
-    def _delete(self, state: TopicState, command: DeleteTopic, batch: Batch) -> Topic:
-        living = state.living(command.namespace, command.name)
-        dead = Topic(
-            namespace=living.namespace, name=living.name, generation=-living.generation, ttl_seconds=living.ttl_seconds
-        )
-        return self._write(state, dead, batch)
+    def _living(self, namespace: str, name: str) -> Topic:
+        """Raises: NotFound when there is no living topic."""
+        return self._state(namespace, name).living(namespace, name)
 
     def _write(self, state: TopicState, topic: Topic, batch: Batch) -> Topic:
         topics.write(batch, topic)

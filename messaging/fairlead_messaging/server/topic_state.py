@@ -7,7 +7,7 @@ from collections import OrderedDict
 from fairlead_messaging.api.message_id import LAST, POSITION_BYTES, Position, decode_position
 from fairlead_messaging.server.log import keys, running_totals, topics
 from fairlead_messaging.server.log.kv import Batch, OrderedKV
-from fairlead_messaging.server.log.running_totals import High, Tally
+from fairlead_messaging.server.log.running_totals import LogEnd, RunningTotal
 from fairlead_messaging.server.log.sequencer import Sequencer
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Epochs
@@ -24,7 +24,7 @@ class TopicState:
         self._kv = kv
         self.topic = topic
         self.sequencer = Sequencer(None)
-        self.total = self.marked = Tally()
+        self.total = self.marked = RunningTotal()
         self.message_prefix = self._mark_prefix = self._expiry_prefix = b""
         if topic is not None:
             self._prepare(topic)
@@ -43,9 +43,9 @@ class TopicState:
     def _recover(self, topic: Topic) -> None:
         """Go on after the last position given out: as written with each batch, or the newest row's, if later."""
         candidates: list[Position] = []
-        written = self._kv.get(keys.high(topic))
+        written = self._kv.get(keys.log_end(topic))
         if written is not None:
-            high = running_totals.decode_high(written)
+            high = running_totals.decode_log_end(written)
             candidates.append(high.position)
             if high.generation == topic.generation:
                 self.total = high.total
@@ -74,7 +74,7 @@ class TopicState:
         if self.topic is None or topic.generation != self.topic.generation:
             self._known.clear()
             self._epochs.clear()
-            self.total = self.marked = Tally()
+            self.total = self.marked = RunningTotal()
         self.topic = topic
         self._prepare(topic)
 
@@ -101,10 +101,10 @@ class TopicState:
             self._epochs.move_to_end(producer_id)
         return found
 
-    def write_high(self, batch: Batch) -> None:
+    def write_log_end(self, batch: Batch) -> None:
         assert self.topic is not None
-        high = High(self.sequencer.last, abs(self.topic.generation), self.total)
-        batch.put(keys.high(self.topic), high.encode())
+        high = LogEnd(self.sequencer.last, abs(self.topic.generation), self.total)
+        batch.put(keys.log_end(self.topic), high.encode())
 
     def trim(self) -> None:
         """Call only between batches: what is forgotten here must already be in the store."""

@@ -9,14 +9,14 @@ from fairlead_messaging.server.log import bulk, running_totals, topics
 from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.readers import Reader
 from fairlead_messaging.server.transactions import uncommitted
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 TOPICS_MAX = 1000
 """Topics told of in one scrape; the alphabetically first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vitals:
+class TopicStats:
     """``messages`` and ``size`` (bytes) live in it; ``blocked_seconds``: age of its first undecided row."""
 
     topic: str
@@ -26,16 +26,16 @@ class Vitals:
     readers: list[Reader]
 
 
-def take(snapshot: Snapshot, now_ms: int) -> list[Vitals]:
+def take(snapshot: Snapshot, now_ms: int) -> list[TopicStats]:
     """Of every living topic."""
-    view = View(snapshot)
+    view = TransactionView(snapshot)
     found = []
     for topic in [each for each in topics.every(snapshot) if each.exists][:TOPICS_MAX]:
         gone = running_totals.upto(snapshot, topic, bulk.last_expired(snapshot, topic, now_ms))
         held = running_totals.everything(snapshot, topic).minus(gone)
         blocked = uncommitted.first(snapshot, view, topic, now_ms=now_ms)
         found.append(
-            Vitals(
+            TopicStats(
                 topic=f"{topic.namespace}/{topic.name}",
                 messages=held.rows,
                 size=held.size,

@@ -1,13 +1,22 @@
-"""Commands are facts: made once, never changed."""
+"""Commands are facts, made once, never changed; each is answered by what it is typed with."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import pytest
-from tests.support.messaging_core import publish
+from tests.support.messaging_core import NAMESPACE, Core, answers_as_typed, publish
 
-from fairlead_messaging.server.commands import Message
+from fairlead_messaging.api.message_id import FIRST
+from fairlead_messaging.server.commands import (
+    CreateTopic,
+    DeleteTopic,
+    Message,
+    RecordReaderPosition,
+    RemoveRows,
+    UpdateTopic,
+)
+from fairlead_messaging.server.log.kv import Batch
 
 
 def test_a_command_cannot_be_changed() -> None:
@@ -19,3 +28,15 @@ def test_a_command_cannot_be_changed() -> None:
 def test_a_message_lives_as_long_as_its_topic_unless_it_says_otherwise() -> None:
     """0 means the topic's ttl."""
     assert Message(b"a").ttl_seconds == 0
+
+
+def test_each_command_on_a_topic_is_answered_by_its_type() -> None:
+    """The type in ``Command[T]`` is a promise to callers that no checker sees behind the writer's table."""
+    core = Core()
+    topic = {"namespace": NAMESPACE, "name": "t"}
+    answers_as_typed(core, CreateTopic(**topic, ttl_seconds=9, properties={}))
+    answers_as_typed(core, publish("t", "a"))
+    answers_as_typed(core, UpdateTopic(**topic, ttl_seconds=8, properties={}))
+    answers_as_typed(core, RecordReaderPosition(**topic, reader="r", position=FIRST, generation=None))
+    answers_as_typed(core, RemoveRows(batch=Batch()))
+    answers_as_typed(core, DeleteTopic(**topic))

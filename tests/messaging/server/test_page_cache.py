@@ -9,13 +9,13 @@ import pytest
 from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.page_cache import Kept, PageCache, question
+from fairlead_messaging.server.page_cache import CachedPage, PageCache, question
 
 TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=10)
 
 
-def page(size: int, *, first: bytes = b"\x05", end: bytes | None = None, oldest_live: bytes = b"") -> Kept:
-    return Kept(body=bytes(size), next_position=b"", count=1, first=first, oldest_live=oldest_live, end=end)
+def page(size: int, *, first: bytes = b"\x05", end: bytes | None = None, oldest_live: bytes = b"") -> CachedPage:
+    return CachedPage(body=bytes(size), next_position=b"", count=1, first=first, oldest_live=oldest_live, end=end)
 
 
 def test_the_budget_holds_and_the_least_used_goes_first() -> None:
@@ -92,7 +92,7 @@ async def test_a_poll_that_moved_on_leaves_its_page_at_its_new_place(topics: Top
     start = topics.clock.now_ms
     asked = {"startFrom": start, "limit": 1, "isolation": "read_committed", "wait_ms": 30_000}
     waiting = asyncio.create_task(topics.poll("t", **asked))
-    await until(lambda: topics.broker.listeners > 0)
+    await until(lambda: topics.broker.long_polls > 0)
     await topics.finish(pointer, "abort")
     await topics.publish("t", "after")
     assert (await waiting).payloads == ["after"]
@@ -179,7 +179,7 @@ async def _waited(topics: Topics, start: str | int | None) -> None:
     """A poll that waits while a transaction comes and is aborted; it answers with what is published after that."""
     asked = {"startFrom": start, "inclusive": False, "limit": 1, "isolation": "read_committed", "wait_ms": 30_000}
     poll = asyncio.create_task(topics.poll("t", **asked))
-    await until(lambda: topics.broker.listeners > 0 or poll.done())
+    await until(lambda: topics.broker.long_polls > 0 or poll.done())
     pointer, _ = await topics.start()
     await topics.publish("t", {"payload": b64("aborted"), "ttl": 2}, tx=pointer)
     await topics.finish(pointer, "abort")

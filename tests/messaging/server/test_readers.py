@@ -8,14 +8,17 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict, Gone, Refused
 from fairlead_messaging.api.message_id import FIRST, LAST
 from fairlead_messaging.server import readers, retention
-from fairlead_messaging.server.commands import Commit, Message, NoteReader, Start, Store
+from fairlead_messaging.server.commands import Message, RecordReaderPosition
 from fairlead_messaging.server.log import keys, running_totals
 from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.readers import Reader
+from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
 
 def note(core: Core, reader: str, position: bytes, generation: int | None = None) -> None:
-    core.do(NoteReader(namespace=NAMESPACE, name="t", reader=reader, position=position, generation=generation))
+    core.do(
+        RecordReaderPosition(namespace=NAMESPACE, name="t", reader=reader, position=position, generation=generation)
+    )
 
 
 def listed(core: Core) -> list[Reader]:
@@ -114,7 +117,7 @@ def test_a_reader_that_noted_its_position_learns_exactly_what_it_missed() -> Non
     """However long it was away, and however often cleanup passed."""
     core, ids = filled()
     with core.kv.snapshot() as snapshot:
-        command = NoteReader(namespace=NAMESPACE, name="t", reader="r", position=ids[2999], generation=None)
+        command = RecordReaderPosition(namespace=NAMESPACE, name="t", reader="r", position=ids[2999], generation=None)
         core.do(readers.counted(snapshot, core.topic("t"), command))
     for _ in range(3):
         core.now_ms += 11_000
@@ -132,7 +135,9 @@ def test_a_position_counts_only_when_it_can_be_known() -> None:
     inside = core.page("t", limit=10**6).ids[-2]
 
     def passed(position: bytes, generation: int | None = None) -> int | None:
-        command = NoteReader(namespace=NAMESPACE, name="t", reader="r", position=position, generation=generation)
+        command = RecordReaderPosition(
+            namespace=NAMESPACE, name="t", reader="r", position=position, generation=generation
+        )
         with core.kv.snapshot() as snapshot:
             return readers.counted(snapshot, core.topic("t"), command).passed
 

@@ -8,7 +8,8 @@ from tests.sim.messaging_world import MessagingWorld
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import NotFound
-from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, Published, Rollback, Start
+from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, Published
+from fairlead_messaging.server.transactions.commands import Rollback, Start
 
 
 def test_a_deleted_topic_is_gone_within_the_same_batch() -> None:

@@ -30,7 +30,7 @@ def test_newer_rows_win_over_what_was_written_beside_them() -> None:
     topic = core.create("t")
     published = core.do(publish("t", "a"))
     batch = Batch()
-    batch.delete(keys.high(topic))
+    batch.delete(keys.log_end(topic))
     core.kv.apply(batch)
     assert TopicState(core.kv, topic).sequencer.last == published.last
 

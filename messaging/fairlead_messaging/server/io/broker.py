@@ -9,30 +9,28 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.clock_guard import ClockWatch
-from fairlead_messaging.server.commands import (
-    Command,
-    CreateTopic,
-    Expire,
-    Prune,
-    Remove,
-    Rollback,
-    Settle,
-    TransactionCommand,
-)
+from fairlead_messaging.server.clock_guard import ClockJumpGuard
+from fairlead_messaging.server.commands import Command, CreateTopic, RemoveRows
 from fairlead_messaging.server.io.committer import Committer
-from fairlead_messaging.server.io.notifier import Bell
+from fairlead_messaging.server.io.notifier import Notifier
 from fairlead_messaging.server.log import keys, reader, topics
 from fairlead_messaging.server.log.kv import Batch, OrderedKV, Snapshot
 from fairlead_messaging.server.log.topic import Topic, expand_system_topics
-from fairlead_messaging.server.memory_budget import Budget
-from fairlead_messaging.server.page_cache import Kept, PageCache, Question
+from fairlead_messaging.server.memory_budget import MemoryBudget
+from fairlead_messaging.server.page_cache import CachedPage, PageCache, PageKey
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.transactions.commands import (
+    ExpireTransactions,
+    MarkAborted,
+    PruneTransactions,
+    Rollback,
+    TransactionCommand,
+)
 from fairlead_wire.io import logs
 
 READER_THREADS = 4
@@ -55,12 +53,12 @@ class Broker:
         self.settings = settings
         self.now_ms = now_ms
         self._kv = kv
-        self._bell = Bell()
+        self._notifier = Notifier()
         self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
         self._cache = PageCache(settings.cache.max_bytes)
         self._cache_lock = threading.Lock()
-        self.bodies = Budget(settings.bodies_bytes_max, "too_many_bodies")
-        self.pages = Budget(settings.pages_bytes_max, "too_many_pages")
+        self.bodies = MemoryBudget(settings.bodies_bytes_max, "too_many_bodies")
+        self.pages = MemoryBudget(settings.pages_bytes_max, "too_many_pages")
         # Bulk pages are made one after another: they are all processor, and two threads taking turns at the
         # interpreter need longer for both than one does.
         self._bulk_reader = ThreadPoolExecutor(1, "bulk-reader")
@@ -68,7 +66,7 @@ class Broker:
         # Of its own, so that who asks how the service is does not wait behind thousands of polls.
         self._prober = ThreadPoolExecutor(1, "prober")
         self._service = Service(kv)
-        self._committer = Committer(kv, self._service, now_ms, self._bell.ring)
+        self._committer = Committer(kv, self._service, now_ms, self._notifier.notify)
         self._chores = asyncio.Event()
         self._tasks = [asyncio.create_task(self._tend()), asyncio.create_task(self._clean())]
         self.removed_rows = 0
@@ -98,7 +96,7 @@ class Broker:
             except Conflict:
                 continue  # created at an earlier start
 
-    async def change(self, command: Command, size: int = 0) -> Any:
+    async def change(self, command: Command[Result], size: int = 0) -> Result:
         """The command's answer, durable.  Raises MessagingError."""
         answer = await self._committer.submit(command, size)
         if isinstance(command, TransactionCommand):
@@ -106,7 +104,7 @@ class Broker:
         elif isinstance(command, Rollback):
             self._chores.set()
             while any(each.pointer == command.pointer for each in self._service.transactions.rolling):
-                await self._committer.submit(Settle())
+                await self._committer.submit(MarkAborted())
         return answer
 
     async def _tend(self) -> None:
@@ -125,16 +123,16 @@ class Broker:
             self._chores.clear()
             try:
                 if expiry is not None and expiry < self.now_ms():
-                    await self._committer.submit(Expire())
-                while self._service.transactions.unsettled or self._service.transactions.rolling:
-                    await self._committer.submit(Settle())
+                    await self._committer.submit(ExpireTransactions())
+                while self._service.transactions.unmarked or self._service.transactions.rolling:
+                    await self._committer.submit(MarkAborted())
             except Unavailable as error:
                 _log.warning("transactions_not_tended", reason=error.message)
                 self._chores.set()
                 await asyncio.sleep(error.retry_after_seconds)
 
     async def _clean(self) -> None:
-        watch = ClockWatch(self.now_ms(), _steady_ms())
+        watch = ClockJumpGuard(self.now_ms(), _steady_ms())
         while True:
             await asyncio.sleep(self.settings.cleanup.interval_seconds)
             if not watch.look(self.now_ms(), _steady_ms()):
@@ -147,7 +145,7 @@ class Broker:
 
     async def clean(self) -> None:
         """One pass over every topic: remove what nobody can read any more."""
-        while await self._committer.submit(Prune()):
+        while await self._committer.submit(PruneTransactions()):
             continue
         for topic in await self.read(topics.every):
             emptied: dict[bytes, tuple[bytes, bytes]] = {}
@@ -157,7 +155,7 @@ class Broker:
                 more, resume = found.more, found.resume
                 if not len(found.batch) and not found.silent:
                     continue
-                await self._committer.submit(Remove(batch=found.batch, silent=found.silent), found.batch.size)
+                await self._committer.submit(RemoveRows(batch=found.batch, silent=found.silent), found.batch.size)
                 self.removed_rows += len(found.batch) + len(found.silent)
                 for low, high in found.emptied:
                     # One range a table, and only once at the end: each compaction reads all that lies in it.
@@ -168,14 +166,16 @@ class Broker:
         await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.reclaim)
         self.cleanups += 1
 
-    async def read(self, look: Callable[[Snapshot], Result], *, passing: bool = False, probe: bool = False) -> Result:
-        """Run ``look`` on a fresh snapshot in a reader thread; ``passing`` as in the store's port, for bulk pages."""
-        threads = self._prober if probe else self._bulk_reader if passing else self._readers
-        return await asyncio.get_running_loop().run_in_executor(threads, self._look, look, passing)
+    async def read(
+        self, look: Callable[[Snapshot], Result], *, sequential: bool = False, probe: bool = False
+    ) -> Result:
+        """Run ``look`` on a fresh snapshot in a reader thread; ``sequential`` for bulk pages."""
+        threads = self._prober if probe else self._bulk_reader if sequential else self._readers
+        return await asyncio.get_running_loop().run_in_executor(threads, self._look, look, sequential)
 
-    def _look(self, look: Callable[[Snapshot], Result], passing: bool) -> Result:
+    def _look(self, look: Callable[[Snapshot], Result], sequential: bool) -> Result:
         try:
-            with self._kv.snapshot(passing=passing) as snapshot:
+            with self._kv.snapshot(sequential=sequential) as snapshot:
                 return look(snapshot)
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
@@ -187,16 +187,16 @@ class Broker:
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
 
-    def cached(self, topic: Topic, asked: Question) -> Kept | None:
+    def cached(self, topic: Topic, asked: PageKey) -> CachedPage | None:
         """A page that another reader got before, if the store would still answer the same."""
         try:
-            high = self._kv.get(keys.high(topic))
+            high = self._kv.get(keys.log_end(topic))
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
         with self._cache_lock:
             return self._cache.get(asked, reader.oldest_live(topic, self.now_ms()), high)
 
-    def keep(self, asked: Question, page: Kept) -> None:
+    def keep(self, asked: PageKey, page: CachedPage) -> None:
         """Called by reader threads."""
         with self._cache_lock:
             self._cache.put(asked, page)
@@ -218,22 +218,22 @@ class Broker:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
-        crowded = self._bell.listeners >= self.settings.long_polls_max
+        crowded = self._notifier.waiting >= self.settings.long_polls_max
         while True:
-            bell = self._bell.listen(topic) if wait_ms and not crowded else None
+            changed = self._notifier.subscribe(topic) if wait_ms and not crowded else None
             try:
                 found = await self.read(look)
                 remaining = deadline - loop.time()
                 if remaining <= 0 or self.closing or is_enough(found):
                     return found
-                if bell is None:
+                if changed is None:
                     raise Unavailable(
                         f"{self.settings.long_polls_max} readers are waiting already", code="too_many_long_polls"
                     )
-                await asyncio.wait((bell,), timeout=remaining)
+                await asyncio.wait((changed,), timeout=remaining)
             finally:
-                if bell is not None:
-                    bell.cancel()
+                if changed is not None:
+                    changed.cancel()
 
     @property
     def in_progress(self) -> int:
@@ -241,9 +241,9 @@ class Broker:
         return len(self._service.transactions.in_progress)
 
     @property
-    def unsettled(self) -> int:
+    def unmarked(self) -> int:
         """Aborted transactions whose rows are not all marked yet."""
-        return len(self._service.transactions.unsettled)
+        return len(self._service.transactions.unmarked)
 
     @property
     def waiting(self) -> int:
@@ -259,7 +259,7 @@ class Broker:
             probe = Batch()
             probe.put(keys.service("probe"), b"")
             try:
-                await self._committer.submit(Remove(batch=probe))
+                await self._committer.submit(RemoveRows(batch=probe))
             except Unavailable:
                 return False
         return True
@@ -269,13 +269,13 @@ class Broker:
         return self._committer.failures
 
     @property
-    def listeners(self) -> int:
-        return self._bell.listeners
+    def long_polls(self) -> int:
+        return self._notifier.waiting
 
     def stop_waiting(self) -> None:
         """Long polls answer now, so that stopping does not wait for them."""
         self.closing = True
-        self._bell.ring_all()
+        self._notifier.notify_all()
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead_messaging.api.errors import MessagingError, StorageError, Unavailable
 from fairlead_messaging.server.commands import Command
@@ -36,6 +36,8 @@ TELL_SECONDS = 10.0
 
 _log = logs.get("messaging.committer")
 
+T = TypeVar("T")
+
 
 class Committer:
     """The only writer of the store.  ``on_advanced`` is called with the topics that got new messages."""
@@ -51,7 +53,7 @@ class Committer:
         self._service = service
         self._now_ms = now_ms
         self._on_advanced = on_advanced
-        self._waiting: deque[tuple[Command, int, asyncio.Future[Any]]] = deque()
+        self._waiting: deque[tuple[Command[Any], int, asyncio.Future[Any]]] = deque()
         self._waiting_bytes = 0
         self._writer = ThreadPoolExecutor(1, "writer")
         self._task: asyncio.Task[None] | None = None
@@ -70,7 +72,7 @@ class Committer:
         """Commands not yet in a batch."""
         return len(self._waiting)
 
-    async def submit(self, command: Command, size: int = 0) -> Any:
+    async def submit(self, command: Command[T], size: int = 0) -> T:
         """The command's answer, once it is durable.
 
         Raises: MessagingError; Unavailable when the store failed or too much is waiting.
@@ -82,7 +84,7 @@ class Committer:
                 "too much is waiting to be written", code="overloaded", retry_after_seconds=RETRY_AFTER_SECONDS
             )
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[T] = loop.create_future()
         self._waiting.append((command, size, future))
         self._waiting_bytes += size
         if self._task is None:
@@ -144,7 +146,7 @@ class Committer:
         self._service.close_batch(batch)
         return batch, answers
 
-    async def _judge(self, command: Command, size: int, batch: Batch, now_ms: int) -> Any:
+    async def _judge(self, command: Command[T], size: int, batch: Batch, now_ms: int) -> T:
         if size < LARGE_BYTES:
             return self._service.propose(command, batch, now_ms)
         loop = asyncio.get_running_loop()
@@ -162,7 +164,7 @@ class Committer:
             if not self.healthy:
                 _log.info("store_writes_again", failures=self._failed_in_a_row)
             self.healthy, self._failed_in_a_row = True, 0
-        advanced = self._service.settled()
+        advanced = self._service.applied()
         for future, answer in answers:
             if future.done():
                 continue

@@ -7,7 +7,7 @@ from functools import lru_cache
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from fairlead_messaging.server.commands import Message
-from fairlead_messaging.server.topic_stats import Vitals
+from fairlead_messaging.server.topic_stats import TopicStats
 
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 TOPIC_LABELS_MAX = 10_000
@@ -37,7 +37,7 @@ class Metrics:
         self.batches = self._gauge("batches", "Durable writes since start")
         self.failures = self._gauge("storage_failures", "Failed writes since start")
         self.waiting = self._gauge("waiting_commands", "Commands waiting for a write")
-        self.listeners = self._gauge("long_polls", "Readers waiting for something new")
+        self.long_polls = self._gauge("long_polls", "Readers waiting for something new")
         self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies arriving or being worked on")
         self.page_bytes = self._gauge("page_bytes", "Bytes of pages on their way to readers")
         self.removed = self._gauge("removed_rows", "Removals by cleanup since start; a whole range counts as one")
@@ -74,7 +74,7 @@ class Metrics:
         if known:
             self.known.labels(topic).inc(known)
 
-    def note_vitals(self, found: list[Vitals]) -> None:
+    def show_topic_stats(self, found: list[TopicStats]) -> None:
         """Replace what was told about topics; deleted ones disappear."""
         for gauge in (self.messages, self.bytes, self.blocked, self.lag_messages, self.lag_seconds):
             gauge.clear()

@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from fairlead_messaging.api.errors import MessagingError, NotFound
-from fairlead_messaging.server.commands import Message, NoteSubscription, Publish
+from fairlead_messaging.server.commands import Message, Publish
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.log import keys, topics
@@ -27,6 +27,7 @@ from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.subscriptions import push_page, subscription
+from fairlead_messaging.server.subscriptions.commands import RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (
     Find,
     Load,
@@ -295,9 +296,7 @@ class Pusher:
 
     async def _note(self, name: Name, running: _Running, record: Subscription, generation: int) -> None:
         await self._broker.change(
-            NoteSubscription(
-                namespace=name[0], name=name[1], generation=generation, subscription=name[2], record=record
-            )
+            RecordDelivery(namespace=name[0], name=name[1], generation=generation, subscription=name[2], record=record)
         )
         before, running.record = running.record, record
         assert before is not None

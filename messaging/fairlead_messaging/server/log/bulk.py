@@ -1,6 +1,6 @@
 """Bulk reading: where a topic stands, how a stretch of it is split, and what has expired unread.
 
-A bulk reader never passes the *stable position*: from its start up to there nothing changes, so the same range read
+A bulk reader never passes the *last stable offset*: from its start up to there nothing changes, so the same range read
 twice, today or after a crash, holds the same messages (less what has expired).
 """
 
@@ -12,9 +12,9 @@ from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, LAST, NO_PAYLOAD, POSITION_BYTES, before
 from fairlead_messaging.server.log import keys, reader, running_totals
 from fairlead_messaging.server.log.kv import Snapshot
-from fairlead_messaging.server.log.running_totals import Tally
+from fairlead_messaging.server.log.row_state import Uncommitted
+from fairlead_messaging.server.log.running_totals import RunningTotal
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.transactions.uncommitted import Undecided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +46,17 @@ def check_generation(topic: Topic, expected: int | None) -> None:
         )  # fmt: skip
 
 
-def stable(snapshot: Snapshot, topic: Topic, first_undecided: Undecided | None) -> bytes:
-    """Ids at or below never change: the last durable one, or just below the first undecided message.
+def last_stable(snapshot: Snapshot, topic: Topic, first_uncommitted: Uncommitted | None) -> bytes:
+    """Ids at or below never change: the last durable one, or just below the first uncommitted message.
 
-    For a reader that starts behind an undecided message: ids from its start on, at or below.
+    For a reader that starts behind an uncommitted message: ids from its start on, at or below.
     """
-    raw = snapshot.get(keys.high(topic))
-    high = running_totals.decode_high(raw) if raw is not None else None
+    raw = snapshot.get(keys.log_end(topic))
+    high = running_totals.decode_log_end(raw) if raw is not None else None
     if high is None or high.generation != topic.generation:
         return FIRST
     last = high.position.encode() + LAST[POSITION_BYTES:]
-    return min(last, before(first_undecided.message_id)) if first_undecided is not None else last
+    return min(last, before(first_uncommitted.message_id)) if first_uncommitted is not None else last
 
 
 def oldest(snapshot: Snapshot, topic: Topic, now_ms: int) -> bytes:
@@ -96,13 +96,13 @@ def plan(
 ) -> Plan:
     """At most ``splits`` ranges of about the same weight, together within the limits.
 
-    ``upto`` must not lie beyond the stable position.  At least one row is planned when there is one.
+    ``upto`` must not lie beyond the last stable offset.  At least one row is planned when there is one.
     """
     start = max(after, reader.oldest_live(topic, now_ms))
     end, whole = (
-        running_totals.furthest(snapshot, topic, start, upto, limit_rows, limit_bytes)
+        running_totals.split_at(snapshot, topic, start, upto, limit_rows, limit_bytes)
         if start < upto
-        else (start, Tally())
+        else (start, RunningTotal())
     )
     if not whole.rows:
         return Plan(upto=after, rows=0, size=0, ranges=())
@@ -110,13 +110,13 @@ def plan(
     low = after
     share_rows, share_size = -(-whole.rows // splits), -(-whole.size // splits)
     while len(ranges) < splits - 1 and max(low, start) < end:
-        high, part = running_totals.furthest(snapshot, topic, max(low, start), end, share_rows, max(share_size, 1))
+        high, part = running_totals.split_at(snapshot, topic, max(low, start), end, share_rows, max(share_size, 1))
         if not part.rows:
             break
         ranges.append(Range(after=low, upto=high, rows=part.rows, size=part.size))
         low = high
     if low < end:
-        done = Tally(sum(each.rows for each in ranges), sum(each.size for each in ranges))
+        done = RunningTotal(sum(each.rows for each in ranges), sum(each.size for each in ranges))
         rest = whole.minus(done)
         ranges.append(Range(after=low, upto=end, rows=rest.rows, size=rest.size))
     return Plan(upto=end, rows=whole.rows, size=whole.size, ranges=tuple(ranges))

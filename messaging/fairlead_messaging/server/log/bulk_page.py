@@ -14,9 +14,9 @@ from operator import itemgetter
 from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES
 from fairlead_messaging.server.log import arrow, keys, reader
 from fairlead_messaging.server.log.kv import Snapshot
-from fairlead_messaging.server.log.reader import PASSED_ROWS_MAX, Page, Stretch
+from fairlead_messaging.server.log.reader import JUDGED_ROWS_MAX, OffsetRange, Page
+from fairlead_messaging.server.log.row_state import RowStates
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.transactions.visibility import Decide
 
 PIECE_ROWS = 1024
 PIECE_BYTES = 1024 * 1024
@@ -32,9 +32,9 @@ class BulkPage:
     count: int = 0
     size: int = 0
     complete: bool = False
-    hidden: int = 0
+    aborted: int = 0
     expired: int = 0
-    passed: int = 0
+    judged: int = 0
 
 
 def read(
@@ -46,10 +46,10 @@ def read(
     limit: int,
     bytes_max: int,
     now_ms: int,
-    decide: Decide | None = None,
+    states: RowStates | None = None,
 ) -> BulkPage:
     """The messages ``reader.read`` would answer, as an Arrow stream."""
-    asked = Stretch(
+    asked = OffsetRange(
         after=max(after, reader.oldest_live(topic, now_ms)), upto=upto, limit=limit, bytes_max=bytes_max, now_ms=now_ms
     )
     page = BulkPage(next_position=asked.after)
@@ -71,10 +71,10 @@ def read(
         left = _left(page, asked)
         if plain == len(values) or left is None:
             continue
-        judged = reader.judge(zip(places[plain:], values[plain:], strict=True), snapshot, topic, left, decide)
+        judged = reader.select_visible(zip(places[plain:], values[plain:], strict=True), snapshot, topic, left, states)
         _add(page, judged)
-        if not judged.complete or judged.held:
-            page.complete = judged.held
+        if not judged.complete or judged.blocked:
+            page.complete = judged.blocked
             break
     page.parts.append(arrow.END)
     return page
@@ -83,11 +83,11 @@ def read(
 _FLAGS = itemgetter(0)
 
 
-def _left(page: BulkPage, asked: Stretch) -> Stretch | None:
+def _left(page: BulkPage, asked: OffsetRange) -> OffsetRange | None:
     """What still belongs into the page; None when one of its limits was met."""
-    if page.count >= asked.limit or page.size >= asked.bytes_max or page.passed >= PASSED_ROWS_MAX:
+    if page.count >= asked.limit or page.size >= asked.bytes_max or page.judged >= JUDGED_ROWS_MAX:
         return None
-    return Stretch(
+    return OffsetRange(
         after=page.next_position,
         upto=asked.upto,
         limit=asked.limit - page.count,
@@ -96,7 +96,7 @@ def _left(page: BulkPage, asked: Stretch) -> Stretch | None:
     )
 
 
-def _take_plain(page: BulkPage, left: Stretch, places: list[bytes], values: list[bytes]) -> None:
+def _take_plain(page: BulkPage, left: OffsetRange, places: list[bytes], values: list[bytes]) -> None:
     """Add plain rows, as many as there is room for."""
     count = min(len(places), left.limit)
     size = sum(map(len, values[:count])) - count
@@ -117,6 +117,6 @@ def _add(page: BulkPage, judged: Page) -> None:
     page.count += len(judged.ids)
     page.size += judged.size
     page.next_position = judged.next_position
-    page.hidden += judged.hidden
+    page.aborted += judged.aborted
     page.expired += judged.expired
-    page.passed += judged.passed
+    page.judged += judged.judged

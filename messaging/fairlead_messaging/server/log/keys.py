@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from fairlead_messaging.server.log.topic import Topic
 
-METADATA, HIGH, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
+METADATA, LOG_END, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
 MARK, REMOVED, READER = b"I", b"W", b"D"
 EXPIRY, REFERENCE, SUBSCRIPTION = b"E", b"Y", b"U"
 OPEN, FINISHED = b"O", b"X"
@@ -55,8 +55,8 @@ def metadata_names(key: bytes) -> tuple[str, str]:
     return namespace, name
 
 
-def high(topic: Topic) -> bytes:
-    return HIGH + names(topic.namespace, topic.name)
+def log_end(topic: Topic) -> bytes:
+    return LOG_END + names(topic.namespace, topic.name)
 
 
 def table(letter: bytes, topic: Topic) -> bytes:

@@ -122,8 +122,8 @@ class OrderedKV(Protocol):
 
     def get(self, key: bytes) -> bytes | None: ...
 
-    def snapshot(self, *, passing: bool = False) -> Snapshot:
-        """``passing``: what is read goes by once, so the store need not keep it at hand."""
+    def snapshot(self, *, sequential: bool = False) -> Snapshot:
+        """``sequential``: what is read goes by once, so the store need not keep it at hand."""
         ...
 
     def compact(self, low: bytes, high: bytes) -> None:
@@ -194,7 +194,7 @@ class MemoryKV:
             self._check_open()
             return self._read(key, self._sequence)
 
-    def snapshot(self, *, passing: bool = False) -> MemorySnapshot:
+    def snapshot(self, *, sequential: bool = False) -> MemorySnapshot:
         with self._lock:
             self._check_open()
             self._open[self._sequence] = self._open.get(self._sequence, 0) + 1

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, before_time, timestamp_of
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.row_state import RowState, RowStates
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.transactions.visibility import Decide, Decision
 
-PASSED_ROWS_MAX = 50_000
+JUDGED_ROWS_MAX = 50_000
 """Rows that must be judged one by one before a page ends early, so that one poll is bounded work."""
 
 PAYLOAD_END = LAST[POSITION_BYTES:]
@@ -25,8 +25,8 @@ PAYLOAD_END = LAST[POSITION_BYTES:]
 class Page:
     """Messages as two columns; ``next_position`` is the exclusive start of the next page.
 
-    ``complete`` says that the scan reached the end, or the first undecided row (``held``), and not a limit.
-    ``hidden`` and ``expired`` count messages passed over: of aborted transactions, and past a ttl of their own.
+    ``complete`` says that the scan reached the end, or the first undecided row (``blocked``), and not a limit.
+    ``aborted`` and ``expired`` count messages passed over: of aborted transactions, and past a ttl of their own.
     """
 
     ids: list[bytes] = field(default_factory=list)
@@ -34,20 +34,20 @@ class Page:
     next_position: bytes
     size: int = 0
     complete: bool = False
-    held: bool = False
-    hidden: int = 0
+    blocked: bool = False
+    aborted: int = 0
     expired: int = 0
-    passed: int = 0
+    judged: int = 0
     """Rows that were not plain: with a transaction or a ttl of their own."""
 
     @property
     def plain(self) -> bool:
         """Whether nothing but expiry by the topic's ttl, and growth, can change this page."""
-        return not self.passed
+        return not self.judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class OffsetRange:
     """What a page may hold: after < id ≤ upto, at most ``limit`` messages, ended by ``bytes_max`` payload bytes."""
 
     after: bytes
@@ -71,23 +71,23 @@ def read(
     limit: int,
     bytes_max: int,
     now_ms: int,
-    decide: Decide | None = None,
+    states: RowStates | None = None,
 ) -> Page:
     """Messages with after < id ≤ upto that are alive at ``now_ms`` (milliseconds), oldest first.
 
-    Without ``decide`` everything is shown, rolled-back rows too (the seed's non-transactional reader).
+    Without ``states`` everything is shown, rolled-back rows too (the seed's non-transactional reader).
     A page holds at most ``limit`` messages and ends once ``bytes_max`` payload bytes are reached.
     """
-    asked = Stretch(
+    asked = OffsetRange(
         after=max(after, oldest_live(topic, now_ms)), upto=upto, limit=limit, bytes_max=bytes_max, now_ms=now_ms
     )
     prefix = keys.table(keys.MESSAGE, topic)
     found = snapshot.scan(prefix + asked.after[:POSITION_BYTES], prefix + upto[:POSITION_BYTES] + b"\x00")
-    return judge(found, snapshot, topic, asked, decide)
+    return select_visible(found, snapshot, topic, asked, states)
 
 
-def judge(
-    found: Iterable[tuple[bytes, bytes]], snapshot: Snapshot, topic: Topic, asked: Stretch, decide: Decide | None
+def select_visible(
+    found: Iterable[tuple[bytes, bytes]], snapshot: Snapshot, topic: Topic, asked: OffsetRange, states: RowStates | None
 ) -> Page:
     """The page that consecutive rows of the message table make; ``complete`` when all of them were passed."""
     after, limit, bytes_max = asked.after, asked.limit, asked.bytes_max
@@ -106,34 +106,34 @@ def judge(
             position, row = key[-POSITION_BYTES:], rows.decode(value)
             if not row.is_reference and position + NO_PAYLOAD <= after:
                 continue  # the reader's own start: what becomes of it concerns only those who start before it
-            decision = decide(row.pointer) if row.pointer and decide is not None else Decision.ACCEPT
-            page.passed += 1
+            state = states(row.pointer) if row.pointer and states is not None else RowState.COMMITTED
+            page.judged += 1
             page.size = size
             page.next_position = max(page.next_position, ids[-1] if ids else after)
             if row.is_reference:
-                _read_payloads(snapshot, topic, position, row, page, asked, decision)
+                _read_payloads(snapshot, topic, position, row, page, asked, state)
             else:
-                _read_row(position, row, page, asked, decision)
+                _read_row(position, row, page, asked, state)
             size = page.size
-        if page.held or len(ids) >= limit or size >= bytes_max or page.passed >= PASSED_ROWS_MAX:
+        if page.blocked or len(ids) >= limit or size >= bytes_max or page.judged >= JUDGED_ROWS_MAX:
             break
     else:
         page.complete = True
-    page.complete = page.complete or page.held
+    page.complete = page.complete or page.blocked
     page.size = size
     if ids:
         page.next_position = max(page.next_position, ids[-1])
     return page
 
 
-def _read_row(position: bytes, row: rows.Row, page: Page, asked: Stretch, decision: Decision) -> None:
+def _read_row(position: bytes, row: rows.Row, page: Page, asked: OffsetRange, state: RowState) -> None:
     """A message in the row itself: shown, or counted by why not; the page is held by an undecided living one."""
-    if decision is Decision.SKIP:
-        page.hidden += 1
+    if state is RowState.ABORTED:
+        page.aborted += 1
     elif is_expired(position, row.ttl_seconds, asked.now_ms):
         page.expired += 1
-    elif decision is Decision.HOLD:
-        page.held = True
+    elif state is RowState.UNCOMMITTED:
+        page.blocked = True
         return
     else:
         page.ids.append(position + NO_PAYLOAD)
@@ -154,10 +154,10 @@ def is_expired(position: bytes, ttl_seconds: int, now_ms: int) -> bool:
 
 
 def _read_payloads(
-    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, page: Page, asked: Stretch, decision: Decision
+    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, page: Page, asked: OffsetRange, state: RowState
 ) -> None:
     """The payload rows a reference stands for, from where the reader stopped last time."""
-    hidden = decision is Decision.SKIP
+    aborted = state is RowState.ABORTED
     first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
     if position == asked.after[:POSITION_BYTES]:
         first = max(first, asked.after[POSITION_BYTES:])
@@ -168,19 +168,19 @@ def _read_payloads(
         for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
             stored = rows.decode(value)
             message_id = position + key[-POSITION_BYTES:]
-            is_over = hidden or is_expired(position, stored.ttl_seconds, asked.now_ms)
-            if decision is Decision.HOLD and not is_over:
-                page.held = True
+            is_over = aborted or is_expired(position, stored.ttl_seconds, asked.now_ms)
+            if state is RowState.UNCOMMITTED and not is_over:
+                page.blocked = True
                 return
             page.next_position = message_id
             if is_over:
-                page.passed += 1
-                page.hidden += hidden
-                page.expired += not hidden
+                page.judged += 1
+                page.aborted += aborted
+                page.expired += not aborted
             else:
                 page.ids.append(message_id)
                 page.payloads.append(stored.payload)
                 page.size += len(stored.payload)
-            if len(page.ids) >= asked.limit or page.size >= asked.bytes_max or page.passed >= PASSED_ROWS_MAX:
+            if len(page.ids) >= asked.limit or page.size >= asked.bytes_max or page.judged >= JUDGED_ROWS_MAX:
                 return
     page.next_position = _past(position, page, asked.upto)

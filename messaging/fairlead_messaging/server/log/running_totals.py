@@ -19,49 +19,51 @@ MARK_BYTES = 1024 * 1024
 NUMBER_BYTES = 8
 
 
-class Tally(NamedTuple):
+class RunningTotal(NamedTuple):
     """A running total."""
 
     rows: int = 0
     size: int = 0
 
-    def plus(self, count: int, size: int) -> Tally:
-        return Tally(self.rows + count, self.size + size)
+    def plus(self, count: int, size: int) -> RunningTotal:
+        return RunningTotal(self.rows + count, self.size + size)
 
-    def minus(self, other: Tally) -> Tally:
-        return Tally(max(0, self.rows - other.rows), max(0, self.size - other.size))
+    def minus(self, other: RunningTotal) -> RunningTotal:
+        return RunningTotal(max(0, self.rows - other.rows), max(0, self.size - other.size))
 
-    def reaches_mark(self, marked: Tally) -> bool:
+    def reaches_mark(self, marked: RunningTotal) -> bool:
         return self.rows - marked.rows >= MARK_ROWS or self.size - marked.size >= MARK_BYTES
 
     def encode(self) -> bytes:
         return self.rows.to_bytes(NUMBER_BYTES, "big") + self.size.to_bytes(NUMBER_BYTES, "big")
 
 
-def decode(raw: bytes) -> Tally:
-    return Tally(int.from_bytes(raw[:NUMBER_BYTES], "big"), int.from_bytes(raw[NUMBER_BYTES : 2 * NUMBER_BYTES], "big"))
+def decode(raw: bytes) -> RunningTotal:
+    return RunningTotal(
+        int.from_bytes(raw[:NUMBER_BYTES], "big"), int.from_bytes(raw[NUMBER_BYTES : 2 * NUMBER_BYTES], "big")
+    )
 
 
-class High(NamedTuple):
+class LogEnd(NamedTuple):
     """Written with every batch: the last position given out, and the total of the present generation."""
 
     position: Position
     generation: int
-    total: Tally
+    total: RunningTotal
 
     def encode(self) -> bytes:
         return self.position.encode() + self.generation.to_bytes(4, "big") + self.total.encode()
 
 
-def decode_high(raw: bytes) -> High:
-    return High(
+def decode_log_end(raw: bytes) -> LogEnd:
+    return LogEnd(
         decode_position(raw),
         int.from_bytes(raw[POSITION_BYTES : POSITION_BYTES + 4], "big"),
         decode(raw[POSITION_BYTES + 4 :]),
     )
 
 
-def weigh(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"", upto: bytes = b"") -> Tally:
+def row_size(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"", upto: bytes = b"") -> RunningTotal:
     """What one message row adds: itself, or the payload rows it refers to.
 
     ``after`` (exclusive) and ``upto`` (inclusive) are positions of payload rows, for a stretch that begins or ends
@@ -69,11 +71,11 @@ def weigh(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"", up
     """
     row = rows.decode(value)
     if not row.is_reference:
-        return Tally(1, len(row.payload))
+        return RunningTotal(1, len(row.payload))
     first, last = max(row.payload[:POSITION_BYTES], after), row.payload[POSITION_BYTES:]
     if upto:
         last = min(last, upto)
-    total = Tally()
+    total = RunningTotal()
     if first < last:
         prefix = keys.payloads(topic, abs(row.pointer))
         for _, stored in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
@@ -81,20 +83,20 @@ def weigh(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"", up
     return total
 
 
-def last_mark(snapshot: Snapshot, topic: Topic, position: bytes) -> tuple[bytes, Tally]:
+def last_mark(snapshot: Snapshot, topic: Topic, position: bytes) -> tuple[bytes, RunningTotal]:
     """The last mark at or below a position (10 bytes), and its total; the beginning when there is none."""
     prefix = keys.table(keys.MARK, topic)
     found = snapshot.last_below(prefix, prefix + position + b"\x00")
-    return (found[0][-POSITION_BYTES:], decode(found[1])) if found else (bytes(POSITION_BYTES), Tally())
+    return (found[0][-POSITION_BYTES:], decode(found[1])) if found else (bytes(POSITION_BYTES), RunningTotal())
 
 
-def upto(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally:
+def upto(snapshot: Snapshot, topic: Topic, message_id: bytes) -> RunningTotal:
     """The total of all rows whose position is at or below the id's."""
     position = message_id[:POSITION_BYTES]
     marked, total = last_mark(snapshot, topic, position)
     prefix = keys.table(keys.MESSAGE, topic)
     for _, value in snapshot.scan(prefix + marked + b"\x00", prefix + position + b"\x00"):
-        total = total.plus(*weigh(snapshot, topic, value))
+        total = total.plus(*row_size(snapshot, topic, value))
     return total
 
 
@@ -103,13 +105,13 @@ def passed(snapshot: Snapshot, topic: Topic, message_id: bytes) -> int:
 
     In between, what has been removed by its own time to live since the last mark is missing.
     """
-    raw = snapshot.get(keys.high(topic))
-    if raw is not None and decode_high(raw).position.encode() <= message_id[:POSITION_BYTES]:
+    raw = snapshot.get(keys.log_end(topic))
+    if raw is not None and decode_log_end(raw).position.encode() <= message_id[:POSITION_BYTES]:
         return everything(snapshot, topic).rows
     return upto(snapshot, topic, message_id).rows
 
 
-def exactly(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally | None:
+def exactly(snapshot: Snapshot, topic: Topic, message_id: bytes) -> RunningTotal | None:
     """As ``upto``, but None where rows have been removed that it would have to count, or inside of a reference."""
     if message_id[POSITION_BYTES:] not in (NO_PAYLOAD, LAST[POSITION_BYTES:]):
         return None
@@ -122,7 +124,7 @@ def exactly(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally | None
     end = following[0][-POSITION_BYTES:] if following is not None else LAST[:POSITION_BYTES]
     here, all_of_it = total, total
     for key, value in snapshot.scan(prefix + marked + b"\x00", prefix + end + b"\x00"):
-        weight = weigh(snapshot, topic, value)
+        weight = row_size(snapshot, topic, value)
         all_of_it = all_of_it.plus(*weight)
         if key[-POSITION_BYTES:] <= position:
             here = here.plus(*weight)
@@ -130,25 +132,25 @@ def exactly(snapshot: Snapshot, topic: Topic, message_id: bytes) -> Tally | None
     return here if all_of_it == whole else None
 
 
-def everything(snapshot: Snapshot, topic: Topic) -> Tally:
+def everything(snapshot: Snapshot, topic: Topic) -> RunningTotal:
     """The total of this generation."""
-    raw = snapshot.get(keys.high(topic))
+    raw = snapshot.get(keys.log_end(topic))
     if raw is None:
-        return Tally()
-    high = decode_high(raw)
-    return high.total if high.generation == topic.generation else Tally()
+        return RunningTotal()
+    high = decode_log_end(raw)
+    return high.total if high.generation == topic.generation else RunningTotal()
 
 
-def furthest(
+def split_at(
     snapshot: Snapshot, topic: Topic, after: bytes, upto_id: bytes, count: int, size: int
-) -> tuple[bytes, Tally]:
+) -> tuple[bytes, RunningTotal]:
     """The furthest id within after < id ≤ upto such that the stretch has at most ``count`` messages and ``size`` bytes.
 
     At least one row is taken.  Returns the id (``after`` when the stretch is empty) and what the stretch holds.
     """
     prefix, marks = keys.table(keys.MESSAGE, topic), keys.table(keys.MARK, topic)
     end = prefix + upto_id[:POSITION_BYTES] + b"\x00"
-    reached, taken = after, Tally()
+    reached, taken = after, RunningTotal()
 
     def walk(low: bytes, high: bytes) -> bool:
         """Row by row; False once the next row would be too much."""
@@ -159,7 +161,7 @@ def furthest(
             if begins_here and not rows.decode(value).is_reference:
                 continue
             ends_here = position == upto_id[:POSITION_BYTES]
-            weight = weigh(
+            weight = row_size(
                 snapshot, topic, value,
                 after[POSITION_BYTES:] if begins_here else b"", upto_id[POSITION_BYTES:] if ends_here else b"",
             )  # fmt: skip
@@ -171,7 +173,7 @@ def furthest(
             reached, taken = position + LAST[POSITION_BYTES:], grown
         return True
 
-    at, at_total = None, Tally()
+    at, at_total = None, RunningTotal()
     for key, raw in snapshot.scan(marks + after[:POSITION_BYTES], marks + upto_id[:POSITION_BYTES] + b"\x00"):
         position, total = key[-POSITION_BYTES:], decode(raw)
         if at is None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
-from fairlead_messaging.server.commands import (
-    DeleteSubscription,
-    NoteSubscription,
-    PutSubscription,
-    SubscriptionCommand,
-)
 from fairlead_messaging.server.log import keys, topic
 from fairlead_messaging.server.log.kv import Batch, OrderedKV
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions.commands import (
+    DeleteSubscription,
+    PutSubscription,
+    RecordDelivery,
+    SubscriptionCommand,
+)
 from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, Subscription
 
 
@@ -33,7 +33,7 @@ def change(kv: OrderedKV, living: Topic, command: SubscriptionCommand, batch: Ba
             if raw is None:
                 _check_room(kv, living)
             batch.put(key, subscription.encode(_in_place(record, raw)))
-        case NoteSubscription(record=record):
+        case RecordDelivery(record=record):
             if command.generation != living.generation:
                 raise _missing(command.subscription)
             if subscription.decode(_there(raw, command.subscription)).revision != record.revision:

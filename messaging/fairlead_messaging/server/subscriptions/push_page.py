@@ -14,12 +14,12 @@ from typing import NamedTuple
 from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, timestamp_of
 from fairlead_messaging.server.log import keys, rows, running_totals
 from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.row_state import RowState
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.transaction import View
-from fairlead_messaging.server.transactions.visibility import Decision
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
-PASSED_ROWS_MAX = 50_000
+JUDGED_ROWS_MAX = 50_000
 """Rows passed over before a page ends early, so that one look is bounded work."""
 
 
@@ -50,19 +50,19 @@ def read(snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, bytes_ma
     """At most ``limit`` messages after an id, ended by ``bytes_max`` payload bytes."""
     page = PushPage(end=after)
     _count_removed(snapshot, topic, page)
-    decide = visibility.decide(View(snapshot), None, read_committed=True)
-    assert decide is not None
+    states = visibility.row_states(TransactionView(snapshot), None, read_committed=True)
+    assert states is not None
     size = passed = 0
     prefix = keys.table(keys.MESSAGE, topic)
     for key, value in snapshot.scan(prefix + page.end[:POSITION_BYTES], keys.above(prefix)):
         position, row = key[-POSITION_BYTES:], rows.decode(value)
-        decision = decide(row.pointer) if row.pointer else Decision.ACCEPT
-        if decision is Decision.HOLD and _has_living(snapshot, topic, position, row, page.end, now_ms):
+        state = states(row.pointer) if row.pointer else RowState.COMMITTED
+        if state is RowState.UNCOMMITTED and _has_living(snapshot, topic, position, row, page.end, now_ms):
             page.complete = True
             return page
         for message_id, payload, expires_ms in _messages(snapshot, topic, position, row, page.end):
             passed += 1
-            if decision is Decision.SKIP:
+            if state is RowState.ABORTED:
                 page.end = message_id
             elif now_ms > expires_ms:
                 page.end, page.expired = message_id, page.expired + 1
@@ -70,7 +70,7 @@ def read(snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, bytes_ma
                 page.items.append(Item(message_id, payload, expires_ms, page.expired))
                 page.end, page.expired = message_id, 0
                 size += len(payload)
-            if len(page.items) >= limit or size >= bytes_max or passed >= PASSED_ROWS_MAX:
+            if len(page.items) >= limit or size >= bytes_max or passed >= JUDGED_ROWS_MAX:
                 return page
     page.complete = True
     return page

@@ -55,7 +55,7 @@ class Started:
     snapshot: TransactionSnapshot
 
 
-class Transactions:
+class TransactionManager:
     """The open transactions and the newest pointer; finished ones are read from the store when asked for."""
 
     def __init__(self, kv: OrderedKV, last_pointer: int = 0) -> None:
@@ -111,7 +111,7 @@ class Transactions:
         return [each for each in self.in_progress if any(touched.rolling is not None for touched in each.touched)]
 
     @property
-    def unsettled(self) -> list[Transaction]:
+    def unmarked(self) -> list[Transaction]:
         return [each for each in self.open.values() if each.state is not State.IN_PROGRESS]
 
     def next_expiry_ms(self) -> int | None:
@@ -131,7 +131,7 @@ class Transactions:
         others = TransactionSnapshot(
             started.pointer,
             frozenset(each.pointer for each in self.in_progress),
-            frozenset(each.pointer for each in self.unsettled),
+            frozenset(each.pointer for each in self.unmarked),
         )
         self.open[started.pointer] = started
         batch.put(keys.service("pointer"), self._last.to_bytes(8, "big"))
@@ -207,12 +207,12 @@ class Transactions:
         late = [each for each in self.in_progress if now_ms > each.expires_ms]
         return [self._finish(each, State.INVALID, batch, now_ms) for each in late]
 
-    def settle(self, batch: Batch) -> bool:
+    def mark_aborted(self, batch: Batch) -> bool:
         """Mark rows of one aborted or invalid transaction, a bounded number; True while there is more to do.
 
         Once every row carries the mark the pointer need not be remembered by readers any more.
         """
-        for found in self.unsettled:
+        for found in self.unmarked:
             if found.pointer in self._fresh:
                 continue  # its last rows may be in this very batch, where they cannot be found yet
             for touched in found.touched:
@@ -222,12 +222,12 @@ class Transactions:
                 if touched.first is not None:
                     self.write(found, batch)
                     return True
-            found.settled = True
+            found.rows_marked = True
             self.write(found, batch)
             break
-        return bool(self.unsettled)
+        return bool(self.unmarked)
 
-    def settled_batch(self) -> None:
+    def batch_applied(self) -> None:
         """The batch is durable: what finished in it can be settled from now on."""
         self._fresh.clear()
         self._closed.clear()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server import publishing
-from fairlead_messaging.server.commands import Publish, Published, Store
+from fairlead_messaging.server.commands import Publish, Published
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.topic_state import TopicState
-from fairlead_messaging.server.transactions.manager import Transactions
+from fairlead_messaging.server.transactions.commands import Store
+from fairlead_messaging.server.transactions.manager import TransactionManager
 
 
-def publish(state: TopicState, transactions: Transactions, command: Publish, batch: Batch, now_ms: int) -> Published:
+def publish(
+    state: TopicState, transactions: TransactionManager, command: Publish, batch: Batch, now_ms: int
+) -> Published:
     """Rows with the pointer; without messages one reference to what was stored before under it.
 
     Raises: NotFound, Refused, Conflict when the transaction is not in progress.
@@ -40,7 +43,7 @@ def publish(state: TopicState, transactions: Transactions, command: Publish, bat
     return Published(first=first, last=last)
 
 
-def store(state: TopicState, transactions: Transactions, command: Store, batch: Batch, now_ms: int) -> None:
+def store(state: TopicState, transactions: TransactionManager, command: Store, batch: Batch, now_ms: int) -> None:
     """Payload rows, not visible before a publish under the same pointer.
 
     Raises: NotFound, Refused, Conflict when the transaction is not in progress.

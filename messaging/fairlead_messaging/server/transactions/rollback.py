@@ -11,12 +11,12 @@ from itertools import islice
 
 from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, SEQUENCE_MAX, Position, decode_position
-from fairlead_messaging.server.commands import Rollback
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.kv import Batch, OrderedKV
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.topic_state import TopicState
-from fairlead_messaging.server.transactions.manager import Transactions
+from fairlead_messaging.server.transactions.commands import Rollback
+from fairlead_messaging.server.transactions.manager import TransactionManager
 from fairlead_messaging.server.transactions.transaction import Rolling, State, Touched, Transaction
 
 LOOK_AHEAD_ROWS_MAX = 4096
@@ -24,7 +24,7 @@ LOOK_AHEAD_ROWS_MAX = 4096
 
 
 def roll_back(
-    kv: OrderedKV, state: TopicState, transactions: Transactions, command: Rollback, batch: Batch, now_ms: int
+    kv: OrderedKV, state: TopicState, transactions: TransactionManager, command: Rollback, batch: Batch, now_ms: int
 ) -> None:
     """Mark the rows of one publish, or begin to: ``go_on`` does the rest.  Only rows of the pointer itself are touched.
 
@@ -50,7 +50,7 @@ def roll_back(
     _slice(kv, transactions, found, touched, Rolling(command.first, command.last, command.first), batch)
 
 
-def go_on(kv: OrderedKV, transactions: Transactions, batch: Batch) -> bool:
+def go_on(kv: OrderedKV, transactions: TransactionManager, batch: Batch) -> bool:
     """The next slice of one rollback that is not done; False when there is none."""
     for found in transactions.rolling:
         for touched in found.touched:
@@ -61,7 +61,7 @@ def go_on(kv: OrderedKV, transactions: Transactions, batch: Batch) -> bool:
 
 
 def _slice(
-    kv: OrderedKV, transactions: Transactions, found: Transaction, touched: Touched, asked: Rolling, batch: Batch
+    kv: OrderedKV, transactions: TransactionManager, found: Transaction, touched: Touched, asked: Rolling, batch: Batch
 ) -> None:
     reached = transactions.mark(found.pointer, touched.topic, asked.reached, asked.last, batch)
     if reached is not None:

@@ -2,7 +2,7 @@
 
 in_progress ─→ committed            every message decided at once
     ├────────→ aborted ─┐
-    └────────→ invalid ─┴→ settled  every row marked, so that nobody needs to remember the pointer
+    └────────→ invalid ─┴→ marked   every row marked, so that nobody needs to remember the pointer
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class Transaction(msgspec.Struct, kw_only=True):
     started_ms: int
     expires_ms: int
     finished_ms: int = 0
-    settled: bool = False
+    rows_marked: bool = msgspec.field(default=False, name="settled")
+    """Every row of it carries the mark of rolled-back rows, so readers need not know of it."""
     touched: list[Touched] = []
     changes: list[str] = []
     """As an earlier version wrote them; see ``changed``."""
@@ -103,7 +104,7 @@ class Transaction(msgspec.Struct, kw_only=True):
     @property
     def is_open(self) -> bool:
         """Readers must still know of it."""
-        return self.state is State.IN_PROGRESS or (self.state is not State.COMMITTED and not self.settled)
+        return self.state is State.IN_PROGRESS or (self.state is not State.COMMITTED and not self.rows_marked)
 
     def in_topic(self, topic: Topic) -> Touched | None:
         return next((each for each in self.touched if each.is_of(topic)), None)
@@ -137,7 +138,7 @@ def decode(raw: bytes) -> Transaction:
     return msgspec.json.decode(raw, type=Transaction)
 
 
-class View:
+class TransactionView:
     """The open transactions of one store snapshot: with the rows of that same snapshot it decides everything.
 
     A pointer that is not open is committed, or its rows carry the rollback mark.
@@ -145,13 +146,13 @@ class View:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.in_progress: dict[int, Transaction] = {}
-        self.hidden: set[int] = set()
+        self.aborted: set[int] = set()
         for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
             found = decode(raw)
             if found.state is State.IN_PROGRESS:
                 self.in_progress[found.pointer] = found
             else:
-                self.hidden.add(found.pointer)
+                self.aborted.add(found.pointer)
 
     def spans(self, topic: Topic) -> Iterator[tuple[int, Position, Position]]:
         """(pointer, first, last): the open transactions with rows in a topic, and what bounds those of each."""

@@ -1,38 +1,26 @@
 """The first message a committed reader has to wait for: of an open transaction, alive, and behind the reader's start.
 
-What has expired is decided, and what lies before the start concerns others.  A transaction remembers where its rows
-in a topic begin and end; in between they are looked for, by far most often found at once in the very first row.
+An expired message is waited for no longer, and what lies before the start concerns others.  A transaction remembers
+where its rows in a topic begin and end; in between they are looked for, mostly found at once in the very first row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from fairlead_messaging.api.message_id import FIRST, NO_PAYLOAD, POSITION_BYTES, timestamp_of
+from fairlead_messaging.api.message_id import FIRST, NO_PAYLOAD, POSITION_BYTES
 from fairlead_messaging.server.log import keys, reader, rows
 from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.row_state import Uncommitted
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 SCAN_ROWS_MAX = 50_000
 """Rows looked through.  Readers go on up to the last of them, and the next look starts where they are then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undecided:
-    """Ids from ``message_id`` on may still change; ``pointer`` is None where only the search ended there."""
-
-    message_id: bytes
-    pointer: int | None
-
-    @property
-    def since_ms(self) -> int:
-        """When it was published, milliseconds since 1970."""
-        return timestamp_of(self.message_id)
-
-
-def first(snapshot: Snapshot, view: View, topic: Topic, *, now_ms: int, after: bytes = FIRST) -> Undecided | None:
-    """The first undecided message with an id above ``after``; None when everything there is decided."""
+def first(
+    snapshot: Snapshot, view: TransactionView, topic: Topic, *, now_ms: int, after: bytes = FIRST
+) -> Uncommitted | None:
+    """The first uncommitted message with an id above ``after``; None when there is none."""
     spans = {pointer: (begin.encode(), end.encode()) for pointer, begin, end in view.spans(topic)}
     if not spans:
         return None
@@ -45,17 +33,17 @@ def first(snapshot: Snapshot, view: View, topic: Topic, *, now_ms: int, after: b
     for looked, (key, value) in enumerate(snapshot.scan(prefix + low, prefix + high + b"\x00")):
         position = key[-POSITION_BYTES:]
         if looked >= SCAN_ROWS_MAX:
-            return Undecided(message_id=position + NO_PAYLOAD, pointer=None)
+            return Uncommitted(message_id=position + NO_PAYLOAD, pointer=None)
         if not value[0] & rows.HAS_POINTER:
             continue
         row = rows.decode(value)
         if row.pointer in spans and _waits(snapshot, topic, position, row, start, now_ms):
-            return Undecided(message_id=position + NO_PAYLOAD, pointer=row.pointer)
+            return Uncommitted(message_id=position + NO_PAYLOAD, pointer=row.pointer)
     return None
 
 
 def _waits(snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, start: bytes, now_ms: int) -> bool:
-    """Whether an undecided row holds a message behind ``start`` that has not expired."""
+    """Whether an uncommitted row holds a message behind ``start`` that has not expired."""
     if not row.is_reference:
         return position + NO_PAYLOAD > start and not reader.is_expired(position, row.ttl_seconds, now_ms)
     low, upto = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]

@@ -5,27 +5,13 @@ A reader stops at the first undecided row, so every reader sees one and the same
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import Enum
-
 import msgspec
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.log.row_state import RowState, RowStates
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 POINTERS_MAX = 100_000
-
-
-class Decision(Enum):
-    """ACCEPT: show the row.  SKIP: it will never be shown.  HOLD: undecided, end the scan."""
-
-    ACCEPT = 1
-    SKIP = 2
-    HOLD = 3
-
-
-Decide = Callable[[int], Decision]
-"""Decision for the pointer of a row, negative when it was rolled back."""
 
 
 class TransactionSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,33 +36,35 @@ def decode_snapshot(raw: bytes) -> TransactionSnapshot:
     return TransactionSnapshot(pointer, frozenset(in_progress), frozenset(invalid))
 
 
-def _read_committed(view: View) -> Decide:
+def _read_committed(view: TransactionView) -> RowStates:
     """The service's own judgement: everything committed by now."""
 
-    def decide(pointer: int) -> Decision:
-        if pointer < 0 or pointer in view.hidden:
-            return Decision.SKIP
-        return Decision.HOLD if pointer in view.in_progress else Decision.ACCEPT
+    def states(pointer: int) -> RowState:
+        if pointer < 0 or pointer in view.aborted:
+            return RowState.ABORTED
+        return RowState.UNCOMMITTED if pointer in view.in_progress else RowState.COMMITTED
 
-    return decide
+    return states
 
 
-def _within(snapshot: TransactionSnapshot, view: View) -> Decide:
+def _within(snapshot: TransactionSnapshot, view: TransactionView) -> RowStates:
     """What was committed when the transaction began, and its own writes."""
 
-    def decide(pointer: int) -> Decision:
-        if pointer < 0 or pointer in view.hidden or pointer in snapshot.invalid:
-            return Decision.SKIP
+    def states(pointer: int) -> RowState:
+        if pointer < 0 or pointer in view.aborted or pointer in snapshot.invalid:
+            return RowState.ABORTED
         if pointer == snapshot.pointer:
-            return Decision.ACCEPT
+            return RowState.COMMITTED
         if pointer > snapshot.pointer or pointer in snapshot.in_progress:
-            return Decision.HOLD
-        return Decision.ACCEPT
+            return RowState.UNCOMMITTED
+        return RowState.COMMITTED
 
-    return decide
+    return states
 
 
-def decide(view: View, within_snapshot: TransactionSnapshot | None, *, read_committed: bool) -> Decide | None:
+def row_states(
+    view: TransactionView, within_snapshot: TransactionSnapshot | None, *, read_committed: bool
+) -> RowStates | None:
     """How a poll judges rows: by its own snapshot, by the service's, or not at all."""
     if within_snapshot is not None:
         return _within(within_snapshot, view)

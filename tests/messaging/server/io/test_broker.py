@@ -8,10 +8,10 @@ import pytest
 from tests.support.messaging import Clock, serving, until
 
 from fairlead_messaging.api.errors import Unavailable
-from fairlead_messaging.server.commands import Start
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.log.kv import MemoryKV
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.transactions.commands import Start
 
 
 async def test_a_data_directory_keeps_its_id() -> None:
@@ -40,7 +40,7 @@ async def test_stopping_wakes_long_polls_and_refuses_changes() -> None:
     async with serving() as topics:
         await topics.create("t")
         waiting = asyncio.create_task(topics.poll("t", wait_ms=60_000))
-        await until(lambda: topics.broker.listeners == 1)
+        await until(lambda: topics.broker.long_polls == 1)
         topics.broker.stop_waiting()
         assert (await waiting).ids == []
         assert (await topics.ask("GET", "/readyz")).status == 503

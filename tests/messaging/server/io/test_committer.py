@@ -12,7 +12,7 @@ from tests.support.messaging import Clock
 from tests.support.messaging_core import NAMESPACE, publish
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
-from fairlead_messaging.server.commands import Command, CreateTopic, NoteReader, Published
+from fairlead_messaging.server.commands import CreateTopic, Published, RecordReaderPosition
 from fairlead_messaging.server.io import committer
 from fairlead_messaging.server.io.committer import Committer
 from fairlead_messaging.server.log.kv import Batch, MemoryKV
@@ -52,11 +52,11 @@ async def group(kv: Gate) -> AsyncIterator[Committer]:
     await made.close()
 
 
-def create() -> Command:
+def create() -> CreateTopic:
     return CreateTopic(namespace=NAMESPACE, name="t", ttl_seconds=100, properties={})
 
 
-async def gather(group: Committer, kv: Gate, *commands: Command) -> list[object]:
+async def gather(group: Committer, kv: Gate, *commands: CreateTopic | RecordReaderPosition) -> list[object]:
     """All commands while one write is held up, so that they share the next one."""
     kv.open.clear()
     first = asyncio.create_task(group.submit(publish("t", "first")))
@@ -119,7 +119,7 @@ async def test_large_groups_are_cut(group: Committer, kv: Gate, monkeypatch: pyt
 
 async def test_a_defect_fails_its_batch_and_nothing_else(group: Committer, kv: Gate) -> None:
     """The writer outlives a command that breaks it."""
-    broken = NoteReader(namespace=NAMESPACE, name="t", reader=None, position=b"", generation=None)  # type: ignore[arg-type]
+    broken = RecordReaderPosition(namespace=NAMESPACE, name="t", reader=None, position=b"", generation=None)  # type: ignore[arg-type]
     with pytest.raises(Unavailable):
         await group.submit(broken)
     assert isinstance(await group.submit(publish("t", "a")), Published)

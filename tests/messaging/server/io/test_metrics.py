@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead_messaging.server.commands import Message
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.readers import Reader
-from fairlead_messaging.server.topic_stats import Vitals
+from fairlead_messaging.server.topic_stats import TopicStats
 
 
 def test_publish_counts_messages_and_bytes() -> None:
@@ -19,11 +19,11 @@ def test_publish_counts_messages_and_bytes() -> None:
     assert 'fairlead_messaging_known_messages_total{topic="n/t"} 1.0' in text
 
 
-def test_vitals_replace_each_other() -> None:
+def test_topic_stats_replace_each_other() -> None:
     """A topic that is gone is no longer told of."""
     metrics = Metrics()
     reader = Reader(name="r", position="", updated_ms=0, lag_messages=3, lag_seconds=1.5)
-    metrics.note_vitals([Vitals(topic="n/t", messages=5, size=9, blocked_seconds=2.0, readers=[reader])])
+    metrics.show_topic_stats([TopicStats(topic="n/t", messages=5, size=9, blocked_seconds=2.0, readers=[reader])])
     assert 'reader_lag_messages{reader="r",topic="n/t"} 3.0' in metrics.text().decode()
-    metrics.note_vitals([])
+    metrics.show_topic_stats([])
     assert "n/t" not in metrics.text().decode()

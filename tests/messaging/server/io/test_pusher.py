@@ -15,10 +15,10 @@ from tests.support.endpoint import listening
 from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.commands import PutSubscription
 from fairlead_messaging.server.io import committer, pusher
 from fairlead_messaging.server.log.kv import Batch, MemoryKV
 from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}

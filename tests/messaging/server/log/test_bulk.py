@@ -9,16 +9,19 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, LAST
-from fairlead_messaging.server.commands import Commit, Message, Start, Store
+from fairlead_messaging.server.commands import Message
 from fairlead_messaging.server.log import bulk
 from fairlead_messaging.server.transactions import uncommitted
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.commands import Commit, Start, Store
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
 def stable(core: Core, name: str) -> bytes:
     with core.kv.snapshot() as snapshot:
         topic = core.topic(name)
-        return bulk.stable(snapshot, topic, uncommitted.first(snapshot, View(snapshot), topic, now_ms=core.now_ms))
+        return bulk.last_stable(
+            snapshot, topic, uncommitted.first(snapshot, TransactionView(snapshot), topic, now_ms=core.now_ms)
+        )
 
 
 def plan(

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST, LAST
-from fairlead_messaging.server.commands import Abort, Commit, Message, Publish, Rollback, Settle, Start, Store
+from fairlead_messaging.server.commands import Message, Publish
 from fairlead_messaging.server.log import bulk_page
 from fairlead_messaging.server.log.bulk_page import BulkPage
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Rollback, Start, Store
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 PIECE_ROWS = 3
 
@@ -51,7 +52,7 @@ def acted(steps: list[tuple[int, list[bytes]]]) -> Core:
             core.do(Commit(pointer=pointer, changes=()))
         elif kind in (ABORTED, STORED_AND_ABORTED):
             core.do(Abort(pointer=pointer))
-            core.do(Settle())
+            core.do(MarkAborted())
     return core
 
 
@@ -59,7 +60,7 @@ def bulk(core: Core, *, committed: bool, **how: Any) -> BulkPage:
     with core.kv.snapshot() as snapshot:
         return bulk_page.read(
             snapshot, core.topic("t"), now_ms=core.now_ms,
-            decide=visibility.decide(View(snapshot), None, read_committed=committed), **how,
+            states=visibility.row_states(TransactionView(snapshot), None, read_committed=committed), **how,
         )  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def test_a_bulk_page_is_what_judging_each_row_gives(
     assert read.column("ts").cast(pa.int64()).to_pylist() == [int.from_bytes(i[:8], "big") * 1000 for i in expected.ids]
     assert found.next_position == expected.next_position
     assert (found.count, found.size) == (len(expected.ids), expected.size)
-    assert (found.complete, found.hidden, found.expired) == (expected.complete, expected.hidden, expected.expired)
+    assert (found.complete, found.aborted, found.expired) == (expected.complete, expected.aborted, expected.expired)
 
 
 @settings(max_examples=40, deadline=None)
@@ -106,7 +107,7 @@ def test_every_stored_message_is_read_hidden_or_expired(steps: list[tuple[int, l
     counted, position = 0, FIRST
     while True:
         page = bulk(core, after=position, upto=LAST, limit=limit, bytes_max=10**6, committed=True)
-        counted += page.count + page.hidden + page.expired
+        counted += page.count + page.aborted + page.expired
         if page.complete:
             break
         position = page.next_position

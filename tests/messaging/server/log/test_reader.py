@@ -47,7 +47,7 @@ def test_work_is_bounded_even_when_nothing_is_shown() -> None:
     """A page over many rows that nobody may see ends early, empty, with a next position further on."""
     core = Core()
     core.create("t")
-    messages = [Message(b"x", 1)] * (reader.PASSED_ROWS_MAX + 10)
+    messages = [Message(b"x", 1)] * (reader.JUDGED_ROWS_MAX + 10)
     core.do(Publish(namespace="n", name="t", messages=messages))
     core.do(publish("t", "end"))
     core.now_ms += 1500

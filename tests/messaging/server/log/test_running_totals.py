@@ -8,9 +8,10 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST, LAST, Position
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Commit, Message, Publish, Start, Store
+from fairlead_messaging.server.commands import Message, Publish
 from fairlead_messaging.server.log import running_totals
-from fairlead_messaging.server.log.running_totals import High, Tally
+from fairlead_messaging.server.log.running_totals import LogEnd, RunningTotal
+from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
 
 @settings(max_examples=10, deadline=None)
@@ -51,14 +52,14 @@ def test_a_reference_weighs_its_payloads() -> None:
 
 def test_encodings() -> None:
     """To disk and back."""
-    high = High(Position(5, 6), 7, Tally(8, 9))
-    assert running_totals.decode_high(high.encode()) == high
-    assert running_totals.decode(Tally(1, 2).encode()) == (1, 2)
+    high = LogEnd(Position(5, 6), 7, RunningTotal(8, 9))
+    assert running_totals.decode_log_end(high.encode()) == high
+    assert running_totals.decode(RunningTotal(1, 2).encode()) == (1, 2)
 
 
 def test_differences_are_never_negative() -> None:
     """Removed rows may make a later count smaller than an earlier one."""
-    assert Tally(1, 1).minus(Tally(2, 2)) == (0, 0)
+    assert RunningTotal(1, 1).minus(RunningTotal(2, 2)) == (0, 0)
 
 
 def test_what_was_ever_held_is_known_at_the_end_whatever_was_removed() -> None:

@@ -11,7 +11,7 @@ from tests.support.messaging_core import Core, producer, publish
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Remove
+from fairlead_messaging.server.commands import RemoveRows
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.kv import Batch, MemoryKV
 from fairlead_messaging.server.producers import sequences
@@ -182,7 +182,7 @@ def test_a_page_that_grew_old_is_forgotten_alone() -> None:
     core.do(publish("t", "a", producer=producer(1200)))
     with core.kv.snapshot() as snapshot:
         found = retention.sweep(snapshot, topic, core.now_ms)
-        core.do(Remove(batch=found.batch, silent=found.silent))
+        core.do(RemoveRows(batch=found.batch, silent=found.silent))
         pages = [sequences.decode(row) for _, row in snapshot.scan(b"R", b"S")]
     assert len(pages) == 3
     core.restart()

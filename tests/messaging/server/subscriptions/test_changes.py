@@ -6,8 +6,9 @@ import pytest
 from tests.support.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
-from fairlead_messaging.server.commands import DeleteSubscription, DeleteTopic, NoteSubscription, PutSubscription
+from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.subscriptions import changes, subscription
+from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 
 
@@ -28,7 +29,7 @@ def held(core: Core) -> dict[str, Subscription]:
 
 
 def note(core: Core, record: Subscription, generation: int = 1) -> None:
-    core.do(NoteSubscription(namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record))
+    core.do(RecordDelivery(namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record))
 
 
 def test_a_change_keeps_the_place_and_the_counts() -> None:
@@ -73,7 +74,7 @@ def test_a_note_in_the_batch_of_the_deletion_does_not_revive() -> None:
     core.create("t")
     put(core, "s")
     names = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
-    noted = NoteSubscription(**names, generation=1, record=held(core)["s"])
+    noted = RecordDelivery(**names, generation=1, record=held(core)["s"])
     gone, refused = core.batch(DeleteSubscription(**names), noted)
     assert gone is None and isinstance(refused, NotFound)
     assert held(core) == {}

@@ -6,10 +6,12 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Abort, Commit, Message, Publish, PutSubscription, Remove, Start, Store
+from fairlead_messaging.server.commands import Message, Publish, RemoveRows
 from fairlead_messaging.server.subscriptions import push_page
+from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.push_page import PushPage
 from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
 
 
 def page(core: Core, after: bytes = FIRST, limit: int = 100) -> PushPage:
@@ -32,7 +34,7 @@ def mortal(core: Core, *payloads: str, pointer: int | None = None) -> None:
 
 def clean(core: Core) -> None:
     with core.kv.snapshot() as snapshot:
-        core.do(Remove(batch=retention.sweep(snapshot, core.topic("t"), core.now_ms).batch))
+        core.do(RemoveRows(batch=retention.sweep(snapshot, core.topic("t"), core.now_ms).batch))
 
 
 def subscribe(core: Core) -> None:

@@ -7,10 +7,18 @@ import pytest
 from tests.support.messaging_core import START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
-from fairlead_messaging.server.commands import Abort, Commit, Expire, Invalidate, Prune, Settle, Start
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.transactions import manager
+from fairlead_messaging.server.transactions.commands import (
+    Abort,
+    Commit,
+    ExpireTransactions,
+    Invalidate,
+    MarkAborted,
+    PruneTransactions,
+    Start,
+)
 from fairlead_messaging.server.transactions.transaction import State
 
 
@@ -84,7 +92,7 @@ def test_timeouts() -> None:
     core.now_ms += 1001
     with pytest.raises(Conflict):
         core.do(Commit(pointer=pointer, changes=[]))
-    assert core.do(Expire()) == 1
+    assert core.do(ExpireTransactions()) == 1
     assert core.service.transactions.state(pointer) == "invalid"
 
 
@@ -97,7 +105,7 @@ def test_settling_is_bounded_and_resumes_after_a_restart(monkeypatch: pytest.Mon
     core.do(publish("t", *["x"] * 35, pointer=pointer))
     core.do(Abort(pointer=pointer))
     rounds = 0
-    while core.do(Settle()):
+    while core.do(MarkAborted()):
         rounds += 1
         core.restart()
         assert core.read("t", committed=True) == []
@@ -112,7 +120,7 @@ def test_finished_ones_are_forgotten_after_a_day() -> None:
     done = start(core)
     core.do(Commit(pointer=done, changes=["k"]))
     core.now_ms += 2 * manager.RECORD_KEPT_MS
-    core.do(Prune())
+    core.do(PruneTransactions())
     assert core.service.transactions.state(done) == "unknown"
 
 
@@ -185,7 +193,7 @@ def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for pointer in young:
         core.do(Commit(pointer=pointer, changes=[]))
     turns = 1
-    while core.do(Prune()):
+    while core.do(PruneTransactions()):
         turns += 1
     assert turns == 3
     assert {core.service.transactions.state(pointer) for pointer in old} == {"unknown"}

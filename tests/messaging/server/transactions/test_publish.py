@@ -7,9 +7,10 @@ from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.commands import Abort, Message, Rollback, Settle, Start, Store
+from fairlead_messaging.server.commands import Message
 from fairlead_messaging.server.transactions import rollback, uncommitted
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.commands import Abort, MarkAborted, Rollback, Start, Store
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
 def begun() -> tuple[Core, int]:
@@ -21,7 +22,7 @@ def begun() -> tuple[Core, int]:
 def waited_for(core: Core) -> bytes | None:
     """The id a committed reader of the whole topic waits at."""
     with core.kv.snapshot() as snapshot:
-        held = uncommitted.first(snapshot, View(snapshot), core.topic("t"), now_ms=core.now_ms)
+        held = uncommitted.first(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
     return held.message_id if held is not None else None
 
 
@@ -38,9 +39,9 @@ def test_a_reference_never_grows() -> None:
 def test_an_abort_in_the_same_batch_as_the_publish() -> None:
     """Rows that settling could not find yet are found by its next round."""
     core, pointer = begun()
-    core.batch(publish("t", "a", pointer=pointer), Abort(pointer=pointer), Settle())
+    core.batch(publish("t", "a", pointer=pointer), Abort(pointer=pointer), MarkAborted())
     assert core.read("t", committed=True) == []
-    while core.do(Settle()):
+    while core.do(MarkAborted()):
         continue
     assert core.read("t", committed=True) == []
     assert core.read("t") == ["a"]

@@ -8,18 +8,9 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import (
-    Abort,
-    Commit,
-    Publish,
-    Published,
-    Remove,
-    Rollback,
-    Settle,
-    Start,
-    UpdateTopic,
-)
+from fairlead_messaging.server.commands import Publish, Published, RemoveRows, UpdateTopic
 from fairlead_messaging.server.transactions import manager
+from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Rollback, Start
 
 
 class Writing:
@@ -63,7 +54,7 @@ def test_it_is_done_in_pieces_and_a_commit_waits(core: Core, monkeypatch: pytest
         core.do(writing.detail(taken_back.first, taken_back.first))
     pieces = 0
     while core.service.transactions.rolling:
-        core.do(Settle())
+        core.do(MarkAborted())
         core.restart()
         pieces += 1
     assert pieces >= 3
@@ -86,7 +77,7 @@ def test_an_end_that_is_no_commit_ends_the_rollback(core: Core, monkeypatch: pyt
     core.do(writing.publish(*["x"] * 35))
     core.do(Abort(pointer=writing.pointer))
     assert core.service.transactions.rolling == []
-    while core.do(Settle()):
+    while core.do(MarkAborted()):
         continue
     assert core.read("t", committed=True) == []
 
@@ -129,7 +120,7 @@ def test_what_expired_while_the_topics_ttl_was_shorter(core: Core) -> None:
     core.now_ms += 2000
     living = writing.publish("d")
     with core.kv.snapshot() as snapshot:
-        core.do(Remove(batch=retention.sweep(snapshot, core.topic("t"), core.now_ms).batch))
+        core.do(RemoveRows(batch=retention.sweep(snapshot, core.topic("t"), core.now_ms).batch))
     set_ttl(core, 1000)
     assert core.read("t") == ["d"]
     for detail in (gone, second, living):

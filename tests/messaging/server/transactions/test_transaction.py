@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.support.messaging_core import Core, publish
 
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.commands import Abort, Settle, Start
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.transactions import transaction
-from fairlead_messaging.server.transactions.transaction import State, Touched, Transaction, View
+from fairlead_messaging.server.transactions.commands import Abort, MarkAborted, Start
+from fairlead_messaging.server.transactions.transaction import State, Touched, Transaction, TransactionView
 
 
 def test_a_record_comes_back() -> None:
@@ -20,11 +20,11 @@ def test_a_record_comes_back() -> None:
 
 def test_what_is_open() -> None:
     """In progress, or ended without commit and not yet marked."""
-    for state, settled, is_open in (
+    for state, applied, is_open in (
         (State.IN_PROGRESS, False, True), (State.COMMITTED, False, False), (State.ABORTED, False, True),
         (State.INVALID, True, False),
     ):  # fmt: skip
-        made = Transaction(pointer=1, state=state, started_ms=0, expires_ms=0, settled=settled)
+        made = Transaction(pointer=1, state=state, started_ms=0, expires_ms=0, rows_marked=applied)
         assert made.is_open is is_open
 
 
@@ -37,13 +37,13 @@ def test_a_view_is_of_one_snapshot() -> None:
     with core.kv.snapshot() as before:
         core.do(Abort(pointer=pointer))
         with core.kv.snapshot() as aborted:
-            assert View(aborted).hidden == {pointer}
-        assert core.do(Settle()) is False
-        view = View(before)
+            assert TransactionView(aborted).aborted == {pointer}
+        assert core.do(MarkAborted()) is False
+        view = TransactionView(before)
         assert set(view.in_progress) == {pointer}
         assert list(view.spans(core.topic("t"))) == [(pointer, published.first, published.last)]
     with core.kv.snapshot() as after:
-        assert not View(after).in_progress and not View(after).hidden
+        assert not TransactionView(after).in_progress and not TransactionView(after).aborted
 
 
 def test_where_a_row_may_be_gone() -> None:

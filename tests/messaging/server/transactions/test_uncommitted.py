@@ -6,10 +6,11 @@ import pytest
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST
-from fairlead_messaging.server.commands import Commit, Message, Publish, Start, Store
+from fairlead_messaging.server.commands import Message, Publish
 from fairlead_messaging.server.log import bulk
 from fairlead_messaging.server.transactions import uncommitted
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.commands import Commit, Start, Store
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
 def begun(ttl_seconds: int = 1000) -> tuple[Core, int]:
@@ -25,7 +26,7 @@ def short(*payloads: str, pointer: int | None = None, ttl_seconds: int = 1) -> P
 
 def waits_at(core: Core, after: bytes = FIRST) -> bytes | None:
     with core.kv.snapshot() as snapshot:
-        found = uncommitted.first(snapshot, View(snapshot), core.topic("t"), now_ms=core.now_ms, after=after)
+        found = uncommitted.first(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms, after=after)
     return found.message_id if found is not None else None
 
 
@@ -36,7 +37,7 @@ def test_the_first_living_message_of_an_open_transaction() -> None:
     assert waits_at(core) is None
     core.do(publish("t", "b", pointer=pointer))
     with core.kv.snapshot() as snapshot:
-        found = uncommitted.first(snapshot, View(snapshot), core.topic("t"), now_ms=core.now_ms)
+        found = uncommitted.first(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
     assert found is not None
     assert (found.message_id, found.pointer, found.since_ms) == (core.page("t").ids[1], pointer, core.now_ms)
     core.do(Commit(pointer=pointer, changes=[]))
@@ -68,7 +69,7 @@ def test_expired_is_decided() -> None:
     core.now_ms += 1001
     assert waits_at(core) == c
     page = core.page("t", committed=True)
-    assert (page.payloads, page.expired, page.held) == ([b"b"], 1, True)
+    assert (page.payloads, page.expired, page.blocked) == ([b"b"], 1, True)
     core.now_ms += 9000
     core.do(publish("t", "e"))
     assert waits_at(core) is None
@@ -86,7 +87,7 @@ def test_stored_payloads_are_over_one_by_one() -> None:
     core.now_ms += 1001
     assert waits_at(core) == first[:10] + bytes(10)
     page = core.page("t", committed=True)
-    assert (page.payloads, page.next_position, page.held) == ([], first, True)
+    assert (page.payloads, page.next_position, page.blocked) == ([], first, True)
     assert waits_at(core, page.next_position) == first[:10] + bytes(10)
     core.now_ms += 2000
     assert waits_at(core) is None
@@ -104,7 +105,7 @@ def test_one_look_is_bounded_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatc
     assert waits_at(core) == ids[3]
     with core.kv.snapshot() as snapshot:
         topic = core.topic("t")
-        found = uncommitted.first(snapshot, View(snapshot), topic, now_ms=core.now_ms)
+        found = uncommitted.first(snapshot, TransactionView(snapshot), topic, now_ms=core.now_ms)
         assert found is not None and found.pointer is None
-        stable = bulk.stable(snapshot, topic, found)
+        stable = bulk.last_stable(snapshot, topic, found)
     assert waits_at(core, stable) == ids[5]

@@ -6,10 +6,10 @@ import pytest
 from tests.support.messaging_core import Core
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.server.commands import Abort, Commit, Start
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.transaction import View
-from fairlead_messaging.server.transactions.visibility import Decision, TransactionSnapshot
+from fairlead_messaging.server.transactions.commands import Abort, Commit, Start
+from fairlead_messaging.server.transactions.transaction import TransactionView
+from fairlead_messaging.server.transactions.visibility import RowState, TransactionSnapshot
 
 
 def test_decisions() -> None:
@@ -24,18 +24,18 @@ def test_decisions() -> None:
     core.do(Commit(pointer=open_, changes=[]))
     own = mine.transaction.pointer
     with core.kv.snapshot() as snapshot:
-        view = View(snapshot)
-    by_service = visibility.decide(view, None, read_committed=True)
-    by_snapshot = visibility.decide(view, mine.snapshot, read_committed=False)
+        view = TransactionView(snapshot)
+    by_service = visibility.row_states(view, None, read_committed=True)
+    by_snapshot = visibility.row_states(view, mine.snapshot, read_committed=False)
     assert by_service is not None and by_snapshot is not None
-    assert visibility.decide(view, None, read_committed=False) is None
+    assert visibility.row_states(view, None, read_committed=False) is None
     expected = {
-        committed: (Decision.ACCEPT, Decision.ACCEPT),
-        aborted: (Decision.SKIP, Decision.SKIP),
-        open_: (Decision.ACCEPT, Decision.HOLD),
-        own: (Decision.HOLD, Decision.ACCEPT),
-        later: (Decision.ACCEPT, Decision.HOLD),
-        -own: (Decision.SKIP, Decision.SKIP),
+        committed: (RowState.COMMITTED, RowState.COMMITTED),
+        aborted: (RowState.ABORTED, RowState.ABORTED),
+        open_: (RowState.COMMITTED, RowState.UNCOMMITTED),
+        own: (RowState.UNCOMMITTED, RowState.COMMITTED),
+        later: (RowState.COMMITTED, RowState.UNCOMMITTED),
+        -own: (RowState.ABORTED, RowState.ABORTED),
     }
     assert {pointer: (by_service(pointer), by_snapshot(pointer)) for pointer in expected} == expected
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.message_id import FIRST, LAST, TIMESTAMP_MAX, before_time
 from fairlead_messaging.server import inspection, readers, requests
-from fairlead_messaging.server.commands import NoteReader
+from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.inspection import Inspected
 from fairlead_messaging.server.io.rest.http import (
     BROKER,
@@ -32,10 +32,10 @@ from fairlead_messaging.server.log import arrow, bulk, bulk_page, running_totals
 from fairlead_messaging.server.log.bulk import Plan, shown
 from fairlead_messaging.server.log.bulk_page import BulkPage
 from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.log.row_state import RowStates
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.transactions import uncommitted, visibility
-from fairlead_messaging.server.transactions.transaction import View
-from fairlead_messaging.server.transactions.visibility import Decide
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 PAGE_BYTES_DEFAULT = 8 * 1024 * 1024
 """Of an Arrow page when the reader names no limit; larger ones cost more a message, for memory is touched anew."""
@@ -51,7 +51,7 @@ class _Standing:
     topic: Topic
     stable: bytes
     oldest: bytes
-    decide: Decide | None
+    states: RowStates | None
     held_by: int | None
     held_since: int | None
 
@@ -62,13 +62,13 @@ def _standing(
     """As a reader sees it that starts after an id: what is undecided before does not concern it."""
     topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
     bulk.check_generation(topic, generation)
-    view = View(snapshot)
+    view = TransactionView(snapshot)
     held = uncommitted.first(snapshot, view, topic, now_ms=now_ms, after=after)
     return _Standing(
         topic=topic,
-        stable=bulk.stable(snapshot, topic, held),
+        stable=bulk.last_stable(snapshot, topic, held),
         oldest=bulk.oldest(snapshot, topic, now_ms),
-        decide=visibility.decide(view, None, read_committed=True),
+        states=visibility.row_states(view, None, read_committed=True),
         held_by=held.pointer if held else None,
         held_since=held.since_ms if held else None,
     )
@@ -101,13 +101,13 @@ async def poll(request: web.Request) -> web.StreamResponse:
             limit=limit_rows,
             bytes_max=limit_bytes,
             now_ms=now_ms,
-            decide=standing.decide if committed_only else None,
+            states=standing.states if committed_only else None,
         )
         if page.complete and end != LAST:
             page.next_position = max(page.next_position, end)
         return standing, page
 
-    standing, page = await broker.read(look, passing=True)
+    standing, page = await broker.read(look, sequential=True)
     topic = standing.topic
     metrics.polled.labels(f"{topic.namespace}/{topic.name}").inc(page.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
@@ -117,7 +117,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
         arrow.CONTENT_TYPE,
         {
             NEXT_POSITION: shown(page.next_position),
-            HIDDEN_MESSAGES: str(page.hidden),
+            HIDDEN_MESSAGES: str(page.aborted),
             EXPIRED_MESSAGES: str(page.expired),
             GENERATION: str(topic.generation),
             STABLE_POSITION: shown(standing.stable),
@@ -232,7 +232,7 @@ async def note_reader(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     check_content_type(request, JSON)
     asked = requests.decode(await body(request), requests.ReaderBody)
-    command = NoteReader(
+    command = RecordReaderPosition(
         namespace=request.match_info["namespace"],
         name=request.match_info["topic"],
         reader=request.match_info["reader"],

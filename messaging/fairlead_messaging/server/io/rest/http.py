@@ -117,7 +117,7 @@ async def send(
             request.transport.abort()
         raise ConnectionResetError("the reader took too long") from None
     finally:
-        broker.pages.give_back(size)
+        broker.pages.release(size)
     return response
 
 
@@ -165,4 +165,4 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         _log.exception("request_failed", path=request.path, method=request.method)
         return json_response({"error": {"code": "internal", "message": "internal error"}}, status=500)
     finally:
-        request.app[BROKER].bodies.give_back(_body_bytes.get())
+        request.app[BROKER].bodies.release(_body_bytes.get())

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server import avro, page_cache, requests
-from fairlead_messaging.server.commands import Message, Publish, Published, Rollback, Store
+from fairlead_messaging.server.commands import Message, Publish, Published
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest import bulk
@@ -29,9 +29,10 @@ from fairlead_messaging.server.io.rest.http import (
 )
 from fairlead_messaging.server.log import arrow, keys, reader, topics
 from fairlead_messaging.server.log.kv import Snapshot
-from fairlead_messaging.server.page_cache import Kept, Question
+from fairlead_messaging.server.page_cache import CachedPage, PageKey
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.commands import Rollback, Store
+from fairlead_messaging.server.transactions.transaction import TransactionView
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
 
@@ -135,7 +136,7 @@ class _Ask:
     """One poll, looked at again each time the topic changes while it waits."""
 
     def __init__(
-        self, broker: Broker, question: Question, within: TransactionSnapshot | None, read_committed: bool
+        self, broker: Broker, question: PageKey, within: TransactionSnapshot | None, read_committed: bool
     ) -> None:
         self._broker = broker
         self._question = question
@@ -143,7 +144,7 @@ class _Ask:
         self._read_committed = read_committed
         self._after = question.after
 
-    def look(self, snapshot: Snapshot) -> Kept:
+    def look(self, snapshot: Snapshot) -> CachedPage:
         self._broker.pages.check()
         topic = topics.lookup(snapshot, self._question.namespace, self._question.name)
         now_ms = self._broker.now_ms()
@@ -155,17 +156,17 @@ class _Ask:
             limit=self._question.limit,
             bytes_max=self._broker.settings.poll_bytes_max,
             now_ms=now_ms,
-            decide=visibility.decide(View(snapshot), self._within, read_committed=self._read_committed),
+            states=visibility.row_states(TransactionView(snapshot), self._within, read_committed=self._read_committed),
         )
         self._after = page.next_position
         is_avro = self._question.content_type == avro.CONTENT_TYPE
-        kept = Kept(
+        kept = CachedPage(
             body=avro.encode_page(page) if is_avro else requests.encode_page(page),
             next_position=page.next_position,
             count=len(page.ids),
             first=page.ids[0] if page.ids else b"",
             oldest_live=reader.oldest_live(topic, now_ms),
-            end=snapshot.get(keys.high(topic)) if page.complete else None,
+            end=snapshot.get(keys.log_end(topic)) if page.complete else None,
             complete=page.complete,
         )
         if page.ids and page.plain and topic.generation == self._question.generation:
@@ -173,6 +174,6 @@ class _Ask:
         return kept
 
 
-def _is_enough(page: Kept) -> bool:
+def _is_enough(page: CachedPage) -> bool:
     """Something to show, or so much passed over that the page ended early; a reader goes on from its position."""
     return page.count > 0 or not page.complete

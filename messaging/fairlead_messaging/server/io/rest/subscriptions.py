@@ -10,14 +10,14 @@ from aiohttp import web
 
 from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server import requests
-from fairlead_messaging.server.commands import DeleteSubscription, PutSubscription
 from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_response
 from fairlead_messaging.server.log import bulk, topics
 from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 from fairlead_messaging.server.transactions import uncommitted
-from fairlead_messaging.server.transactions.transaction import View
+from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
 def _name(request: web.Request) -> tuple[str, str, str]:
@@ -34,8 +34,8 @@ async def put(request: web.Request) -> web.Response:
 
     def latest(snapshot: Snapshot) -> str:
         living = topics.lookup(snapshot, namespace, topic)
-        held = uncommitted.first(snapshot, View(snapshot), living, now_ms=broker.now_ms())
-        return bulk.shown(bulk.stable(snapshot, living, held))
+        held = uncommitted.first(snapshot, TransactionView(snapshot), living, now_ms=broker.now_ms())
+        return bulk.shown(bulk.last_stable(snapshot, living, held))
 
     start = msgspec.structs.replace(record, position=await broker.read(latest), revision=secrets.token_hex(8))
     await broker.change(PutSubscription(namespace=namespace, name=topic, subscription=name, record=start))

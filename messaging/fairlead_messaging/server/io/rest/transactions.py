@@ -11,12 +11,12 @@ from aiohttp import web
 
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.server import requests
-from fairlead_messaging.server.commands import Abort, Commit, Invalidate, Start
 from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest.http import BROKER, JSON, body, check_content_type, json_response
 from fairlead_messaging.server.transactions import manager
+from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, Start
 from fairlead_messaging.server.transactions.manager import Started
-from fairlead_messaging.server.transactions.transaction import State, Transaction, View
+from fairlead_messaging.server.transactions.transaction import State, Transaction, TransactionView
 
 
 async def start(request: web.Request) -> web.Response:
@@ -60,7 +60,7 @@ async def invalidate(request: web.Request) -> web.Response:
 
 async def list_open(request: web.Request) -> web.Response:
     """Open transactions, oldest first; ``topics`` are those whose readers wait for them, and since when (ms)."""
-    view = await request.app[BROKER].read(View)
+    view = await request.app[BROKER].read(TransactionView)
     return json_response([_listed(each) for each in sorted(view.in_progress.values(), key=lambda each: each.pointer)])
 
 

@@ -82,13 +82,13 @@ class ReopeningKV:
     def get(self, key: bytes) -> bytes | None:
         return self._there().get(key)
 
-    def snapshot(self, *, passing: bool = False) -> Snapshot:
+    def snapshot(self, *, sequential: bool = False) -> Snapshot:
         with self._changed:
             if self._opening:
                 raise StorageError("the store is being opened again")
             self._readers += 1
         try:
-            return _Counted(self._there().snapshot(passing=passing), self._leave)
+            return _Counted(self._there().snapshot(sequential=sequential), self._leave)
         except BaseException:
             self._leave()
             raise

@@ -75,9 +75,9 @@ class RocksKV:
             found: bytes | None = self._db.get(key)
             return found
 
-    def snapshot(self, *, passing: bool = False) -> RocksSnapshot:
+    def snapshot(self, *, sequential: bool = False) -> RocksSnapshot:
         with _storage_errors("read"):
-            return RocksSnapshot(self._db.iter(self._passing) if passing else self._db.iter())
+            return RocksSnapshot(self._db.iter(self._passing) if sequential else self._db.iter())
 
     def compact(self, low: bytes, high: bytes) -> None:
         with _storage_errors("compact"):

@@ -123,7 +123,7 @@ class SqliteKV:
             row = self._getter.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
             return row[0] if row else None
 
-    def snapshot(self, *, passing: bool = False) -> SqliteSnapshot:
+    def snapshot(self, *, sequential: bool = False) -> SqliteSnapshot:
         with _storage_errors("read"):
             with self._pool_lock:
                 if self._closed:

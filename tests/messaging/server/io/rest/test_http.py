@@ -55,12 +55,12 @@ async def test_bodies_together_are_bounded() -> None:
         await topics.publish("t", "a")
         _, holder = announced[0]
         holder.write(b" " * 90_000)
-        await until(lambda: topics.broker.bodies.held >= 90_000)
+        await until(lambda: topics.broker.bodies.in_use >= 90_000)
         refused = await topics.ask("POST", "topics/t/publish", {"messages": [b64("x" * 20_000)]})
         assert (refused.status, refused.code, refused.headers["Retry-After"]) == (503, "too_many_bodies", "1")
         assert (await topics.ask("POST", "topics/t/publish", {"messages": [b64("x" * 100_000)]})).status == 413
         holder.close()
-        await until(lambda: topics.broker.bodies.held == 0)
+        await until(lambda: topics.broker.bodies.in_use == 0)
         await topics.publish("t", "b")
         assert await topics.payloads("t") == ["a", "b"]
         for _, writer in announced:
@@ -74,7 +74,7 @@ async def test_a_body_that_does_not_arrive_is_ended() -> None:
         reader, writer = await opened(topics)
         writer.write(publishing(50) + b"{")
         assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
-        assert topics.broker.bodies.held == 0
+        assert topics.broker.bodies.in_use == 0
         writer.close()
 
 
@@ -88,12 +88,12 @@ async def test_pages_nobody_takes_are_bounded_and_ended() -> None:
         ask = b"POST /v1/namespaces/default/topics/t/poll HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}"
         _, writer = await opened(topics)
         writer.write(ask)
-        await until(lambda: topics.broker.pages.held > 2_000_000)
+        await until(lambda: topics.broker.pages.in_use > 2_000_000)
         refused = await topics.ask("POST", "topics/t/poll", {"limit": 1, "startFrom": 1})
         assert (refused.status, refused.code) == (503, "too_many_pages")
         bulk = {"Accept": "application/vnd.apache.arrow.stream"}
         assert (await topics.ask("POST", "topics/t/poll", {}, headers=bulk)).code == "too_many_pages"
-        await until(lambda: topics.broker.pages.held == 0)
+        await until(lambda: topics.broker.pages.in_use == 0)
         assert len(await topics.payloads("t", limit=1)) == 1
         writer.close()
 
@@ -103,7 +103,7 @@ async def test_waiting_readers_are_bounded() -> None:
     async with serving(long_polls_max=2) as topics:
         await topics.create("t")
         waiting = [asyncio.create_task(topics.payloads("t", wait_ms=20_000)) for _ in range(2)]
-        await until(lambda: topics.broker.listeners == 2)
+        await until(lambda: topics.broker.long_polls == 2)
         refused = await topics.ask("POST", "topics/t/poll", {"wait_ms": 20_000})
         assert (refused.status, refused.code) == (503, "too_many_long_polls")
         assert await topics.payloads("t") == []

@@ -55,7 +55,7 @@ async def test_more_than_there_is_memory_for_is_refused_with_the_remedy() -> Non
         assert (refused.status, refused.code) == (413, "too_many_messages")
         assert "several requests" in refused.body["error"]["message"]
         await topics.publish("t", *[""] * 1000)
-        assert topics.broker.bodies.held == 0
+        assert topics.broker.bodies.in_use == 0
 
 
 async def test_start_from_a_time(topics: Topics) -> None:
@@ -334,7 +334,7 @@ async def test_a_long_poll_wakes_when_something_comes(topics: Topics) -> None:
     """The reader asked first and gets the message when it is there."""
     await topics.create("t")
     waiting = asyncio.create_task(topics.poll("t", wait_ms=30_000))
-    await until(lambda: topics.broker.listeners == 1)
+    await until(lambda: topics.broker.long_polls == 1)
     await topics.publish("t", "a")
     assert (await waiting).payloads == ["a"]
 
@@ -349,11 +349,11 @@ async def test_abandoned_long_polls_are_let_go(topics: Topics) -> None:
     """Clients that hang up leave nobody waiting."""
     await topics.create("t")
     polls = [asyncio.create_task(topics.poll("t", wait_ms=30_000)) for _ in range(20)]
-    await until(lambda: topics.broker.listeners == 20)
+    await until(lambda: topics.broker.long_polls == 20)
     for each in polls:
         each.cancel()
     await asyncio.gather(*polls, return_exceptions=True)
-    await until(lambda: topics.broker.listeners == 0)
+    await until(lambda: topics.broker.long_polls == 0)
     await topics.publish("t", "a")
 
 

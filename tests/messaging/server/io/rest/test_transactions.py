@@ -67,7 +67,7 @@ async def test_a_transaction_times_out() -> None:
         await topics.publish("t", "b")
         assert await topics.committed("t") == []
         waiting = asyncio.create_task(topics.poll("t", isolation="read_committed", wait_ms=30_000))
-        await until(lambda: topics.broker.listeners == 1)
+        await until(lambda: topics.broker.long_polls == 1)
         topics.clock.forward(1001)
         assert (await waiting).payloads == ["b"]
         assert (await topics.finish(pointer, "commit")).body["error"]["state"] == "invalid"
@@ -396,7 +396,7 @@ async def test_aborted_rows_are_marked_in_the_end(topics: Topics) -> None:
     await topics.publish("t", *["x"] * 5000, tx=pointer)
     await topics.publish("t", "y")
     await topics.finish(pointer, "abort")
-    await until(lambda: not topics.broker.unsettled)
+    await until(lambda: not topics.broker.unmarked)
     assert await topics.committed("t") == ["y"]
     assert await topics.payloads("t", transaction=snapshot) == ["y"]
     assert (await topics.finish(pointer, "commit")).body["error"]["state"] == "aborted"
@@ -476,7 +476,7 @@ async def test_everybody_reads_the_same_whatever_the_page_size(topics: Topics, s
         else:
             topics.clock.forward(rng.randrange(-3, 4))
     topics.clock.forward(6000)
-    await until(lambda: not topics.broker.unsettled and not topics.broker.in_progress)
+    await until(lambda: not topics.broker.unmarked and not topics.broker.in_progress)
     whole = await topics.poll("t", isolation="read_committed")
     assert set(whole.payloads) == expected and len(whole.payloads) == len(expected)
     assert whole.ids == sorted(whole.ids)

@@ -1,0 +1,38 @@
+"""What the one writer can be asked to change about subscriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_messaging.server.commands import TopicCommand
+from fairlead_messaging.server.subscriptions.subscription import Subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutSubscription(TopicCommand[None]):
+    """Create a subscription at the record's position, or change an existing one where it stands."""
+
+    subscription: str
+    record: Subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDelivery(TopicCommand[None]):
+    """How its deliveries went.
+
+    NotFound when it was deleted meanwhile, or its topic is of another generation; Conflict when it was changed.
+    """
+
+    generation: int
+    subscription: str
+    record: Subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteSubscription(TopicCommand[None]):
+    """Nothing more is delivered for it."""
+
+    subscription: str
+
+
+SubscriptionCommand = PutSubscription | RecordDelivery | DeleteSubscription

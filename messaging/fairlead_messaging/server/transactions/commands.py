@@ -1,0 +1,77 @@
+"""What the one writer can be asked to change about transactions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.server.commands import Command, Message, T, TopicCommand
+from fairlead_messaging.server.transactions.manager import Started
+from fairlead_messaging.server.transactions.transaction import Transaction
+
+
+class TransactionCommand(Command[T]):
+    """On transactions as such; afterwards some may have to be ended or marked."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start(TransactionCommand[Started]):
+    """Begin one; it becomes invalid after ``timeout_seconds``."""
+
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit(TransactionCommand[Transaction]):
+    """Answers it committed or, when another one changed the same keys, aborted."""
+
+    pointer: int
+    changes: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort(TransactionCommand[Transaction]):
+    """Its messages are never shown."""
+
+    pointer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invalidate(TransactionCommand[Transaction]):
+    """As an operator: also one whose time is up."""
+
+    pointer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireTransactions(TransactionCommand[int]):
+    """Transactions whose time is up become invalid; answers how many did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkAborted(TransactionCommand[bool]):
+    """Mark rows of aborted transactions and of rollbacks, a bounded number; answers whether there is more to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneTransactions(TransactionCommand[bool]):
+    """Forget transactions that finished long ago, a bounded number; answers whether there is more to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store(TopicCommand[None]):
+    """Payloads kept for a later publish under the same pointer."""
+
+    messages: list[Message]
+    pointer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback(TopicCommand[None]):
+    """Never show what one transactional publish stored."""
+
+    pointer: int
+    first: Position
+    last: Position

@@ -1,0 +1,19 @@
+"""Each command on subscriptions is answered by what it is typed with."""
+
+from __future__ import annotations
+
+from tests.support.messaging_core import NAMESPACE, Core, answers_as_typed
+
+from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
+from fairlead_messaging.server.subscriptions.subscription import Subscription
+
+
+def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:
+    """None: the record is read where it is needed."""
+    core = Core()
+    generation = core.create("t").generation
+    of = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
+    record = Subscription(url="http://127.0.0.1:1/")
+    answers_as_typed(core, PutSubscription(**of, record=record))
+    answers_as_typed(core, RecordDelivery(**of, generation=generation, record=record))
+    answers_as_typed(core, DeleteSubscription(**of))
