@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +11,10 @@ from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import EDGE_ROUTES, LiveObject
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.delivery import key_state
+from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.identities import APPROVE
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.status import edge_node
@@ -75,9 +79,10 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
     session = hub.sessions.get(name)
     row["grantedTopics"] = sorted(hub.grants.of(name))
     if session is not None:
+        unsynced = session.unsynced
         row["pendingObjects"] = [
-            {"key": key, "seconds": round(now - since, 3), "step": step(session, key, now).text}
-            for key, since in list(session.pending_since.items())[:LIST_MAX]
+            {"key": key, "seconds": round(now - record.since, 3), "step": step(session, key, now).text}
+            for key, record in itertools.islice(unsynced.pending.items(), LIST_MAX)
         ]
         row["parkedObjects"] = [
             {
@@ -87,9 +92,12 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
                 "retries": parked.retries,
                 "nextRetrySeconds": round(parked.next_retry_at - now, 1),
             }
-            for parked in list(session.parked.values())[:LIST_MAX]
+            for parked in itertools.islice(unsynced.parked().values(), LIST_MAX)
         ]
-        row["keptObjects"] = [{"key": key, "reason": why} for key, why in list(session.frozen.items())[:LIST_MAX]]
+        row["keptObjects"] = [
+            {"key": key, "reason": withheld.why}
+            for key, withheld in itertools.islice(unsynced.kept().items(), LIST_MAX)
+        ]
     return row
 
 
@@ -114,7 +122,7 @@ def unreadable(placement: Placement) -> list[dict[str, Any]]:
 def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
     session = hub.sessions.get(name)
     account = hub.node_status.of(name)
-    oldest = next(iter(session.pending_since.values()), None) if session is not None else None
+    oldest = session.unsynced.oldest() if session is not None else None
     return {
         "node": name,
         "connected": account.connected,
@@ -122,14 +130,14 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "agent": account.agent,
         "wanted": len(hub.desired_state.wanted(name)),
         "held": account.held,
-        "pending": len(session.pending_since) if session is not None else 0,
+        "pending": len(session.unsynced.pending) if session is not None else 0,
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
         "inFlight": len(session.flights) if session is not None else 0,
         "parked": account.parked,
         "hold": account.hold,
         "brake": edge_node.brake_status(account.brake),
         "waitingFor": hub.desired_state.waiting_for(name),
-        "kept": len(session.frozen) if session is not None else 0,
+        "kept": session.unsynced.kept_count if session is not None else 0,
         "rules": deletion_blocked.told(hub.placement, name),
     }
 
@@ -264,31 +272,31 @@ def step(session: NodeSession, key: str, now: float) -> Step:
         return Step("waiting", f"waiting: {waiting}")
     if not session.live:
         return Step("comparing", "the node's store is being compared")
-    parked = session.parked.get(key)
-    if parked is not None:
-        again = parked.next_retry_at - now
-        why = f"parked after {parked.retries} retries ({parked.code}: {parked.reason})"
-        return Step("parked", f"{why}; tried again in {again:.0f} s")
-    if session.hold and key in session.pending_since and key not in session.flights:
-        waiting_seconds = now - session.pending_since[key]
-        why = f"{session.hold} (annotation fairlead.dev/hold on its EdgeNode)"
-        return Step("held_back", f"held back since {waiting_seconds:.1f} s: {why}")
-    if key in session.flights:
-        since = now - session.pending_since.get(key, now)
-        return Step("in_flight", f"in flight, unacknowledged since {since:.1f} s")
-    if key in session.withheld:
-        return Step("withheld", f"withheld: {session.withheld[key]}")
-    due = session.queue.due_at(key)
-    if due is not None:
-        retry = max(1, session.patience.retries(key))
-        return Step("waiting", f"waiting {max(0.0, due - now):.1f} s for retry {retry}")
-    if session.queue.is_queued(key):
-        return Step("queued", "queued")
-    if session.brake is not None and session.brake.stops and key in session.brake.due:
-        return Step("braked", session.brake.why)
-    if key in session.frozen:
-        return Step("kept", f"kept, not deleted yet: {session.frozen[key]}")
-    return Step("held", "held") if key in session.held else Step("not_wanted", "not wanted")
+    record = session.unsynced.get(key)
+    if record is None:
+        return Step("held", "held") if key in session.held else Step("not_wanted", "not wanted")
+    return _unsynced(session, session.state_of(key), now - record.since, now)
+
+
+def _unsynced(session: NodeSession, state: key_state.State, seconds: float, now: float) -> Step:
+    match state:
+        case key_state.InFlight():
+            return Step("in_flight", f"in flight, unacknowledged since {seconds:.1f} s")
+        case key_state.Backoff(due=due, retry=retry):
+            return Step("waiting", f"waiting {max(0.0, due - now):.1f} s for retry {retry}")
+        case Parked() as parked:
+            why = f"parked after {parked.retries} retries ({parked.code}: {parked.reason})"
+            return Step("parked", f"{why}; tried again in {parked.next_retry_at - now:.0f} s")
+        case Withheld(cause=Cause.PAUSE, why=why):
+            told = f"held back since {seconds:.1f} s: {why} (annotation fairlead.dev/hold on its EdgeNode)"
+            return Step("held_back", told)
+        case Withheld(cause=Cause.NOT_GRANTED, why=why):
+            return Step("withheld", f"withheld: {why}")
+        case Withheld(cause=Cause.DELETION_GUARD, why=why):
+            return Step("braked", session.brake.why if session.brake is not None and session.brake.stops else why)
+        case Withheld(why=why):
+            return Step("kept", f"kept, not deleted yet: {why}")
+    return Step("queued", "queued")
 
 
 def _key(hub: Hub, node: str, type: str, namespace: str, name: str) -> str | None:

@@ -399,9 +399,10 @@ class Hub:
     def _send_granted(self, now: float, *nodes: str) -> None:
         """EdgeRoutes that waited for their topics to be written down go to their nodes (none named: to all)."""
         sessions = (self.sessions[node] for node in nodes if node in self.sessions) if nodes else self.sessions.values()
-        for session in [each for each in sessions if each.withheld]:
-            for key in [key for key in session.withheld if not self.desired_state.withheld(session.node, key)]:
-                self._offer(session.node, key, now)
+        for session in list(sessions):
+            for key in session.unsynced.withheld():
+                if not self.desired_state.withheld(session.node, key):
+                    self._offer(session.node, key, now)
 
     def grants_known(self) -> str:
         """Why topics cannot be judged yet; empty when they can."""

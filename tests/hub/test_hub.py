@@ -164,7 +164,7 @@ def test_nothing_is_deleted_in_doubt(core, doubt):
     core.remove(one)
     core.settle()
     assert edge.sent() == []
-    assert list(edge.session.frozen) == [one.key]
+    assert list(edge.session.unsynced.kept()) == [one.key]
     core.hub.kind_synced(KIND)
     core.rule(CONFIG_MAPS)
     core.settle()
@@ -188,7 +188,7 @@ def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
     core.remove(secret)
     core.settle()
     assert told(edge.sent()) == [("Delete", "a")]
-    assert "SyncRule secrets cannot be read" in edge.session.frozen[secret.key]
+    assert "SyncRule secrets cannot be read" in edge.session.unsynced.kept()[secret.key].why
     events = {each.regarding.name: each for each in core.hub.kube_events.take()}
     assert events["new"].reason == events["secrets"].reason == "Unreadable"
     assert "selects nothing until it is mended" in events["new"].message
@@ -219,7 +219,7 @@ def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
     edge = after.connect("edge-1", gone)
     after.settle()
     assert told(edge.sent()) == [("Update", "a")]
-    assert list(edge.session.frozen) == [gone.key]
+    assert list(edge.session.unsynced.kept()) == [gone.key]
     assert one.key in after.hub.placement.wanted("edge-1")
 
 
@@ -250,7 +250,7 @@ def test_a_kind_whose_definition_vanished_stays_at_the_edge(core):
     core.hub.kind_frozen(("example.com", "Widget"), "404")
     edge = core.connect("edge-1", live(widget, "w"))
     assert edge.sent() == []
-    assert "404" in next(iter(edge.session.frozen.values()))
+    assert "404" in next(iter(edge.session.unsynced.kept().values())).why
 
 
 def test_a_kind_no_rule_names_any_more_is_deleted(core):
@@ -417,7 +417,7 @@ def test_edge_routes_the_hub_cannot_read_keep_themselves_and_nothing_else(core):
     routes(core, "bad", nodeSelector={"site": "x"})
     assert "spec.nodeSelector" in core.hub.placement.broken["edgeroutes/main"]
     core.settle()
-    assert edge.sent() == [] and list(edge.session.frozen) == [good.key]
+    assert edge.sent() == [] and list(edge.session.unsynced.kept()) == [good.key]
     assert core.hub.desired_state.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
     assert [each.reason for each in core.hub.kube_events.take() if each.regarding.kind == "EdgeRoutes"] == [
         "Unreadable"
@@ -440,14 +440,14 @@ async def test_routes_are_sent_when_their_topics_are_durably_granted(core):
     """A hub killed after the node got them would otherwise know nothing of the grant."""
     one = routes(core, "shop/alarms")
     edge = core.connect("edge-1")
-    assert edge.sent() == [] and "shop/alarms" in edge.session.withheld[one.key]
+    assert edge.sent() == [] and "shop/alarms" in edge.session.unsynced.withheld()[one.key].why
     core.hub.report(1.0)
     await core.flush()
     assert "shop/alarms" in core.api.documents[("edgenodes", "", "edge-1")].status["grantedTopics"]
     core.hub.report(2.0)
     edge.ack(*edge.sent())
     assert edge.session.held.keys() == {one.key}
-    assert edge.session.withheld == {}
+    assert edge.session.unsynced.withheld() == {}
 
 
 async def test_a_change_of_topics_waits_and_an_older_one_does_not_overtake(core):

@@ -10,6 +10,7 @@ it and only the answer was slow), so lapsed ids are remembered, newest ``LAPSED_
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 import msgspec
@@ -47,6 +48,10 @@ class Window(Generic[Token]):
 
     def __len__(self) -> int:
         return len(self._flying)
+
+    def __iter__(self) -> Iterator[InFlight[Token]]:
+        """What is in flight, oldest first; what lapsed is not."""
+        return iter(self._flying.values())
 
     @property
     def bytes(self) -> int:

@@ -1,8 +1,9 @@
-"""Patience with one node: how long until a failed key is tried again, and when it is given up for now.
+"""How long until a failed key is tried again, and when it is given up for now.
 
     failed ─▶ delay by the delivery policy ─▶ … ─▶ none left: parked for 5 min, then once more, for 10 min, …
 
-Forgotten when something newer is wanted, when a send succeeds, and with the session: a disconnect consumes no retry.
+``Failures`` belongs to one content of one key: something newer begins without, and so does the next session, for a
+disconnect consumes no retry.
 """
 
 from __future__ import annotations
@@ -12,95 +13,54 @@ from random import Random  # only ever seeded: same node, key and failure, same 
 import msgspec
 
 from fairlead_hub.cluster.content import ContentId
-from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.settings import Delivery, Reconcile
 from fairlead_wire import delivery
 
 
-class _Try(msgspec.Struct):
-    """How often one key failed in a row, and what failed last."""
+class Failures(msgspec.Struct, frozen=True, gc=False):
+    """How often this content failed in a row."""
 
-    retries: int
-    waited: float
-    previous: float
-    uniform: delivery.Uniform
-    failed_as: ContentId | None = None
+    content_id: ContentId
+    retries: int = 0
+    """Since the beginning, or since it was parked last."""
+    waited: float = 0.0
+    previous: float = 0.0
+    """Seconds before the last retry."""
+    uniform: delivery.Uniform | None = None
+    parkings: int = 0
 
 
-class Backoff:
-    """See the module.  Costs a few empty dicts while nothing fails."""
+def retry(
+    failures: Failures | None,
+    content_id: ContentId,
+    policy: Delivery,
+    *,
+    node: str,
+    key: str,
+    retry_after: float | None = None,
+) -> Failures | None:
+    """After one more failure; it is tried again after ``previous`` seconds.  None: it has been tried often enough."""
+    if failures is None:
+        failures = Failures(content_id)
+    if failures.parkings:
+        return None  # the one try that the schedule allowed
+    # Seeded by what is sent, so that a simulation replays; spread by node, so that nodes do not march in step.
+    uniform = failures.uniform or delivery.generator_of(policy, Random(f"{node}/{key}"))
+    delay = delivery.next_delay(
+        policy,
+        failures.retries,
+        uniform=uniform,
+        waited_seconds=failures.waited,
+        previous_seconds=failures.previous,
+        retry_after_seconds=retry_after,
+    )
+    if delay is None:
+        return None
+    return Failures(content_id, failures.retries + 1, failures.waited + delay.seconds, delay.seconds, uniform)
 
-    __slots__ = ("_node", "_parkings", "_reconcile", "_tries", "parked")
 
-    def __init__(self, node: str, reconcile: Reconcile) -> None:
-        self.parked: dict[str, Parked] = {}
-        self._node = node
-        self._reconcile = reconcile
-        self._tries: dict[str, _Try] = {}
-        self._parkings: dict[str, int] = {}
-        """How often each key was parked in a row."""
-
-    def failed(self, key: str, policy: Delivery, content: ContentId, retry_after: float | None) -> float | None:
-        """Seconds until it is tried again; None: it has been tried often enough.  ``content`` names what failed."""
-        if key in self._parkings:
-            return None  # the one try that the schedule allowed
-        tried = self._tries.get(key)
-        if tried is None:
-            # Seeded by what is sent, so that a simulation replays; spread by node, so that nodes do not march in step.
-            generator = Random(f"{self._node}/{key}")
-            tried = self._tries[key] = _Try(0, 0.0, 0.0, delivery.generator_of(policy, generator))
-        delay = delivery.next_delay(
-            policy,
-            tried.retries,
-            uniform=tried.uniform,
-            waited_seconds=tried.waited,
-            previous_seconds=tried.previous,
-            retry_after_seconds=retry_after,
-        )
-        if delay is None:
-            return None
-        tried.retries += 1
-        tried.waited += delay.seconds
-        tried.previous = delay.seconds
-        tried.failed_as = content
-        return delay.seconds
-
-    def retries(self, key: str) -> int:
-        tried = self._tries.get(key)
-        return 0 if tried is None else tried.retries
-
-    def is_retrying(self, key: str, content: ContentId | None) -> bool:
-        """Did exactly this fail last?"""
-        tried = self._tries.get(key)
-        return tried is not None and tried.failed_as == content
-
-    def park(self, parked: Parked, now: float) -> Parked:
-        """Give it up for now; returns it with the time of the next try."""
-        times = self._parkings.get(parked.key, 0)
-        self._parkings[parked.key] = times + 1
-        wait = min(self._reconcile.parked_retry_seconds * 2**times, self._reconcile.parked_retry_max_seconds)
-        self._tries.pop(parked.key, None)
-        self.parked[parked.key] = parked = msgspec.structs.replace(parked, next_retry_at=now + wait)
-        return parked
-
-    def unpark(self, key: str, *, scheduled: bool) -> Parked:
-        """It is tried again: once when that is by schedule, with all its retries when something changed."""
-        if not scheduled:
-            self._parkings.pop(key, None)
-        return self.parked.pop(key)
-
-    def renew(self, key: str) -> None:
-        """What failed is not what is wanted any more: all retries again."""
-        self._tries.pop(key, None)
-
-    def forget(self, key: str) -> None:
-        """It succeeded, or nothing is to be done for it."""
-        self._tries.pop(key, None)
-        self._parkings.pop(key, None)
-
-    def due(self, now: float) -> list[str]:
-        """Parked keys whose time has come."""
-        return [key for key, parked in self.parked.items() if parked.next_retry_at <= now]
-
-    def next_due(self) -> float | None:
-        return min((parked.next_retry_at for parked in self.parked.values()), default=None)
+def park(failures: Failures | None, content_id: ContentId, reconcile: Reconcile) -> tuple[Failures, float]:
+    """Given up for now, and for how many seconds: twice as long each time, up to a limit."""
+    times = failures.parkings if failures is not None else 0
+    seconds = min(reconcile.parked_retry_seconds * 2**times, reconcile.parked_retry_max_seconds)
+    return Failures(content_id, parkings=times + 1), seconds

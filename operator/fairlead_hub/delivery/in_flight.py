@@ -1,8 +1,8 @@
-"""What one session has in flight: which message is about which key, what an answer settles, what is overdue.
+"""What one session has in flight: what an answer is about, and what is overdue.
 
-launch ─▶ in flight ─┬─ acked ──▶ Landing          one in flight per key; a send that lapsed may still be
-                     ├─ nacked ─▶ Flight            acked late, and then tells what the edge holds unless
-                     └─ lapsed ─▶ Flight            something newer was acked for that key
+sent ─▶ in flight ─┬─ acked ──▶ Answered        one in flight per key (``key_state``); a send that lapsed may still be
+                   ├─ nacked ─▶ Answered        acked late, and then tells what the edge holds unless something newer
+                   └─ lapsed ─▶ Answered        was acked for that key
 """
 
 from __future__ import annotations
@@ -32,23 +32,22 @@ class InFlightMessage(msgspec.Struct, kw_only=True, gc=False):
         return ContentId(self.uid, self.held.digest if self.held is not None else "")
 
 
-class Settled(NamedTuple):
-    """A message was acked; ``last``: nothing of this key is in flight any more by this ack."""
+class Answered(NamedTuple):
+    """A message that was acked, nacked, or not answered in time."""
 
-    flight: InFlightMessage
-    last: bool
+    id: int
+    message: InFlightMessage
 
 
-class InFlight:
+class InFlightWindow:
     """See the module.  ``now`` is seconds of one monotonic clock."""
 
-    __slots__ = ("_answered_at", "_answered_id", "_chunked", "_flying", "_lapsed", "_sent_id", "_window")
+    __slots__ = ("_answered_at", "_answered_id", "_chunked", "_lapsed", "_sent_id", "_window")
 
     def __init__(self, limits: WindowLimits) -> None:
         self._window: window.Window[InFlightMessage] = window.Window(
             messages_max=limits.messages, bytes_max=limits.bytes
         )
-        self._flying: dict[str, window.InFlight[InFlightMessage]] = {}
         self._lapsed: dict[str, int] = {}
         """Keys with a send that lapsed → the newest id acked for them: an older ack that comes late says nothing."""
         self._sent_id = 0
@@ -57,9 +56,6 @@ class InFlight:
         self._chunked: dict[int, float] = {}
         """Ids of updates sent in parts → ack timeout, restarted by progress."""
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._flying
-
     def __len__(self) -> int:
         return len(self._window)
 
@@ -67,35 +63,35 @@ class InFlight:
     def has_room(self) -> bool:
         return self._window.has_room
 
-    def launch(self, id: int, flight: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> None:
+    def sent(self, id: int, message: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> None:
         """It is being sent under this id."""
-        timeout = flight.policy.ack_timeout
-        self._flying[flight.key] = self._window.open(id=id, token=flight, size=size, now=now, timeout=timeout)
+        timeout = message.policy.ack_timeout
+        self._window.open(id=id, token=message, size=size, now=now, timeout=timeout)
         self._sent_id = id
         if in_parts:
             self._chunked[id] = timeout
 
     # ---- answers ---------------------------------------------------------------------------------
 
-    def acked(self, id: int, *, cumulative: bool, now: float) -> Iterator[Settled]:
+    def acked(self, id: int, *, cumulative: bool, now: float) -> Iterator[Answered]:
         """Everything that is durable by this ack, oldest first, except what a newer ack has made old news."""
         self._answered(id, now)
         for entry in self._window.settle(id, cumulative=cumulative):
-            flight = entry.token
+            key = entry.token.key
             self._chunked.pop(entry.id, None)
-            newest = self._lapsed.get(flight.key)
+            newest = self._lapsed.get(key)
             if newest is not None:
                 if entry.id < newest:
                     continue
-                self._lapsed[flight.key] = entry.id
-            yield Settled(flight, self._land(flight.key, entry.id))
+                self._lapsed[key] = entry.id
+            yield Answered(entry.id, entry.token)
 
-    def nacked(self, id: int, now: float) -> InFlightMessage | None:
-        """The send that was refused; None when its retry is arranged already, or it never was."""
+    def nacked(self, id: int, now: float) -> Answered | None:
+        """The send that was refused; None when there was none, or it was answered before."""
         self._answered(id, now)
+        self._chunked.pop(id, None)
         for entry in self._window.settle(id):
-            if self._land(entry.token.key, entry.id):
-                return entry.token
+            return Answered(entry.id, entry.token)
         return None
 
     def progressed(self, id: int, now: float) -> None:
@@ -108,22 +104,14 @@ class InFlight:
             self._answered_id = max(self._answered_id, id)
             self._answered_at = now
 
-    def _land(self, key: str, id: int) -> bool:
-        entry = self._flying.get(key)
-        if entry is None or entry.id != id:
-            return False
-        del self._flying[key]
-        return True
-
     # ---- time ------------------------------------------------------------------------------------
 
-    def lapsed(self, now: float) -> Iterator[InFlightMessage]:
-        """Sends whose ack is overdue, and of which nothing newer is in flight."""
+    def lapsed(self, now: float) -> Iterator[Answered]:
+        """Sends whose answer is overdue; it may still come."""
         self._allow_for_slow_links(now)
         for entry in self._window.lapse(now):
             self._lapsed.setdefault(entry.token.key, 0)
-            if self._land(entry.token.key, entry.id):
-                yield entry.token
+            yield Answered(entry.id, entry.token)
 
     def _allow_for_slow_links(self, now: float) -> None:
         """Frames arrive in order: what was sent after the last answer counts its timeout from that answer.
@@ -134,7 +122,7 @@ class InFlight:
         deadline = self._window.next_deadline()
         if deadline is None or deadline > now:
             return
-        for entry in self._flying.values():
+        for entry in self._window:
             timeout = entry.token.policy.ack_timeout
             if entry.id > self._answered_id and self._answered_at + timeout > now:
                 self._window.extend(entry.id, now=self._answered_at, timeout=timeout)

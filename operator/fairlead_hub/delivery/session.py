@@ -1,12 +1,13 @@
 """One node's session: brings the edge from what it holds to what it should hold, and says what became of it.
 
-    offer(key) ─▶ NodeQueue ─▶ frames() ─▶ window ─▶ ack    ─▶ Acked | Removed
+    offer(key) ─▶ queued ─▶ frames() ─▶ in flight ─▶ ack    ─▶ Acked | Removed
                      ▲                        ├──▶ nack   ─▶ retry, or Parked at once when permanent
                      └── retry after a delay ─┴──▶ lapse  ─▶ retry, or Parked after the last one
 
 Pure: frames come in with the time, frames go out when the link has room (``frames``), and what happened is left in
-``outcomes`` for the hub's records.  At most one message in flight per key.  A disconnect throws the whole session
-away: it consumes no retry, and the next hello tells what was stored (seed: reliable message delivery, "At-Least-Once").
+``outcomes`` for the hub.  At most one message in flight per key; where each key is stands in ``unsynced``, and a key
+that is in sync has nothing there.  A disconnect throws the whole session away: it consumes no retry, and the next hello
+tells what was stored (seed: reliable message delivery, "At-Least-Once").
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from collections.abc import Iterator
 from fairlead_hub.cluster.content import ContentId, Held, LiveObject
 from fairlead_hub.cluster.desired_state import View
 from fairlead_hub.cluster.placement import Desired
-from fairlead_hub.delivery import frames
+from fairlead_hub.delivery import backoff, frames
 from fairlead_hub.delivery.anti_entropy import AntiEntropy
-from fairlead_hub.delivery.backoff import Backoff
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import (
     Acked,
@@ -31,12 +31,24 @@ from fairlead_hub.delivery.delivery_events import (
     Unparked,
 )
 from fairlead_hub.delivery.frames import Frame
-from fairlead_hub.delivery.in_flight import InFlight, InFlightMessage, Settled
-from fairlead_hub.delivery.work_queue import WorkQueue
+from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow
+from fairlead_hub.delivery.key_state import (
+    Backoff,
+    Cause,
+    InFlight,
+    KeyState,
+    Queued,
+    Reported,
+    State,
+    Withheld,
+    is_pending,
+)
+from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
-from fairlead_wire.session import Role, Session, State, Timer
+from fairlead_wire.session import Role, Session, Timer
+from fairlead_wire.session import State as LinkState
 
 FORGET_PRIORITY = 5
 """Deletes go with the ordinary traffic: an object nobody wants any more is no reason to delay one that is wanted."""
@@ -51,24 +63,20 @@ class NodeSession:
         "_limits",
         "_opening",
         "_policy",
+        "_reconcile",
         "_view",
         "brake",
         "closing",
         "flights",
-        "frozen",
         "held",
         "hello",
         "hold",
         "link",
         "live",
         "node",
-        "noted",
         "number",
         "outcomes",
-        "patience",
-        "pending_since",
-        "queue",
-        "withheld",
+        "unsynced",
     )
 
     def __init__(
@@ -95,14 +103,7 @@ class NodeSession:
         self.brake = brake
         self.link = Session(Role.HUB, now=now, keepalive_seconds=keepalive_seconds)
         self.held: dict[str, Held] = {}
-        self.frozen: dict[str, str] = {}
-        """Held, not wanted, but not to be deleted yet: key → why."""
-        self.withheld: dict[str, str] = {}
-        """Wanted, not to be sent yet: key → why.  Whoever ends the reason offers it again."""
-        self.pending_since: dict[str, float] = {}
-        """Keys on their way, oldest first."""
-        self.noted: dict[str, tuple[str, str]] = {}
-        """Keys with a record about something the edge does not hold (parked, lagging) → its UID and path."""
+        self.unsynced = UnsyncedKeys()
         self.outcomes: list[Outcome] = []
         self.live = False
         """The comparison is over: ``held`` is true, changes flow."""
@@ -111,9 +112,8 @@ class NodeSession:
         self._limits = limits
         self._policy = policy
         self._held_max = held_max
-        self.queue = WorkQueue()
-        self.flights = InFlight(limits)
-        self.patience = Backoff(node, reconcile)
+        self._reconcile = reconcile
+        self.flights = InFlightWindow(limits)
         self._control: list[Frame] = []
         self._opening: AntiEntropy | None = None
 
@@ -160,7 +160,8 @@ class NodeSession:
         differing = [key for key, live in wanted.items() if not _same(self.held.get(key), live)]
         differing += sorted(unwanted)
         # What was kept or late and is right again has to be told, too.
-        for key in [*differing, *sorted(self.frozen.keys() | self.noted.keys())]:
+        found = set(differing)
+        for key in [*differing, *(key for key in self.unsynced if key not in found)]:
             self.offer(key, now)
         return len(differing)
 
@@ -176,7 +177,9 @@ class NodeSession:
 
     def reported(self, key: str, uid: str, path: str) -> None:
         """The status of this object at this node says that it is late or kept; it is set right when that is over."""
-        self.noted[key] = (uid, path)
+        record = self.unsynced.get(key)
+        if record is not None:
+            record.reported = Reported(uid, path)
 
     # ---- changes in the cluster ------------------------------------------------------------------
 
@@ -188,22 +191,43 @@ class NodeSession:
         held = self.held.get(key)
         if self.brake is not None:
             (self.brake.add if wish is None and held is not None else self.brake.drop)(key)
-        noted = self.noted.get(key)
-        if noted is not None and (wish is None or wish.live.uid != noted[0]):
-            self._unnote(key)
-        if key not in self.flights and _is(held, wish):
-            self._forget(key)
+        record = self.unsynced.get(key)
+        if record is None:
+            if not _is(held, wish):
+                self.unsynced.move(key, "offered", Queued(_priority(wish)), now)
             return
-        parked = self.parked.get(key)
-        if parked is not None:
-            if parked.content_id == _content_id(wish, held):
-                return
-            self._unpark(key, "newer" if wish else "unwanted")
-        if self.queue.is_waiting(key) and self.patience.is_retrying(key, _content_id(wish, held)):
-            return
-        self.patience.renew(key)
-        self.pending_since.setdefault(key, now)
-        self.queue.add(key, wish.priority if wish else FORGET_PRIORITY)
+        if record.reported is not None and (wish is None or wish.live.uid != record.reported.uid):
+            self._end_report(key, record)
+        if type(record.state) is not InFlight and _is(held, wish):
+            self._match(key, record)
+        else:
+            self._offer_again(key, record, wish, _content_id(wish, held), now)
+
+    def _offer_again(
+        self, key: str, record: KeyState, wish: Desired | None, content_id: ContentId | None, now: float
+    ) -> None:
+        """An offer of what failed, or is in flight, takes nothing from its retries; anything newer begins anew."""
+        priority = _priority(wish)
+        is_newer = record.failures is None or record.failures.content_id != content_id
+        if is_newer:
+            record.failures = None
+        match record.state:
+            case Queued(priority=before):
+                if priority < before:
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case InFlight(id=id, content_id=sent, again=again):
+                if again is not None or sent != content_id:
+                    again = priority if again is None else min(again, priority)
+                    self.unsynced.move(key, "offered", InFlight(id, sent, again), now)
+            case Parked() as parked:
+                if is_newer:
+                    self._unparked(parked, "newer" if wish is not None else "unwanted")
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case Backoff():
+                if is_newer:
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case Withheld():
+                self.unsynced.move(key, "offered", Queued(priority), now)
 
     # ---- sending ---------------------------------------------------------------------------------
 
@@ -212,12 +236,13 @@ class NodeSession:
         out = self._control
         self._control = []
         if self.live and self.closing is None and not self.hold:
+            self._wake(now)
             while len(out) < limit and self.flights.has_room:
-                key = self.queue.get(now)
+                key = self.unsynced.first_queued()
                 if key is None:
                     break
                 out.extend(self._message(key, now))
-        if self.closing is not None and self.link.state is not State.CLOSED:
+        if self.closing is not None and self.link.state is not LinkState.CLOSED:
             out.append((self.closing, b""))
         for header, _ in out:
             self.link.sent(header, now)
@@ -227,41 +252,46 @@ class NodeSession:
         wish = self._view.wish(self.node, key)
         held = self.held.get(key)
         if _is(held, wish):
-            self.queue.done(key)
-            self._forget(key)
+            self._match(key, self.unsynced.pending[key])
             return
         if wish is None:
             assert held is not None
-            doubt = self._view.doubt(self.node, held.path)
-            if not doubt and self.brake is not None:
-                doubt = self.brake.objection(key, now)
-            if doubt:
-                # Offered again by the audit that follows when the watch becomes certain, or the brake is released.
-                self.queue.done(key)
-                self._forget(key)
-                self.frozen[key] = doubt
+            if withheld := self._withheld_deletion(key, held, now):
+                self._keep(key, withheld, now)
                 return
-            flight = InFlightMessage(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
-            yield frames.delete(self._launch(flight, len(held.path), now), held)
+            deletion = InFlightMessage(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
+            yield frames.delete(self._sent(deletion, len(held.path), now), held)
             return
         live = wish.live
-        self.frozen.pop(key, None)
         if why := self._view.withheld(self.node, key):
-            self.queue.done(key)
-            self.withheld[key] = why
+            self.unsynced.move(key, "withheld", Withheld(Cause.NOT_GRANTED, why), now)
             return
-        self.withheld.pop(key, None)
-        flight = InFlightMessage(key=key, uid=live.uid, path=live.path, held=live.held, policy=wish.delivery)
+        update = InFlightMessage(key=key, uid=live.uid, path=live.path, held=live.held, policy=wish.delivery)
         if live.problem is not None:
-            self._failed(flight, live.problem.code, live.problem.reason, now, permanent=True)
+            self._park(update, live.problem.code, live.problem.reason, now)
             return
-        id = self._launch(flight, len(live.content), now, in_parts=frames.parts(live, self._limits.chunk_bytes) > 0)
+        id = self._sent(update, len(live.content), now, in_parts=frames.parts(live, self._limits.chunk_bytes) > 0)
         yield from frames.update(id, live, self._limits.chunk_bytes)
 
-    def _launch(self, flight: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> int:
+    def _sent(self, sent: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> int:
         id = self.link.take_id()
-        self.flights.launch(id, flight, size, now, in_parts=in_parts)
+        self.unsynced.move(sent.key, "sent", InFlight(id, sent.content_id), now)
+        self.flights.sent(id, sent, size, now, in_parts=in_parts)
         return id
+
+    def _withheld_deletion(self, key: str, held: Held, now: float) -> Withheld | None:
+        if why := self._view.doubt(self.node, held.path):
+            return Withheld(Cause.DELETION_BLOCKED, why)
+        if self.brake is not None and (why := self.brake.objection(key, now)):
+            return Withheld(Cause.DELETION_GUARD, why)
+        return None
+
+    def _keep(self, key: str, withheld: Withheld, now: float) -> None:
+        """Offered again by the audit that follows when the watch becomes certain, or the brake is released."""
+        record = self.unsynced.pending[key]
+        self._end_report(key, record)
+        record.failures = None
+        self.unsynced.move(key, "withheld", withheld, now)
 
     def say(self, header: message.FromHub) -> None:
         """Send this before anything else (acks and nacks of what came up)."""
@@ -274,9 +304,9 @@ class NodeSession:
     @property
     def has_frames(self) -> bool:
         """Is there anything to send now, as far as the window allows?"""
-        if self._control or (self.closing is not None and self.link.state is not State.CLOSED):
+        if self._control or (self.closing is not None and self.link.state is not LinkState.CLOSED):
             return True
-        return self.live and not self.hold and self.queue.has_ready and self.flights.has_room
+        return self.live and not self.hold and self.unsynced.has_queued and self.flights.has_room
 
     # ---- what the edge says ----------------------------------------------------------------------
 
@@ -289,13 +319,13 @@ class NodeSession:
         self.link.received(header, now)
         match header:
             case message.Ack():
-                for landing in self.flights.acked(header.parent_id, cumulative=header.cumulative, now=now):
-                    self._landed(landing, now)
+                for answered in self.flights.acked(header.parent_id, cumulative=header.cumulative, now=now):
+                    self._acked(answered, now)
             case message.Nack():
-                flight = self.flights.nacked(header.parent_id, now)
-                if flight is not None:
+                refused = self.flights.nacked(header.parent_id, now)
+                if refused is not None:
                     after = header.retry_after
-                    self._failed(flight, header.code, header.reason, now, permanent=header.permanent, after=after)
+                    self._failed(refused, header.code, header.reason, now, permanent=header.permanent, after=after)
             case message.Progress():
                 self.flights.progressed(header.parent_id, now)
             case message.Keepalive():
@@ -307,43 +337,56 @@ class NodeSession:
             case _:
                 raise Malformed(f"{type(header).__name__.lower()} is not for this session")
 
-    def _landed(self, landing: Settled, now: float) -> None:
-        flight = landing.flight
-        key = flight.key
+    def _acked(self, answered: Answered, now: float) -> None:
+        acked = answered.message
+        key = acked.key
         held = self.held.get(key)
-        if flight.held is not None:
-            if held is not None and held.uid != flight.held.uid:
+        record = self.unsynced.get(key)
+        if acked.held is not None:
+            if held is not None and held.uid != acked.uid:
                 # A new object under an old name: the edge dropped the old one in the same commit, so its record goes.
                 self.outcomes.append(Removed(key=key, uid=held.uid, path=held.path))
-            self.held[key] = flight.held
-            since = self.pending_since.get(key, now)
-            self.outcomes.append(Acked(key=key, held=flight.held, seconds=now - since))
+            self.held[key] = acked.held
+            seconds = now - record.since if record is not None and is_pending(record.state) else 0.0
+            self.outcomes.append(Acked(key=key, held=acked.held, seconds=seconds))
         else:
-            if held is not None and held.uid == flight.uid:
+            if held is not None and held.uid == acked.uid:
                 del self.held[key]
-            self.outcomes.append(Removed(key=key, uid=flight.uid, path=flight.path))
+            self.outcomes.append(Removed(key=key, uid=acked.uid, path=acked.path))
             if self.brake is not None and key not in self.held:
                 self.brake.drop(key)
-        self.patience.renew(key)
-        if landing.last:
-            self.queue.done(key)
-        if key in self.flights:
-            return
-        if _is(self.held.get(key), self._view.wish(self.node, key)):
-            # Also when only the answer was slow and a retry or a parking was already arranged.
-            self._forget(key)
-        elif not self.queue.is_queued(key):
+        if record is None:
             self.offer(key, now)
+            return
+        is_current = _is_current(record, answered.id)
+        if type(record.state) is InFlight and not is_current:
+            return
+        wish = self._view.wish(self.node, key)
+        if _is(self.held.get(key), wish):
+            # Also when only the answer was slow and a retry or a parking was already arranged.
+            self._match(key, record)
+            return
+        if is_current:
+            self._supersede(key, record, now)
+        self.offer(key, now)
+
+    def _supersede(self, key: str, record: KeyState, now: float) -> None:
+        """It was answered, and something newer is wanted: that goes at once, with all its retries."""
+        state = record.state
+        assert isinstance(state, InFlight)
+        record.failures = None
+        priority = self._priority(key) if state.again is None else state.again
+        self.unsynced.move(key, "superseded", Queued(priority), now)
 
     # ---- failures --------------------------------------------------------------------------------
 
     @property
     def parked(self) -> dict[str, Parked]:
-        return self.patience.parked
+        return self.unsynced.parked()
 
     def _failed(
         self,
-        flight: InFlightMessage,
+        answered: Answered,
         code: str,
         reason: str,
         now: float,
@@ -351,59 +394,68 @@ class NodeSession:
         permanent: bool = False,
         after: float | None = None,
     ) -> None:
-        key = flight.key
-        self.queue.done(key)
-        if self.queue.is_queued(key):
-            # Something newer is queued already: it goes now, with all its retries.
-            self.patience.renew(key)
+        """A send was refused or not answered; of an older send of the key that says nothing any more."""
+        failed = answered.message
+        key = failed.key
+        record = self.unsynced.get(key)
+        if record is None or not _is_current(record, answered.id):
             return
-        delay = None if permanent else self.patience.failed(key, flight.policy, flight.content_id, after)
-        if delay is None:
-            self._park(flight, code, reason, now)
+        assert isinstance(record.state, InFlight)
+        if record.state.again is not None:
+            self._supersede(key, record, now)
             return
-        self.queue.add_after(key, self._priority(key), now + delay)
+        content_id = record.state.content_id
+        failures = None
+        if not permanent:
+            failures = backoff.retry(
+                record.failures, content_id, failed.policy, node=self.node, key=key, retry_after=after
+            )
+        if failures is None:
+            self._park(failed, code, reason, now)
+            return
+        record.failures = failures
+        due = now + failures.previous
+        self.unsynced.move(key, "failed", Backoff(due, failures.retries), now)
         self.outcomes.append(Retried(key=key, code=code))
 
-    def _park(self, flight: InFlightMessage, code: str, reason: str, now: float) -> None:
-        key = flight.key
-        self.pending_since.pop(key, None)
-        self.noted[key] = (flight.uid, flight.path)
+    def _park(self, given_up: InFlightMessage, code: str, reason: str, now: float) -> None:
+        record = self.unsynced.pending[given_up.key]
+        retries = record.failures.retries if record.failures is not None else 0
+        record.failures, seconds = backoff.park(record.failures, given_up.content_id, self._reconcile)
+        record.reported = Reported(given_up.uid, given_up.path)
         parked = Parked(
-            key=key,
-            content_id=flight.content_id,
-            path=flight.path,
+            key=given_up.key,
+            content_id=given_up.content_id,
+            path=given_up.path,
             code=code,
             reason=reason[: message.REASON_CHARS_MAX],
-            retries=self.patience.retries(key),
-            next_retry_at=now,
+            retries=retries,
+            next_retry_at=now + seconds,
         )
-        self.outcomes.append(self.patience.park(parked, now))
+        self.unsynced.move(given_up.key, "gave up", parked, now)
+        self.outcomes.append(parked)
 
     def _priority(self, key: str) -> int:
-        wish = self._view.wish(self.node, key)
-        return wish.priority if wish else FORGET_PRIORITY
+        return _priority(self._view.wish(self.node, key))
 
-    def _unpark(self, key: str, why: str) -> None:
-        parked = self.patience.unpark(key, scheduled=why == "schedule")
-        self.outcomes.append(Unparked(key=key, uid=parked.uid, path=parked.path, why=why))
+    def _unparked(self, parked: Parked, why: str) -> None:
+        self.outcomes.append(Unparked(key=parked.key, uid=parked.uid, path=parked.path, why=why))
 
-    def _forget(self, key: str) -> None:
-        """Nothing is to be done for this key."""
-        self.pending_since.pop(key, None)
-        self._unnote(key)
-        self.frozen.pop(key, None)
-        self.withheld.pop(key, None)
-        self.patience.forget(key)
-        if key in self.parked:
-            self._unpark(key, "unwanted")
+    def _match(self, key: str, record: KeyState) -> None:
+        """The edge holds what is wanted: nothing is to be done for this key."""
+        if type(record.state) is Parked:
+            self._unparked(record.state, "unwanted")
+        if record.reported is not None:
+            self._end_report(key, record)
+        self.unsynced.matched(key)
 
-    def _unnote(self, key: str) -> None:
-        """What was noted about this key is over; a record of something the edge never got goes with it."""
-        noted = self.noted.pop(key, None)
+    def _end_report(self, key: str, record: KeyState) -> None:
+        """What was reported of this key is over; a record of something the edge never got goes with it."""
+        reported, record.reported = record.reported, None
         held = self.held.get(key)
-        if noted is not None:
-            gone = held is None or held.uid != noted[0]
-            self.outcomes.append(Removed(key=key, uid=noted[0], path=noted[1]) if gone else Recovered(key=key))
+        if reported is not None:
+            gone = held is None or held.uid != reported.uid
+            self.outcomes.append(Removed(key=key, uid=reported.uid, path=reported.path) if gone else Recovered(key=key))
 
     # ---- time ------------------------------------------------------------------------------------
 
@@ -411,21 +463,35 @@ class NodeSession:
         """What time asks for.  False: the peer is silent, close the connection."""
         if self.link.tick(now) is Timer.PEER_SILENT:
             return False
-        for flight in self.flights.lapsed(now):
-            self._failed(flight, "timeout", f"no ack within {flight.policy.ack_timeout:g} s", now)
-        self.queue.wake(now)
-        for key in () if self.hold else self.patience.due(now):
-            self._unpark(key, "schedule")
-            self.pending_since.setdefault(key, now)
-            self.queue.add(key, self._priority(key))
+        for lapsed in self.flights.lapsed(now):
+            self._failed(lapsed, "timeout", f"no ack within {lapsed.message.policy.ack_timeout:g} s", now)
+        if not self.hold:
+            self._wake(now)
         return True
+
+    def _wake(self, now: float) -> None:
+        """What has waited long enough is queued: retries, and what was parked."""
+        for key in self.unsynced.due(now):
+            state = self.unsynced.state(key)
+            if isinstance(state, Parked):
+                self._unparked(state, "schedule")
+            self.unsynced.move(key, "due", Queued(self._priority(key)), now)
 
     def next_tick(self) -> float:
         """When ``tick`` or ``frames`` may have something to do without a frame or a change coming in."""
         due = [self.link.next_tick(), self.flights.next_deadline()]
         if not self.hold:  # else what is due would be due all the time, and nothing may be done about it
-            due += self.queue.next_due(), self.patience.next_due()
+            due.append(self.unsynced.next_due())
         return min(at for at in due if at is not None)
+
+    # ---- for people ------------------------------------------------------------------------------
+
+    def state_of(self, key: str) -> State:
+        """Where it is, as it is told: on a paused node nothing that waits to be sent goes."""
+        state = self.unsynced.state(key)
+        if self.hold and isinstance(state, Queued | Backoff | Withheld) and is_pending(state):
+            return Withheld(Cause.PAUSE, self.hold)
+        return state
 
 
 def _is(held: Held | None, wish: Desired | None) -> bool:
@@ -435,6 +501,15 @@ def _is(held: Held | None, wish: Desired | None) -> bool:
 
 def _same(held: Held | None, live: LiveObject) -> bool:
     return held is not None and held.digest == live.digest and held.uid == live.uid
+
+
+def _is_current(record: KeyState, id: int) -> bool:
+    """Is this the message of the key that is in flight?"""
+    return type(record.state) is InFlight and record.state.id == id
+
+
+def _priority(wish: Desired | None) -> int:
+    return wish.priority if wish is not None else FORGET_PRIORITY
 
 
 def _content_id(wish: Desired | None, held: Held | None) -> ContentId | None:

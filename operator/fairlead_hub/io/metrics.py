@@ -10,6 +10,8 @@ from prometheus_client.registry import Collector
 
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.counts import LATENCY_BUCKETS
+from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery.key_state import Backoff, Queued, Withheld
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube
 
@@ -36,7 +38,8 @@ class HubMetrics(Collector):
     def _gauges(self) -> Iterator[Metric]:
         hub, now = self._hub, self._clock()
         sessions = list(hub.sessions.values())
-        oldest = min((next(iter(s.pending_since.values())) for s in sessions if s.pending_since), default=now)
+        unsynced = [session.unsynced for session in sessions]
+        oldest = min((found for each in unsynced if (found := each.oldest()) is not None), default=now)
         for name, text, value in (
             ("nodes", "Edge nodes known.", len(hub.placement.nodes)),
             ("nodes_connected", "Edge nodes with a session.", len(sessions)),
@@ -49,19 +52,23 @@ class HubMetrics(Collector):
             ("openings", "Connections being opened.", self.openings()[0]),
             ("openings_queued", "Connections in the kernel's queue.", self.openings()[1]),
             ("objects_watched", "Objects in the object cache.", len(hub.object_cache)),
-            ("queue_depth", "Keys waiting in all nodes' queues.", sum(len(s.queue) for s in sessions)),
+            (
+                "queue_depth",
+                "Keys waiting in all nodes' queues.",
+                sum(each.count(Queued, Backoff) for each in unsynced),
+            ),
             ("in_flight", "Messages sent and not yet answered.", sum(len(s.flights) for s in sessions)),
             (
                 "pending_objects",
                 "Objects on their way to a connected node.",
-                sum(len(s.pending_since) for s in sessions),
+                sum(len(each.pending) for each in unsynced),
             ),
             ("pending_oldest_seconds", "Age of the oldest object on its way.", max(0.0, now - oldest)),
-            ("parked_objects", "Objects given up for now.", sum(len(s.parked) for s in sessions)),
+            ("parked_objects", "Objects given up for now.", sum(each.count(Parked) for each in unsynced)),
             (
                 "kept_objects",
                 "Objects not deleted because a cache is not certain.",
-                sum(len(s.frozen) for s in sessions),
+                sum(each.kept_count for each in unsynced),
             ),
             ("record_lag_seconds", "How long the oldest record has been behind the truth.", self._record_lag(now)),
             ("records_dirty", "Records that wait to be written.", len(hub.status_cache)),
@@ -70,7 +77,11 @@ class HubMetrics(Collector):
             ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
             ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
             ("versions_unserved", "apiVersions of kinds named by rules and not served.", len(hub.placement.unserved)),
-            ("withheld_objects", "EdgeRoutes whose topics wait to be granted.", sum(len(s.withheld) for s in sessions)),
+            (
+                "withheld_objects",
+                "EdgeRoutes whose topics wait to be granted.",
+                sum(each.count(Withheld) - each.kept_count for each in unsynced),
+            ),
             ("nodes_on_hold", "Nodes nothing is sent to, because somebody said so.", len(hub.node_controls.holds)),
             ("nodes_braked", "Nodes whose removals are stopped.", hub.node_controls.braked()),
             ("fence", "Fencing number.", hub.fence),

@@ -16,6 +16,8 @@ from typing import Any
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import node_routes, status_cache
 from fairlead_hub.status.node_routes import Outcome
@@ -237,9 +239,11 @@ class EdgeRoutesController:
 
 def _why_not(session: NodeSession, key: str) -> str:
     """Without times, which would be another status each second."""
-    parked = session.parked.get(key)
-    if parked is not None:
-        return f"parked, {parked.code}: {parked.reason}"
-    if session.hold:
-        return f"on hold: {session.hold}"
-    return session.withheld.get(key, "on its way")
+    match session.state_of(key):
+        case Parked(code=code, reason=reason):
+            return f"parked, {code}: {reason}"
+        case Withheld(cause=Cause.PAUSE, why=why):
+            return f"on hold: {why}"
+        case Withheld(why=why):
+            return why
+    return f"on hold: {session.hold}" if session.hold else "on its way"

@@ -7,11 +7,11 @@ Written on transitions, once for what happens within seconds (``settling``), and
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.identities import Identities
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.session import NodeSession
@@ -251,7 +251,7 @@ class NodeStatus:
         session = self._sessions.get(node)
         if session is None:
             return "left" if node in self._met else "urgent"  # half a minute after a start nobody is just about to come
-        return "came" if session.live and not session.pending_since else "coming"
+        return "came" if session.live and not session.unsynced.pending else "coming"
 
     def _document(self, node: str, account: edge_node.Account) -> edge_node.EdgeNodeDocument:
         return edge_node.EdgeNodeDocument(
@@ -297,13 +297,13 @@ class NodeStatus:
             last_contact=self._object_syncs.text(session.link.last_received),
             wanted=len(self._placement.wanted(node)),
             held=len(session.held) if session.live else int(session.hello.held),
-            parked=len(session.parked),
+            parked=session.unsynced.count(Parked),
             granted_topics=granted,
             edge=self.edges.get(node),
-            pending=len(session.pending_since),
+            pending=len(session.unsynced.pending),
             hold=self._node_controls.hold(node),
             brake=self._node_controls.brake(node),
-            kept=tuple(itertools.islice(session.frozen.items(), 1)),
+            kept=session.unsynced.one_kept(),
             unreadable=unreadable,
             routes=tuple(self._edge_routes.rows_of(node)),
             identity=self._identities.status(node),

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from fairlead_hub.cluster.content import Held, Kind, LiveObject
 from fairlead_hub.delivery.delivery_events import Acked, Parked, Recovered, Removed, Unparked
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events import kube_events
 from fairlead_hub.status import object_sync, object_sync_diff, status_cache
@@ -107,8 +108,9 @@ class ObjectSyncStatus:
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
         reason, text = ("OnHold", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
-        if not session.hold and key in session.withheld:
-            reason, text = "Withheld", session.withheld[key]
+        state = session.state_of(key)
+        if isinstance(state, Withheld) and state.cause is Cause.NOT_GRANTED:
+            reason, text = "Withheld", state.why
         self.want(replace(record, reason=reason, message=text))
 
     def braked(self, session: NodeSession, held: Held) -> None:

@@ -16,6 +16,7 @@ from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.counts import Counts
 from fairlead_hub.delivery.delivery_events import Acked, Compared, Parked, Recovered, Removed, Retried, Unparked
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events import kube_events
 from fairlead_hub.events.cloud_events import CloudEvents
@@ -94,7 +95,7 @@ class SyncController:
                     self._node_status.changed(session.node)
                 case _:
                     assert_never(outcome)
-        if outcomes and not session.pending_since:
+        if outcomes and not session.unsynced.pending:
             self._node_status.changed(session.node)
 
     def _happened(self, node: str, outcome: Parked | Unparked, type: kube_events.Type, reason: str, text: str) -> None:
@@ -110,47 +111,40 @@ class SyncController:
         for node in doubtful & self._sessions.keys():
             self._compare(self._sessions[node])
         for session in self._sessions.values():
-            for key, since in session.pending_since.items():
-                if now - since < pending_seconds:
+            for key, record in session.unsynced.pending.items():
+                seconds = now - record.since
+                if seconds < pending_seconds:
                     break  # oldest first
-                if key not in session.noted:
+                if record.reported is None:
                     live = self._desired_state.live(session.node, key)
                     about = live.held if live is not None else session.held.get(key)
                     if about is not None:
                         session.reported(key, about.uid, about.path)
-                        self._object_syncs.lagging(session, key, live, now - since)
-            if session.brake is not None and session.brake.stops:
-                self._note_braked(session)
-            if session.frozen:
-                self._note_kept(session)
+                        self._object_syncs.lagging(session, key, live, seconds)
+            if session.unsynced.kept_count:
+                self._report_kept(session)
 
-    def _note_braked(self, session: NodeSession) -> None:
-        """What is not removed although nobody wants it there."""
-        assert session.brake is not None
-        for key in session.brake.due - session.noted.keys():
-            held = session.held.get(key)
-            if held is not None and key not in session.pending_since:
+    def _report_kept(self, session: NodeSession) -> None:
+        """What is not removed although nobody wants it there; what is only not listed yet soon will be."""
+        is_waiting = bool(self._desired_state.waiting_for(session.node))
+        for key, record in session.unsynced.stopped.items():
+            held, state = session.held.get(key), record.state
+            if record.reported is not None or held is None or not isinstance(state, Withheld):
+                continue
+            if state.cause is Cause.DELETION_GUARD:
                 session.reported(key, held.uid, held.path)
                 self._object_syncs.braked(session, held)
-
-    def _note_kept(self, session: NodeSession) -> None:
-        """What is not removed because it is in doubt that it should be; what is only not listed yet soon will be."""
-        if self._desired_state.waiting_for(session.node):
-            return
-        for key in session.frozen.keys() - session.noted.keys():
-            held = session.held.get(key)
-            if held is not None and key not in session.pending_since:
+            elif not is_waiting:
                 session.reported(key, held.uid, held.path)
-                self._object_syncs.kept(session, held, session.frozen[key])
+                self._object_syncs.kept(session, held, state.why)
                 self._node_status.changed(session.node)
 
     def restrained(self, session: NodeSession) -> None:
         """The node is held now, for another reason, or no longer: records of what waits say so."""
-        for key in session.noted:
-            since = session.pending_since.get(key)
-            if since is not None:
+        for key, record in session.unsynced.pending.items():
+            if record.reported is not None:
                 live = self._desired_state.live(session.node, key)
-                self._object_syncs.lagging(session, key, live, self._object_syncs.now - since)
+                self._object_syncs.lagging(session, key, live, self._object_syncs.now - record.since)
 
     # ---- comparing -------------------------------------------------------------------------------
 

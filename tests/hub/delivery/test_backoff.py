@@ -1,71 +1,56 @@
 """How long a failed key waits, and when it is given up for now."""
 
-import pytest
-
 from fairlead_hub.cluster.content import ContentId
-from fairlead_hub.delivery.backoff import Backoff
-from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery import backoff
 from fairlead_hub.settings import Delivery, Reconcile
 
 POLICY = Delivery(backoff_retries=2, minimum_delay=1, maximum_delay=4)
-KEY = "configmaps/shop/a"
-X, Y = ContentId("u", "x"), ContentId("u", "y")
+RECONCILE = Reconcile(parked_retry_seconds=60, parked_retry_max_seconds=200)
+ONE = ContentId("u", "1")
 
 
-@pytest.fixture
-def patience():
-    return Backoff("edge-1", Reconcile(parked_retry_seconds=60, parked_retry_max_seconds=200))
+def retry(failures=None, policy=POLICY, **more):
+    return backoff.retry(failures, ONE, policy, node="edge-1", key="configmaps/shop/a", **more)
 
 
-def park(patience, now):
-    one = Parked(
-        key=KEY, content_id=X, path="p", code="no", reason="", retries=patience.retries(KEY), next_retry_at=now
-    )
-    return patience.park(one, now)
-
-
-def test_the_policys_delays_and_then_none(patience):
+def test_the_policys_delays_and_then_none():
     """Two retries, and the third failure is the last."""
-    assert [patience.failed(KEY, POLICY, X, None) for _ in range(3)] == [1, 4, None]
-    assert patience.retries(KEY) == 2
+    first = retry()
+    second = retry(first)
+    assert [(each.retries, each.previous, each.content_id) for each in (first, second)] == [(1, 1, ONE), (2, 4, ONE)]
+    assert retry(second) is None
 
 
-def test_who_is_asked_to_wait_waits_at_least_so_long(patience):
+def test_who_is_asked_to_wait_waits_at_least_so_long():
     """The edge knows when its disk has room again."""
-    assert patience.failed(KEY, POLICY, "x", 30.0) == 30.0
+    assert retry(retry_after=30.0).previous == 30.0
 
 
-def test_something_newer_has_all_its_retries(patience):
-    """What failed is not what is wanted any more."""
-    patience.failed(KEY, POLICY, X, None)
-    assert patience.is_retrying(KEY, X) and not patience.is_retrying(KEY, Y)
-    patience.renew(KEY)
-    assert patience.retries(KEY) == 0 and patience.failed(KEY, POLICY, Y, None) == 1
+def test_jitter_is_the_same_again_for_the_same_node_and_key():
+    """A simulation replays; two nodes do not march in step."""
+    jittered = Delivery(backoff_retries=5, minimum_delay=1, maximum_delay=100, jitter="full")
+
+    def delays(node):
+        failures, found = None, []
+        while (failures := backoff.retry(failures, ONE, jittered, node=node, key="k")) is not None:
+            found.append(failures.previous)
+        return found
+
+    assert delays("edge-1") == delays("edge-1") != delays("edge-2")
+    assert len(delays("edge-1")) == 5
 
 
-def test_a_parked_key_is_tried_once_more_after_twice_as_long_each_time(patience):
+def test_a_parked_key_is_tried_once_more_after_twice_as_long_each_time():
     """Up to a limit; the scheduled try has no retries of its own."""
-    waits, now = [], 0.0
+    failures, waits = None, []
     for _ in range(4):
-        parked = park(patience, now)
-        waits.append(parked.next_retry_at - now)
-        assert patience.due(parked.next_retry_at - 1) == [] and patience.next_due() == parked.next_retry_at
-        now = parked.next_retry_at
-        assert patience.due(now) == [KEY]
-        patience.unpark(KEY, scheduled=True)
-        assert patience.failed(KEY, POLICY, X, None) is None
+        failures, seconds = backoff.park(failures, ONE, RECONCILE)
+        waits.append(seconds)
+        assert retry(failures) is None
     assert waits == [60, 120, 200, 200]
 
 
-def test_who_was_parked_and_changed_begins_anew(patience):
-    """Also with the times between its parkings."""
-    park(patience, 0.0)
-    patience.unpark(KEY, scheduled=False)
-    assert patience.failed(KEY, POLICY, X, None) == 1
-    assert park(patience, 0.0).next_retry_at == 60
-
-
-def test_a_node_that_never_fails_costs_nothing(patience):
-    """Nothing is due, nobody waits."""
-    patience.forget(KEY)
-    assert patience.next_due() is None and patience.due(1e9) == []
+def test_parking_forgets_the_retries_before_it():
+    """They are told with the parking; the next one counts its own."""
+    failures, _ = backoff.park(retry(), ONE, RECONCILE)
+    assert (failures.retries, failures.parkings, failures.content_id) == (0, 1, ONE)

@@ -208,7 +208,7 @@ def test_nothing_is_deleted_in_doubt(cluster):
     cluster.unsure = "Secret cannot be listed: 403"
     made.offer(KEY, 0.0)
     assert sent(made) == []
-    assert made.frozen[KEY] == "Secret cannot be listed: 403"
+    assert made.unsynced.kept()[KEY].why == "Secret cannot be listed: 403"
     cluster.unsure = ""
     made.audit(1.0)
     assert [type(h) for h in sent(made, 1.0)] == [message.Delete]
@@ -431,3 +431,54 @@ def test_what_no_edge_would_take_is_parked_and_not_sent(cluster):
     made.offer(KEY, 2.0)
     [mended] = sent(made, 2.0)
     assert mended.resource_version == "3"
+
+
+def test_an_unchanged_offer_takes_nothing_from_the_retries(cluster):
+    """Somebody edits a label of a rule while it is queued, in flight or waiting: the node is not sent more for it."""
+    cluster.put()
+    made = opened(cluster)
+    sends, now = 0, 0.0
+    while not made.parked:
+        made.offer(KEY, now)
+        made.audit(now)
+        made.tick(now)
+        made.audit(now)
+        sends += len(sent(made, now))
+        made.offer(KEY, now)
+        now += 0.5
+        made.receive(message.Keepalive(), b"", now)
+        assert now < 60, "it never gives up"
+    assert sends == 3
+
+
+def test_something_newer_has_all_its_retries_also_after_a_scheduled_try(cluster):
+    """What was parked was the older content."""
+    cluster.put(data={"k": "1"})
+    made = opened(cluster)
+    nack(made, sent(made)[0], permanent=True)
+    made.receive(message.Keepalive(), b"", 59.0)
+    made.tick(60.0)
+    [older] = sent(made, 60.0)
+    cluster.put(data={"k": "2"}, version="2")
+    made.offer(KEY, 60.0)
+    nack(made, older, 60.0)
+    [newer] = sent(made, 60.0)
+    nack(made, newer, 60.0)
+    assert made.parked == {}, "one failure of three that are allowed"
+
+
+def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(cluster):
+    """What failed was the newer: it waits for its retry as arranged."""
+    cluster.put(data={"k": "1"})
+    made = opened(cluster)
+    [older] = sent(made)
+    made.tick(5.0)
+    cluster.put(data={"k": "2"}, version="2")
+    made.offer(KEY, 5.0)
+    [newer] = sent(made, 5.0)
+    nack(made, newer, 5.5, retry_after=20)
+    ack(made, older, 6.0)
+    assert made.held[KEY].version == "1" and sent(made, 6.0) == []
+    made.receive(message.Keepalive(), b"", 25.5)
+    made.tick(25.5)
+    assert [header.resource_version for header in sent(made, 25.5)] == ["2"]

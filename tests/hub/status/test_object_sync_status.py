@@ -115,6 +115,18 @@ async def test_unparked_is_pending_again(core):
     assert (core.status(one)["state"], core.status(one)["reason"]) == ("Pending", "Retrying_newer")
 
 
+async def test_parked_and_changed_back_is_synced(core):
+    """What is wanted again is what the edge held all the time: the record does not go on saying that it is retried."""
+    edge, held = await delivered(core, "a")
+    core.put("a", data={"n": "2"}, version="2")
+    edge.nack(edge.sent()[0])
+    await core.flush()
+    assert core.status(held)["state"] == "Parked"
+    core.put("a", version="3")
+    await core.flush()
+    assert edge.sent() == [] and core.status(held)["state"] == "Synced"
+
+
 async def test_who_lags_is_written_down():
     """A connected node that is behind for longer than pending_seconds, once."""
     core = Core("edge-1", record=Record(pending_seconds=30))

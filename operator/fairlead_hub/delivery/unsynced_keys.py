@@ -1,0 +1,168 @@
+"""The keys of one node that are not in sync, each with its one record, and what finds them.
+
+    move(key, event, state) ─checked against the table─▶ record ─▶ work queue, timers, counts
+
+Everything but the record is an index over it, kept by ``move`` and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fairlead_hub.delivery import key_state
+from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery.key_state import (
+    IN_SYNC,
+    Backoff,
+    Event,
+    InFlight,
+    KeyState,
+    Queued,
+    Recorded,
+    State,
+    Withheld,
+)
+from fairlead_hub.delivery.timers import Timers
+from fairlead_hub.delivery.work_queue import WorkQueue
+
+_INDEX: Final = {Queued: 0, InFlight: 1, Backoff: 2, Parked: 3, Withheld: 4}
+
+
+class UnsyncedKeys:
+    """See the module.  Times are seconds of one monotonic clock."""
+
+    __slots__ = ("_counts", "_queue", "_timers", "pending", "stopped")
+
+    def __init__(self) -> None:
+        self.pending: dict[str, KeyState] = {}
+        """On their way, oldest first."""
+        self.stopped: dict[str, KeyState] = {}
+        """Parked, or kept although they are to be deleted."""
+        self._queue = WorkQueue()
+        self._timers = Timers()
+        self._counts = [0] * len(_INDEX)
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.pending) + len(self.stopped)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.pending
+        yield from self.stopped
+
+    def get(self, key: str) -> KeyState | None:
+        record = self.pending.get(key)
+        return self.stopped.get(key) if record is None else record
+
+    def state(self, key: str) -> State:
+        record = self.get(key)
+        return IN_SYNC if record is None else record.state
+
+    def records(self) -> Iterator[tuple[str, KeyState]]:
+        yield from self.pending.items()
+        yield from self.stopped.items()
+
+    def count(self, *kinds: type[Recorded]) -> int:
+        """How many keys are in one of these states."""
+        return sum(self._counts[_INDEX[kind]] for kind in kinds)
+
+    @property
+    def kept_count(self) -> int:
+        """How many are kept although they are to be deleted."""
+        return len(self.stopped) - self.count(Parked)
+
+    def oldest(self) -> float | None:
+        """Since when the oldest is on its way; None: none is."""
+        record = next(iter(self.pending.values()), None)
+        return None if record is None else record.since
+
+    def one_kept(self) -> tuple[tuple[str, str], ...]:
+        """One that is kept although it is to be deleted, and why; empty: none is."""
+        found = self.kept() if self.kept_count else {}
+        return tuple((key, withheld.why) for key, withheld in list(found.items())[:1])
+
+    def parked(self) -> dict[str, Parked]:
+        return {key: record.state for key, record in self.stopped.items() if isinstance(record.state, Parked)}
+
+    def kept(self) -> dict[str, Withheld]:
+        """Held, to be deleted, and not to be deleted yet."""
+        return {key: record.state for key, record in self.stopped.items() if isinstance(record.state, Withheld)}
+
+    def withheld(self) -> dict[str, Withheld]:
+        """Wanted, and not to be sent yet."""
+        if self.count(Withheld) == self.kept_count:
+            return {}
+        return {key: record.state for key, record in self.pending.items() if isinstance(record.state, Withheld)}
+
+    # ---- changing --------------------------------------------------------------------------------
+
+    def move(self, key: str, event: Event, after: Recorded, now: float) -> None:
+        """Raises ``ImpossibleTransition`` where the table does not lead there; then nothing is changed."""
+        record = self.pending.get(key)
+        if record is None:
+            record = self.stopped.get(key)
+        if record is None:
+            key_state.check(key, IN_SYNC, event, after)
+            self.pending[key] = KeyState(after, now)
+        else:
+            before = record.state
+            key_state.check(key, before, event, after)
+            self._leave(key, before)
+            record.state = after
+            if key_state.is_pending(before) is not key_state.is_pending(after):
+                self._change_side(key, record, now)
+        self._enter(key, after)
+
+    def matched(self, key: str) -> None:
+        """The edge holds what is wanted: there is nothing to know of the key any more."""
+        side = self.pending if key in self.pending else self.stopped
+        record = side.get(key)
+        key_state.check(key, IN_SYNC if record is None else record.state, "matched", IN_SYNC)
+        if record is not None:
+            self._leave(key, record.state)
+            del side[key]
+
+    def _change_side(self, key: str, record: KeyState, now: float) -> None:
+        """It is on its way again, or no longer: the time begins anew, and in order."""
+        record.since = now
+        ours, others = self.pending, self.stopped
+        if not key_state.is_pending(record.state):
+            ours, others = others, ours
+        del others[key]
+        ours[key] = record
+
+    def _leave(self, key: str, before: Recorded) -> None:
+        kind = type(before)
+        self._counts[_INDEX[kind]] -= 1
+        if type(before) is Queued:
+            self._queue.remove(key, before.priority)
+        elif kind is not InFlight:
+            self._timers.cancel(key)
+
+    def _enter(self, key: str, after: Recorded) -> None:
+        self._counts[_INDEX[type(after)]] += 1
+        if type(after) is Queued:
+            self._queue.add(key, after.priority)
+        elif type(after) is Backoff:
+            self._timers.set(key, after.due)
+        elif type(after) is Parked:
+            self._timers.set(key, after.next_retry_at)
+
+    # ---- what is next ----------------------------------------------------------------------------
+
+    @property
+    def has_queued(self) -> bool:
+        return bool(self._queue)
+
+    def first_queued(self) -> str | None:
+        """The key to send next."""
+        return self._queue.first()
+
+    def due(self, now: float) -> list[str]:
+        """Take the keys in backoff or parked whose time has come; each has to be moved."""
+        return self._timers.due(now)
+
+    def next_due(self) -> float | None:
+        return self._timers.next()

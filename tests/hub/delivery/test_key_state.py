@@ -1,0 +1,71 @@
+"""The table of what may become of a key."""
+
+import itertools
+from typing import get_args
+
+import pytest
+
+from fairlead_hub.cluster.content import ContentId
+from fairlead_hub.delivery import key_state
+from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery.key_state import (
+    IN_SYNC,
+    NAMES,
+    TRANSITIONS,
+    Backoff,
+    Cause,
+    Event,
+    ImpossibleTransition,
+    InFlight,
+    Queued,
+    Withheld,
+)
+
+ONE = ContentId("u", "1")
+STATES = (
+    IN_SYNC,
+    Queued(5),
+    InFlight(1, ONE),
+    Backoff(1.0, 1),
+    Parked(key="k", content_id=ONE, path="p", code="no", reason="", retries=0, next_retry_at=1.0),
+    Withheld(Cause.NOT_GRANTED, "why"),
+)
+
+
+def test_every_state_has_a_row_and_a_name():
+    """And every event leads somewhere."""
+    assert TRANSITIONS.keys() == NAMES.keys() == {type(state) for state in STATES}
+    assert {event for row in TRANSITIONS.values() for event in row} == set(get_args(Event))
+
+
+def test_every_state_is_reached_and_left_for_in_sync():
+    """No key stays in a state for ever, whatever happens around it."""
+
+    def reached(start):
+        found, new = {start}, {start}
+        while new:
+            new = {after for state in new for after in TRANSITIONS[state].values()} - found
+            found |= new
+        return found
+
+    for state in TRANSITIONS:
+        assert reached(state) == set(TRANSITIONS)
+
+
+@pytest.mark.parametrize("before", STATES, ids=lambda state: NAMES[type(state)])
+def test_what_the_table_does_not_say_is_impossible(before):
+    """Every event with every state after it: the table's go, all others raise and say what was tried."""
+    for event, after in itertools.product(get_args(Event), STATES):
+        if TRANSITIONS[type(before)].get(event) is type(after):
+            key_state.check("k", before, event, after)
+        else:
+            with pytest.raises(ImpossibleTransition, match=f"k: {NAMES[type(before)]} cannot become"):
+                key_state.check("k", before, event, after)
+
+
+def test_what_is_parked_or_kept_is_not_on_its_way():
+    """Only what arrives by itself counts as late."""
+    on_their_way = [state for state in STATES[1:] if key_state.is_pending(state)]
+    assert [type(state) for state in on_their_way] == [Queued, InFlight, Backoff, Withheld]
+    assert not key_state.is_pending(Withheld(Cause.DELETION_GUARD, "too many"))
+    assert not key_state.is_pending(Withheld(Cause.DELETION_BLOCKED, "not listed yet"))
