@@ -184,7 +184,7 @@ class EdgeRoutesController:
         if not session.live:
             return Outcome("Lagging", "the node has just come back")
         held = session.held.get(key)
-        if held is None or (held.uid, held.digest) != (live.uid, live.digest):
+        if held is None or held.content_id != live.content_id:
             return Outcome("Lagging", f"version {live.version} is not delivered: {_why_not(session, key)}")
         said = self._said.get(node, {}).get(routes.name)
         if said is None or said.uid != live.uid or said.digest not in ("", live.digest):
