@@ -183,6 +183,53 @@ def test_every_module_has_its_test_file() -> None:
     assert not paid, f"these have their tests now; take them off UNTESTED in {Path(__file__).name}:\n" + "\n".join(paid)
 
 
+# The edge's SQL stands in catalogues: statements by name, and the tables themselves.
+SQL = re.compile(
+    r"^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|PRAGMA|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|EXPLAIN|VACUUM)\b"
+    r"|\b(?:FROM|INTO|SET|WHERE|ORDER BY)\s+\w|\b(?:WITHOUT ROWID|RETURNING)\b"
+)
+SQL_MODULES = frozenset(["statements.py", "schema.py"])
+
+
+def sql_strings(path: Path) -> Iterator[str]:
+    """Strings that look like SQL, as `line: text`; docstrings and the texts of errors are prose."""
+    tree = ast.parse(path.read_text(), filename=str(path))
+    prose = {
+        id(inner)
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) or isinstance(node, ast.Raise)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in prose and SQL.search(text):
+                yield f"{node.lineno}: {text.strip()[:60]}"
+            case _:
+                pass
+
+
+def test_sql_stands_in_catalogues() -> None:
+    """Each statement of the edge has a name and a reason, in one module for each store."""
+    edge = ROOT / "edge_agent" / "fairlead_edge" / "io"
+    found = [
+        f"{path.relative_to(ROOT)}:{what}"
+        for path in sorted(edge.rglob("*.py"))
+        if path.name not in SQL_MODULES
+        for what in sql_strings(path)
+    ]
+    assert not found, "give these a name in statements.py:\n" + "\n".join(found)
+
+
+def test_the_sql_rule_sees_what_it_forbids(tmp_path: Path) -> None:
+    """A rule that finds nothing proves nothing."""
+    sample = tmp_path / "sample.py"
+    sample.write_text(
+        '"""SELECT me."""\nx = f"SELECT {a} FROM t"\ny = "DELETE FROM t"\nz = "PRAGMA page_size"\n'
+        'w = " WHERE a = ?"\nv = "update the row"\nraise E("SELECT it FROM there")\n'
+    )
+    assert sorted(each.split(":")[0] for each in sql_strings(sample)) == ["2", "2", "3", "4", "5"]
+
+
 def test_every_command_is_documented() -> None:
     """docs/reference/cli.md names every command as one types it."""
     page = ROOT / "docs" / "reference" / "cli.md"

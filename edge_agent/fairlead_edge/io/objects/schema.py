@@ -14,6 +14,9 @@ from typing import Any, Final
 import apsw
 
 from fairlead_edge import checksum
+from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.sqlite import statements as sqlite
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import Held, Put
@@ -38,17 +41,6 @@ CREATE UNIQUE INDEX IF NOT EXISTS objects_key ON objects (api_group, plural, nam
 CREATE INDEX IF NOT EXISTS objects_entries ON objects (uid, digest);
 """
 _CHECKSUMS: Final = ("objects", "fallbacks", "facts")
-_TEXTS: Final = ("api_group", "plural", "namespace", "name", "version", "uid", "digest", "resource_version")
-COLUMNS: Final = f"{', '.join(_TEXTS)}, local_version, stored_at, content, checksum"
-READ: Final = (
-    f"rowid, {', '.join(f'CAST({name} AS BLOB)' for name in _TEXTS)}, local_version, stored_at, content, checksum"
-)
-"""What ``held`` takes.  Text as bytes: damaged, it may be no text any more."""
-
-
-def rows(connection: apsw.Connection, statement: str, bound: Sequence[Any] = ()) -> list[Any]:
-    """All rows of one statement."""
-    return connection.execute(statement, tuple(bound)).fetchall()
 
 
 def migrate(connection: apsw.Connection, found: int) -> None:
@@ -56,21 +48,21 @@ def migrate(connection: apsw.Connection, found: int) -> None:
     connection.execute(TABLES)
     if found < SCHEMA:
         for table in _CHECKSUMS:
-            connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER")
+            connection.execute(sql.add_checksum(table))
         if found:
             _add_checksums(connection)
-    connection.pragma("user_version", SCHEMA)
+    rows(connection, sqlite.set_user_version(SCHEMA))
 
 
 def _add_checksums(connection: apsw.Connection) -> None:
-    for name, value in rows(connection, "SELECT name, value FROM facts"):
+    for name, value in rows(connection, sql.FACTS):
         remember(connection, name, value)
-    for table in ("objects", "fallbacks"):
-        for (number,) in rows(connection, f"SELECT rowid FROM {table}"):
-            [row] = rows(connection, f"SELECT {READ} FROM {table} WHERE rowid = ?", (number,))
+    for table in sql.TABLES_OF_OBJECTS:
+        for (number,) in rows(connection, sql.numbers(table)):
+            [row] = rows(connection, sql.row(table), (number,))
             read = _row(row)
             if read is not None and _is_as_announced(read):
-                connection.execute(f"UPDATE {table} SET checksum = ? WHERE rowid = ?", (of(read), number))
+                connection.execute(sql.seal_row(table), (of(read), number))
 
 
 def _is_as_announced(read: Held) -> bool:
@@ -113,7 +105,7 @@ def of(read: Held) -> int:
 
 
 def values(current: Held) -> tuple[Any, ...]:
-    """A row of ``COLUMNS``."""
+    """For ``statements.INSERT_OBJECT``."""
     at = current.resource
     identity = (at.group, at.plural, at.namespace, at.name, at.version, current.uid, current.digest)
     rest = (current.resource_version, current.local_version, float(current.stored_at), current.content)
@@ -121,7 +113,7 @@ def values(current: Held) -> tuple[Any, ...]:
 
 
 def held(row: Sequence[Any]) -> Held | None:
-    """An object as it was stored, of a row of ``READ``; None when the disk changed it."""
+    """An object as it was stored, of a row as ``statements`` reads it; None when the disk changed it."""
     read = _row(row)
     return read if read is not None and of(read) == row[-1] else None
 
@@ -147,27 +139,24 @@ def _row(row: Sequence[Any]) -> Held | None:
 
 def fact(connection: apsw.Connection, name: str) -> Any:
     """A fact as it was remembered; None when there is none, or the disk changed it."""
-    row = connection.execute("SELECT value, checksum FROM facts WHERE name = ?", (name,)).fetchone()
+    row = connection.execute(sql.FACT, (name,)).fetchone()
     return row[0] if row and checksum.of_row(name, row[0]) == row[1] else None
 
 
 def remember(connection: apsw.Connection, name: str, value: Any) -> None:
-    upsert = "INSERT INTO facts(name, value, checksum) VALUES (?, ?, ?)"
-    connection.execute(
-        f"{upsert} ON CONFLICT (name) DO UPDATE SET value = excluded.value, checksum = excluded.checksum",
-        (name, value, checksum.of_row(name, value)),
-    )
+    """Write a fact over."""
+    connection.execute(sql.SET_FACT, (name, value, checksum.of_row(name, value)))
 
 
-def damaged(connection: apsw.Connection, table: str, *, after: int, limit: int) -> tuple[int | None, list[int]]:
+def damaged(connection: apsw.Connection, table: sql.Table, *, after: int, limit: int) -> tuple[int | None, list[int]]:
     """Look at the next rows above ``after``; returns where to go on (None: at the end), and those that are damaged."""
-    found = rows(connection, f"SELECT {READ} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?", (after, limit))
+    found = rows(connection, sql.rows_above(table), (after, limit))
     return (found[-1][0] if len(found) == limit else None), [row[0] for row in found if held(row) is None]
 
 
-def every(connection: apsw.Connection, table: str) -> Iterator[tuple[int, Held | None]]:
+def every(connection: apsw.Connection, table: sql.Table) -> Iterator[tuple[int, Held | None]]:
     """Each row by its number, None where it is damaged."""
-    for row in connection.execute(f"SELECT {READ} FROM {table}"):
+    for row in connection.execute(sql.all_rows(table)):
         yield int(row[0]), held(row)
 
 
@@ -181,25 +170,18 @@ def mend_kinds(connection: apsw.Connection) -> None:
         if (at.group, at.version, at.plural) not in seen:
             seen.add((at.group, at.version, at.plural))
             put_kind(connection, kind_of(read))
-    connection.execute(
-        "DELETE FROM kinds WHERE typeof(api_group) != 'text' OR typeof(version) != 'text' OR typeof(plural) != 'text'"
-        " OR typeof(kind) != 'text' OR namespaced NOT IN (0, 1)"
-    )
-    texts = "SELECT CAST(api_group AS BLOB), CAST(version AS BLOB), CAST(plural AS BLOB), CAST(kind AS BLOB) FROM kinds"
-    for row in rows(connection, texts):
+    connection.execute(sql.DELETE_UNREADABLE_KINDS)
+    for row in rows(connection, sql.KIND_TEXTS):
         if not all(_is_name(part) for part in row[1:]) or (row[0] and not _is_name(row[0])):
-            where = "CAST(api_group AS BLOB) = ? AND CAST(version AS BLOB) = ? AND CAST(plural AS BLOB) = ?"
-            connection.execute(f"DELETE FROM kinds WHERE {where}", row[:3])
+            connection.execute(sql.DELETE_KIND, row[:3])
 
 
 def put_kind(connection: apsw.Connection, kind: Kind) -> None:
     """Only where it says something else: the row is there for nearly every object."""
     at = (kind.group, kind.version, kind.plural)
-    known = connection.execute(
-        "SELECT CAST(kind AS BLOB), namespaced FROM kinds WHERE api_group = ? AND version = ? AND plural = ?", at
-    ).fetchone()
+    known = connection.execute(sql.KIND, at).fetchone()
     if known != (kind.kind.encode(), int(kind.namespaced)):
-        connection.execute("INSERT OR REPLACE INTO kinds VALUES (?,?,?,?,?)", (*at, kind.kind, kind.namespaced))
+        connection.execute(sql.SET_KIND, (*at, kind.kind, kind.namespaced))
 
 
 def _is_name(part: bytes) -> bool:

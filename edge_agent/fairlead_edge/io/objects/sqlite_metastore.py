@@ -21,7 +21,10 @@ import msgspec
 
 from fairlead_edge.errors import StoreDamaged, StoreFull, StoreUnusable
 from fairlead_edge.io.objects import salvage, schema
-from fairlead_edge.io.objects.schema import COLUMNS, READ, SCHEMA, fact, held, remember
+from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects.schema import SCHEMA, fact, held, remember
+from fairlead_edge.io.sqlite import statements as sqlite
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
@@ -39,11 +42,6 @@ LOGGED_SECONDS: Final = 0.1
 SCRUB_ROWS: Final = 256
 SCRUB_SECONDS: Final = 6 * 3600.0
 """Between two looks at everything that is held."""
-
-_SELECT: Final = f"SELECT {READ} FROM objects WHERE api_group = ? AND plural = ?"
-_FALLBACKS: Final = f"SELECT {READ} FROM fallbacks WHERE api_group = ? AND plural = ? ORDER BY namespace, name"
-_ONE: Final = f"{_SELECT} AND namespace = ? AND name = ?"
-_BY_KEY: Final = "WHERE api_group = ? AND plural = ? AND namespace = ? AND name = ?"
 
 _log = logs.get("edge.metastore")
 
@@ -193,31 +191,28 @@ class SqliteMetastore:
 
     async def summary(self, bits: int | None = None) -> Summary:
         # Rows become sums on the reader's thread, so that the loop goes on serving while a large store is summed.
-        return await self.writer.read(
-            lambda connection: metastore.summarise(_rows(connection, "SELECT uid, digest FROM objects"), bits)
-        )
+        return await self.writer.read(lambda connection: metastore.summarise(rows(connection, sql.DIGESTS), bits))
 
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
         return await self.writer.read(lambda connection: _entries(connection, bits, buckets))
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> Held | None:
-        rows = await self._read_rows(_ONE, (group, plural, namespace, name))
-        found = await self._sound(rows)
+        found = await self._sound(await self._read_rows(sql.OBJECT, (group, plural, namespace, name)))
         return found[0] if found else None
 
-    async def _sound(self, rows: Sequence[Any]) -> list[Held]:
+    async def _sound(self, found: Sequence[Any]) -> list[Held]:
         """Those that are as they were stored; the others are set aside."""
-        read = [(row[0], held(row)) for row in rows]
+        read = [(row[0], held(row)) for row in found]
         if damaged := [number for number, each in read if each is None]:
             await self._set_aside(damaged)
         return [each for _, each in read if each is not None]
 
     async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[Held], int]:
-        where, bound = (" AND namespace = ?", (namespace,)) if namespace is not None else ("", ())
+        statement = sql.OBJECTS if namespace is None else sql.OBJECTS_OF_NAMESPACE
+        bound = (group, plural) if namespace is None else (group, plural, namespace)
 
         def query(connection: apsw.Connection) -> tuple[list[tuple[int, Held | None]], int]:
-            statement = f"{_SELECT}{where} ORDER BY namespace, name"
-            read = [(row[0], held(row)) for row in connection.execute(statement, (group, plural, *bound))]
+            read = [(row[0], held(row)) for row in connection.execute(statement, bound)]
             return read, _version(connection)
 
         while True:
@@ -248,14 +243,14 @@ class SqliteMetastore:
             forget()
 
     async def fallbacks(self, group: str, plural: str) -> list[Held]:
-        found = [held(row) for row in await self._read_rows(_FALLBACKS, (group, plural))]
+        found = [held(row) for row in await self._read_rows(sql.FALLBACKS, (group, plural))]
         return [each for each in found if each is not None]
 
     async def kinds(self) -> list[Kind]:
-        rows = await self._read_rows("SELECT api_group, version, plural, kind, namespaced FROM kinds", ())
+        found = await self._read_rows(sql.KINDS, ())
         return sorted(
             Kind(group=group, version=version, plural=plural, kind=kind, namespaced=bool(namespaced))
-            for group, version, plural, kind, namespaced in rows
+            for group, version, plural, kind, namespaced in found
         )
 
     async def touch(self, contact_at: float) -> None:
@@ -266,7 +261,7 @@ class SqliteMetastore:
         return None if value is None else float(value)
 
     async def _read_rows(self, statement: str, bound: tuple[Any, ...]) -> list[Any]:
-        return await self.writer.read(lambda connection: _rows(connection, statement, bound))
+        return await self.writer.read(lambda connection: rows(connection, statement, bound))
 
 
 class _Opened(NamedTuple):
@@ -276,7 +271,7 @@ class _Opened(NamedTuple):
 
 def _prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> _Opened:
     """Schema, owner and limit, and no row that the disk changed; returns the store's version at this opening."""
-    found = int(connection.pragma("user_version") or 0)
+    found = int(rows(connection, sqlite.USER_VERSION)[0][0])
     if found > SCHEMA:
         raise StoreUnusable(
             f"has schema {found}, this program knows up to {SCHEMA}: run the newer version, or remove the file "
@@ -292,10 +287,10 @@ def _prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millis
     if owner is None:
         remember(connection, "node", node)
     dropped = 0
-    for table in ("objects", "fallbacks"):
+    for table in sql.TABLES_OF_OBJECTS:
         bad = [number for number, each in schema.every(connection, table) if each is None]
         for number in bad:
-            connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (number,))
+            connection.execute(sql.delete_row(table), (number,))
         dropped += len(bad) if table == "objects" else 0
     schema.mend_kinds(connection)
     version = metastore.opening_version(int(fact(connection, "version") or 0), wall_milliseconds)
@@ -306,11 +301,11 @@ def _prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millis
 
 def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> Held | None:
     """What is held under the name; a damaged row makes way."""
-    row = connection.execute(_ONE, key).fetchone()
+    row = connection.execute(sql.OBJECT, key).fetchone()
     if row is None:
         return None
     if (found := held(row)) is None:
-        connection.execute("DELETE FROM objects WHERE rowid = ?", (row[0],))
+        connection.execute(sql.delete_row("objects"), (row[0],))
     return found
 
 
@@ -321,23 +316,16 @@ def _put(connection: apsw.Connection, put: Put, now: float, usable: metastore.Us
     if previous is not None and metastore.same_content(previous, put):
         if previous.resource_version != put.resource_version:
             again = msgspec.structs.replace(previous, resource_version=put.resource_version)
-            connection.execute(
-                f"UPDATE objects SET resource_version = ?, checksum = ? {_BY_KEY}",
-                (put.resource_version, schema.of(again), *key),
-            )
+            connection.execute(sql.SET_RESOURCE_VERSION, (put.resource_version, schema.of(again), *key))
         return Kept()
     version = _next_version(connection)
     current = metastore.hold(put, local_version=version, now=now)
     values = schema.values(current)
     if previous is None:
-        connection.execute(f"INSERT INTO objects ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", values)
+        connection.execute(sql.INSERT_OBJECT, values)
     else:
         _fall_back(connection, key, metastore.fallback(previous, put, usable))
-        connection.execute(
-            "UPDATE objects SET version = ?, uid = ?, digest = ?, resource_version = ?, local_version = ?, "
-            f"stored_at = ?, content = ?, checksum = ? {_BY_KEY}",
-            (*values[4:], *key),
-        )
+        connection.execute(sql.REPLACE_OBJECT, (*values[4:], *key))
     schema.put_kind(connection, kind)
     return Stored(change=Change(version=version, previous=previous, current=current))
 
@@ -348,7 +336,7 @@ def _remove(connection: apsw.Connection, remove: Remove) -> Outcome:
     if previous is None or previous.uid != remove.uid:
         return Absent()
     version = _next_version(connection)
-    connection.execute(f"DELETE FROM objects {_BY_KEY}", key)
+    connection.execute(sql.DELETE_OBJECT, key)
     _fall_back(connection, key, "drop")
     return Removed(change=Change(version=version, previous=previous, current=None))
 
@@ -357,18 +345,18 @@ def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what
     """Called while the object is still there as it was."""
     if what == "keep":
         return
-    connection.execute(f"DELETE FROM fallbacks {_BY_KEY}", key)
+    connection.execute(sql.DELETE_FALLBACK, key)
     if what == "take":
-        connection.execute(f"INSERT INTO fallbacks ({COLUMNS}) SELECT {COLUMNS} FROM objects {_BY_KEY}", key)
+        connection.execute(sql.KEEP_AS_FALLBACK, key)
 
 
 def _drop(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int, int]:
     """Rows that are damaged still; returns how many went, and the store's version then."""
     dropped = 0
     for number in numbers:
-        row = connection.execute(f"SELECT {READ} FROM objects WHERE rowid = ?", (number,)).fetchone()
+        row = connection.execute(sql.row("objects"), (number,)).fetchone()
         if row is not None and held(row) is None:
-            connection.execute("DELETE FROM objects WHERE rowid = ?", (number,))
+            connection.execute(sql.delete_row("objects"), (number,))
             dropped += 1
     if dropped:
         remember(connection, "lacking", 1)
@@ -389,15 +377,11 @@ def _next_version(connection: apsw.Connection) -> int:
 
 
 def _entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
-    pairs = connection.execute("SELECT rowid, uid FROM objects")
+    pairs = connection.execute(sql.UIDS)
     wanted = [rowid for rowid, uid in pairs if digest.bucket_of(uid, bits) in buckets]
     found = []
     for rowid in wanted:
-        [row] = _rows(connection, f"SELECT {READ} FROM objects WHERE rowid = ?", (rowid,))
+        [row] = rows(connection, sql.row("objects"), (rowid,))
         if (read := held(row)) is not None:
             found.append(message.Entry(read.resource.path, read.uid, read.digest, read.resource_version))
     return sorted(found, key=lambda entry: entry.resource)
-
-
-def _rows(connection: apsw.Connection, statement: str, bound: Sequence[Any] = ()) -> list[Any]:
-    return connection.execute(statement, bound).fetchall()

@@ -9,82 +9,56 @@ from typing import Final
 
 import apsw
 
-from fairlead_edge.io.outbox.queries import load_stamp, rows
-from fairlead_edge.outbox import age, outbox
+from fairlead_edge.io.outbox import statements as sql
+from fairlead_edge.io.outbox.store_identity import load_stamp
+from fairlead_edge.io.sqlite import statements as sqlite
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.age import Stamp
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.totals import COUNT_MAX, PLACE_MAX, QueueTotals, Totals
+from fairlead_edge.outbox.totals import QueueTotals, Totals
 
-ROOM_TOLERANCE: Final = 1 << 20
-"""Bytes that the room taken may be miscounted by; twice what is there, and so much more, is no miscount."""
-
-_NUMBERS: Final = (
-    *("id", "priority", "next_offset", "checkpoint", "stored", "bytes"),
-    *("accepted", "sent", "expired", "evicted", "damaged"),
-)
-_COUNTS: Final = ("accepted", "sent", "expired", "evicted", "damaged", "stored", "bytes", "next_offset")
 _CLOCK: Final = "the clock is not readable"
 _SMALL: Final = {
-    "a queue is not readable": "SELECT 1 FROM queues WHERE typeof(endpoint) != 'text'"
-    + "".join(f" OR typeof({name}) != 'integer'" for name in _NUMBERS),
-    "a queue's totals cannot be": f"SELECT 1 FROM queues WHERE priority NOT BETWEEN 0 AND {PLACE_MAX}"
-    f" OR checkpoint NOT BETWEEN {NOTHING_DONE} AND next_offset - 1"
-    + "".join(f" OR {name} NOT BETWEEN 0 AND {COUNT_MAX}" for name in _COUNTS),
-    "the room taken is not known": "SELECT 1 FROM (SELECT count(*) AS n, total(typeof(bytes) = 'integer'"
-    f" AND bytes BETWEEN 0 AND {COUNT_MAX} AND typeof(commits) = 'integer' AND commits BETWEEN 0 AND {COUNT_MAX})"
-    " AS good FROM usage) WHERE n != 1 OR good != 1",
-    _CLOCK: "SELECT 1 FROM clock WHERE typeof(boot_id) != 'text'"
-    + "".join(
-        f" OR typeof({name}) != 'real' OR {name} NOT BETWEEN 0 AND {age.SECONDS_MAX}"
-        for name in ("boot_seconds", "wall_seconds", "age_seconds")
-    ),
-    "its owner is not readable": "SELECT 1 FROM owner WHERE id != 1 OR typeof(node) != 'text'",
+    "a queue is not readable": sql.QUEUE_UNREADABLE,
+    "a queue's totals cannot be": sql.QUEUE_IMPOSSIBLE,
+    "the room taken is not known": sql.USAGE_UNKNOWN,
+    _CLOCK: sql.CLOCK_UNREADABLE,
+    "its owner is not readable": sql.OWNER_UNREADABLE,
 }
-"""Of the tables of a few rows; only when these are answered, their rows can be told as ``Totals``."""
+"""Of the tables of a few rows; only when these find nothing, their rows can be read as ``Totals``."""
 _LARGE: Final = {
-    "a queue's messages are not as many as were counted": "SELECT 1 FROM queues q WHERE stored !="
-    " (SELECT count(*) FROM references_ WHERE queue = q.id)"
-    " OR accepted != sent + expired + evicted + damaged + stored"
-    " + (SELECT count(*) FROM dead_letters d WHERE d.queue = q.id)",
-    "a queue has messages above its last": "SELECT 1 FROM queues q WHERE next_offset <="
-    " (SELECT max(offset) FROM references_ WHERE queue = q.id)",
-    "messages belong to no queue": "SELECT 1 FROM (SELECT DISTINCT queue FROM references_) WHERE queue NOT IN"
-    " (SELECT id FROM queues)",
-    "an envelope counts what is not there": "SELECT 1 FROM runs u WHERE typeof(count) != 'integer' OR count !="
-    " (SELECT count(*) FROM references_ r WHERE r.queue = u.queue AND r.offset BETWEEN u.first AND u.last"
-    " AND r.segment = u.segment)",
-    "more room is said to be taken than there is in it": f"SELECT 1 FROM usage WHERE bytes > {ROOM_TOLERANCE}"
-    " + 2 * (SELECT coalesce(sum(size), 0) FROM segments)"
-    f" + 2 * {outbox.REFERENCE_BYTES} * (SELECT count(*) FROM references_)"
-    f" + 2 * (SELECT coalesce(sum(length(content) + {outbox.REFERENCE_BYTES}), 0) FROM dead_letters)",
+    "a queue's messages are not as many as were counted": sql.QUEUE_MISCOUNTED,
+    "a queue has messages above its last": sql.OFFSET_ABOVE_LAST,
+    "messages belong to no queue": sql.REFERENCE_WITHOUT_QUEUE,
+    "an envelope counts what is not there": sql.RUN_MISCOUNTED,
+    "more room is said to be taken than there is in it": sql.USAGE_TOO_LARGE,
 }
 
 
 def audit(connection: apsw.Connection) -> str:
     """What is wrong, in a few words; "" when nothing is.  Reads the whole file once."""
-    [(found,)] = rows(connection, "PRAGMA integrity_check(1)")
+    [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)
     if found != "ok":
         return str(found)
-    return glance(connection) or _ask(connection, _LARGE)
+    return glance(connection) or _check(connection, _LARGE)
 
 
 def glance(connection: apsw.Connection) -> str:
     """The same of the small tables alone, which is quick."""
-    return _ask(connection, _SMALL)
+    return _check(connection, _SMALL)
 
 
 def read_clock(connection: apsw.Connection) -> Stamp | None:
     """None when there is none that can be believed."""
-    return None if _ask(connection, {_CLOCK: _SMALL[_CLOCK]}) else load_stamp(connection)
+    return None if _check(connection, {_CLOCK: _SMALL[_CLOCK]}) else load_stamp(connection)
 
 
-def _ask(connection: apsw.Connection, questions: dict[str, str]) -> str:
-    return next((problem for problem, question in questions.items() if rows(connection, f"{question} LIMIT 1")), "")
+def _check(connection: apsw.Connection, checks: dict[str, str]) -> str:
+    return next((problem for problem, statement in checks.items() if rows(connection, statement)), "")
 
 
 def read_totals(connection: apsw.Connection) -> Totals:
-    """As the file tells them, when a ``glance`` finds nothing; ``topic`` is not among what it knows."""
-    [(commits,)] = rows(connection, "SELECT commits FROM usage")
+    """As the file has them, when a ``glance`` finds nothing; all but ``topic``, which is only kept beside it."""
+    [(commits,)] = rows(connection, sql.COMMITS)
     return Totals(
         commits,
         tuple(
@@ -101,13 +75,11 @@ def read_totals(connection: apsw.Connection) -> Totals:
                 damaged=damaged,
             )
             for id, endpoint, priority, next_offset, checkpoint, accepted, sent, expired, evicted, damaged in rows(
-                connection,
-                "SELECT id, endpoint, priority, next_offset, checkpoint, accepted, sent, expired, evicted, damaged"
-                " FROM queues ORDER BY id",
+                connection, sql.QUEUE_TOTALS
             )
         ),
         load_stamp(connection),
-        "".join(node for (node,) in rows(connection, "SELECT node FROM owner")),
+        "".join(node for (node,) in rows(connection, sql.OWNER)),
     )
 
 
@@ -121,8 +93,8 @@ def compare(found: Totals, kept: Totals | None) -> str:
         return "its clock was changed"
     if found.node != kept.node:
         return "its owner was changed"
-    told = [_counts(queue) for queue in kept.queues]
-    return "" if [_counts(queue) for queue in found.queues] == told else "its totals were changed"
+    expected = [_counts(queue) for queue in kept.queues]
+    return "" if [_counts(queue) for queue in found.queues] == expected else "its totals were changed"
 
 
 def _counts(queue: QueueTotals) -> tuple[object, ...]:

@@ -22,8 +22,9 @@ from typing import Final
 import apsw
 
 from fairlead_edge.errors import StoreTooNew
-from fairlead_edge.io.outbox.queries import rows
 from fairlead_edge.io.outbox.upgrade import add_checksums
+from fairlead_edge.io.sqlite import statements as sqlite
+from fairlead_edge.io.sqlite.rows import rows
 
 MIGRATIONS: Final = (
     """
@@ -103,14 +104,14 @@ _CHECKSUMS: Final = 2
 
 def migrate(connection: apsw.Connection) -> None:
     """Bring the file to the present version.  Raises ``StoreTooNew``; runs in the caller's transaction."""
-    found: int = rows(connection, "PRAGMA user_version")[0][0]
+    found: int = rows(connection, sqlite.USER_VERSION)[0][0]
     if found > len(MIGRATIONS):
         raise StoreTooNew(f"the outbox has version {found}, this program knows up to {len(MIGRATIONS)}")
     for migration in MIGRATIONS[found:]:
         rows(connection, migration)
     if 0 < found < _CHECKSUMS:
         add_checksums(connection)
-    rows(connection, f"PRAGMA user_version={len(MIGRATIONS)}")
+    rows(connection, sqlite.set_user_version(len(MIGRATIONS)))
 
 
 def upgrade(path: Path) -> None:
@@ -119,9 +120,9 @@ def upgrade(path: Path) -> None:
         return
     connection = apsw.Connection(str(path))
     try:
-        if 0 < rows(connection, "PRAGMA user_version")[0][0] != len(MIGRATIONS):
-            connection.execute("BEGIN IMMEDIATE")
+        if 0 < rows(connection, sqlite.USER_VERSION)[0][0] != len(MIGRATIONS):
+            connection.execute(sqlite.BEGIN_IMMEDIATE)
             migrate(connection)
-            connection.execute("COMMIT")
+            connection.execute(sqlite.COMMIT)
     finally:
         connection.close()

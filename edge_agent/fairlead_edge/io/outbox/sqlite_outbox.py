@@ -17,8 +17,25 @@ from typing import Final
 import apsw
 import msgspec
 
-from fairlead_edge.io.outbox import audit, damage, jobs, queries, salvage, schema, store_clock
+from fairlead_edge.io.outbox import (
+    audit,
+    damage,
+    dead_letters,
+    expiry,
+    log,
+    queue_status,
+    salvage,
+    schema,
+    settlement,
+    store_clock,
+    store_identity,
+)
+from fairlead_edge.io.outbox import statements as sql
+from fairlead_edge.io.outbox.append import append
+from fairlead_edge.io.outbox.eviction import Eviction
 from fairlead_edge.io.outbox.totals_file import TotalsFile
+from fairlead_edge.io.sqlite import statements as sqlite
+from fairlead_edge.io.sqlite.unused_pages import give_back
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.outbox import age, outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
@@ -42,7 +59,7 @@ SCRUB_PAUSE_SECONDS: Final = 10.0
 _log = logs.get("edge.outbox")
 
 
-_Read = Callable[[Callable[[apsw.Connection], queries.Found]], Awaitable[queries.Found]]
+_Read = Callable[[Callable[[apsw.Connection], log.Found]], Awaitable[log.Found]]
 
 
 class SqliteOutbox:
@@ -76,8 +93,8 @@ class SqliteOutbox:
         def setup(connection: apsw.Connection) -> None:
             schema.migrate(connection)
             if node:
-                jobs.own(connection, node)
-            found.append(queries.load_stamp(connection))
+                store_identity.own(connection, node)
+            found.append(store_identity.load_stamp(connection))
 
         try:
             self.writer = Writer(path, setup=setup, audit=audit.audit, closing=self._close_transaction)
@@ -96,9 +113,9 @@ class SqliteOutbox:
                 self._is_looked_through = problem is not None
                 return
             _log.error("store_damaged", path=str(path), reason=problem)
-            report = salvage.run(path, kept=kept, epoch=self.epoch, at=store_clock.wall(), mint=_mint)
+            report = salvage.run(path, kept=kept, epoch=self.epoch, at=store_clock.wall(), mint=_new_id)
             for queue, gap in report.lost:
-                _tell(queue, gap)
+                _log_gap(queue, gap)
             _log.warning(
                 "store_salvaged",
                 path=str(path),
@@ -109,7 +126,7 @@ class SqliteOutbox:
             self.salvaged = problem
 
     def _close_transaction(self, connection: apsw.Connection) -> Callable[[], None]:
-        connection.execute("UPDATE usage SET commits = commits + 1")
+        connection.execute(sql.COUNT_COMMIT)
         totals = audit.read_totals(connection)
         if not totals.are_possible:  # not to be written over those that are
             raise ValueError("the totals cannot be")
@@ -134,7 +151,7 @@ class SqliteOutbox:
         """Write the clock down; on a full or overrun disk it stays as it was, and ages are understated by that."""
         stamp = self._clock.stamp(store_clock.read())
         with contextlib.suppress(Temporary):
-            await self.writer.submit(lambda connection: jobs.save_stamp(connection, stamp))
+            await self.writer.submit(lambda connection: store_identity.save_stamp(connection, stamp))
 
     async def append(
         self,
@@ -146,11 +163,11 @@ class SqliteOutbox:
     ) -> bytes | None:
         for entry in entries[-1:]:
             self._topics.update({(to.queue.endpoint, to.queue.priority): to.topic for to in entry.references})
-        eviction = jobs.Eviction(self.in_flight, []) if evict else None
+        eviction = Eviction(self.in_flight, []) if evict else None
         self._evicts = self._evicts or evict
         answer = await self.writer.submit(
             partial(
-                jobs.append,
+                append,
                 entries=entries,
                 epoch=self.epoch,
                 now=now,
@@ -164,7 +181,7 @@ class SqliteOutbox:
         return answer
 
     async def queues(self) -> list[QueueId]:
-        return await self.writer.read(queries.queues)
+        return await self.writer.read(log.queues)
 
     async def fetch(
         self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
@@ -185,9 +202,9 @@ class SqliteOutbox:
                 return items
 
     async def _take_by_writer(
-        self, queue: QueueId, taken: set[int], query: Callable[[apsw.Connection], queries.Found]
-    ) -> queries.Found:
-        def job(connection: apsw.Connection) -> queries.Found:
+        self, queue: QueueId, taken: set[int], query: Callable[[apsw.Connection], log.Found]
+    ) -> log.Found:
+        def job(connection: apsw.Connection) -> log.Found:
             found = query(connection)
             offsets = [item.offset for item in found.items]
             self.in_flight.take(queue, offsets)
@@ -203,7 +220,7 @@ class SqliteOutbox:
         while True:
             asked = messages_max - len(items)
             found = await read(
-                partial(queries.fetch, queue=queue, after=after, now=now, messages_max=asked, bytes_max=bytes_max)
+                partial(log.fetch, queue=queue, after=after, now=now, messages_max=asked, bytes_max=bytes_max)
             )
             if not found.damaged:
                 return items + found.items
@@ -227,12 +244,12 @@ class SqliteOutbox:
                 epoch=self.epoch,
                 now=now,
                 at=store_clock.wall(),
-                mint=_mint,
+                mint=_new_id,
             )
         )
         self._damaged.set()
         for gap in found:
-            _tell(queue, gap)
+            _log_gap(queue, gap)
 
     async def look_through(self) -> None:
         """Audit the file beside its use, on a thread and a connection of its own; damage ends its use."""
@@ -245,7 +262,7 @@ class SqliteOutbox:
             connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
             try:
                 connection.set_busy_timeout(5_000)
-                connection.execute("BEGIN")  # one moment, whatever is written meanwhile
+                connection.execute(sqlite.BEGIN)  # one moment, whatever is written meanwhile
                 return audit.audit(connection)
             finally:
                 connection.close()
@@ -296,36 +313,36 @@ class SqliteOutbox:
         at: str,
     ) -> None:
         damaged = await self.writer.submit(
-            partial(jobs.settle, queue=queue, sent=sent, refused=refused, checkpoint=checkpoint, at=at)
+            partial(settlement.settle, queue=queue, sent=sent, refused=refused, checkpoint=checkpoint, at=at)
         )
         self.in_flight.decided(queue, [*sent, *(refusal.offset for refusal in refused)])
         if damaged:
             await self._set_aside(queue, damaged, self.now())
 
     async def checkpoint(self, queue: QueueId) -> int:
-        found = await self.writer.read(partial(queries.checkpoint, queue=queue))
+        found = await self.writer.read(partial(log.checkpoint, queue=queue))
         return NOTHING_DONE if found is None else found
 
     async def sweep(self, *, now: float, entire: bool) -> int:
-        swept = await self.writer.submit(partial(jobs.sweep, now=now, entire=entire, in_flight=self.in_flight))
+        swept = await self.writer.submit(partial(expiry.sweep, now=now, entire=entire, in_flight=self.in_flight))
         for queue, offsets in swept:
             self.in_flight.ended(queue, offsets)
         return sum(len(offsets) for _, offsets in swept)
 
     async def give_back(self) -> int:
-        return await self.writer.submit(jobs.give_back)
+        return await self.writer.submit(give_back)
 
     async def status(self, *, now: float) -> outbox.OutboxStatus:
-        query = partial(queries.status, now=now, max_bytes=self.max_bytes, in_flight=self.in_flight)
+        query = partial(queue_status.status, now=now, max_bytes=self.max_bytes, in_flight=self.in_flight)
         return await self.writer.read(query)
 
     async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[outbox.DeadLetter]:
         while True:
-            found = await self.writer.read(partial(queries.dead_letters, after=after, limit=limit))
+            found = await self.writer.read(partial(dead_letters.after, after=after, limit=limit))
             if not found.damaged:
                 return found.letters
             job = partial(damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
-            await self.writer.submit(partial(job, at=store_clock.wall(), mint=_mint))
+            await self.writer.submit(partial(job, at=store_clock.wall(), mint=_new_id))
             self._damaged.set()
             _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
 
@@ -333,7 +350,9 @@ class SqliteOutbox:
         self, numbers: Sequence[int] | None, *, now: float, limit: int = outbox.DEAD_LETTER_PAGE_MAX
     ) -> int:
         return await self.writer.submit(
-            partial(jobs.replay, numbers=numbers, epoch=self.epoch, now=now, max_bytes=self.max_bytes, limit=limit)
+            partial(
+                dead_letters.replay, numbers=numbers, epoch=self.epoch, now=now, max_bytes=self.max_bytes, limit=limit
+            )
         )
 
     async def close(self) -> None:
@@ -344,7 +363,7 @@ class SqliteOutbox:
         self._totals.close()
 
 
-def _tell(queue: QueueId, gap: Gap) -> None:
+def _log_gap(queue: QueueId, gap: Gap) -> None:
     _log.error(
         "messages_damaged",
         queue=str(queue),
@@ -357,6 +376,6 @@ def _tell(queue: QueueId, gap: Gap) -> None:
     )
 
 
-def _mint() -> str:
+def _new_id() -> str:
     """An id for a record of a gap, as long as those of messages."""
     return secrets.token_hex(16)

@@ -10,8 +10,10 @@ from typing import Any
 import apsw
 
 from fairlead_edge.checksum import of_row
-from fairlead_edge.io.outbox import queries
-from fairlead_edge.io.outbox.queries import rows
+from fairlead_edge.io.outbox import dead_letters
+from fairlead_edge.io.outbox import statements as sql
+from fairlead_edge.io.outbox.bodies import Bodies, Unreadable, run_checksum
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.checksum import of_reference
 from fairlead_edge.outbox.queue_id import QueueId
@@ -19,43 +21,34 @@ from fairlead_edge.outbox.queue_id import QueueId
 
 def add_checksums(connection: apsw.Connection) -> None:
     """Once, in the transaction that brings the file to a present version."""
-    for number, endpoint, priority in rows(connection, "SELECT id, endpoint, priority FROM queues"):
+    for number, endpoint, priority in rows(connection, sql.NUMBERED_QUEUES):
         _of_queue(connection, number, QueueId(endpoint, priority))
-    for number, *fields, content in rows(
-        connection, "SELECT number, queue, offset, epoch, ttl, topic, at, code, reason, content FROM dead_letters"
-    ):
-        made = queries.sealed_letter(fields, content)
-        connection.execute("UPDATE dead_letters SET checksum = ? WHERE number = ?", (made, number))
-    for receipt in rows(connection, "SELECT key, digest, answer, at FROM receipts"):
-        connection.execute("UPDATE receipts SET checksum = ? WHERE key = ?", (of_row(*receipt), receipt[0]))
+    for number, *fields, content in rows(connection, sql.LETTERS_TO_SEAL):
+        connection.execute(sql.SEAL_LETTER, (dead_letters.checksum(fields, content), number))
+    for key in rows(connection, sql.KEYS_TO_SEAL):
+        connection.execute(sql.SEAL_KEY, (of_row(*key), key[0]))
 
 
 def _of_queue(connection: apsw.Connection, number: int, queue: QueueId) -> None:
-    read = queries.Bodies(connection)
+    read = Bodies(connection)
     runs: dict[int, int] = {}
-    for segment, *envelope_ in rows(
-        connection, "SELECT segment, first, last, epoch, enqueued, expires, topic FROM runs WHERE queue = ?", (number,)
-    ):
-        made = queries.sealed(queue, *envelope_)
+    for segment, *envelope_ in rows(connection, sql.RUNS_TO_SEAL, (number,)):
+        made = run_checksum(queue, *envelope_)
         if made is not None:
             runs[segment] = made
-            connection.execute("UPDATE runs SET checksum = ? WHERE segment = ? AND queue = ?", (made, segment, number))
-    for offset, segment, start, size in rows(
-        connection, "SELECT offset, segment, start, size FROM references_ WHERE queue = ? ORDER BY offset", (number,)
-    ):
+            connection.execute(sql.SEAL_RUN, (made, segment, number))
+    for offset, segment, start, size in rows(connection, sql.REFERENCES_TO_SEAL, (number,)):
         body = _sound(read, segment, start, size)
         if body is not None and segment in runs:
-            connection.execute(
-                "UPDATE references_ SET checksum = ? WHERE queue = ? AND offset = ?",
-                (of_reference(runs[segment], offset, body), number, offset),
-            )
+            sealed = of_reference(runs[segment], offset, body)
+            connection.execute(sql.SEAL_REFERENCE, (sealed, number, offset))
 
 
-def _sound(read: queries.Bodies, segment: Any, start: Any, size: Any) -> bytes | None:
+def _sound(read: Bodies, segment: Any, start: Any, size: Any) -> bytes | None:
     """The body, when it still is a message."""
     try:
         body = read.body(segment, start, size)
         envelope.read(body)
-    except (queries.Unreadable, ValueError, RecursionError):
+    except (Unreadable, ValueError, RecursionError):
         return None
     return body

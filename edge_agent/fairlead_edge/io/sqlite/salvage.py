@@ -18,10 +18,13 @@ from typing import Any, Final
 import apsw
 
 from fairlead_edge.io.sqlite import schema_pages, wal
+from fairlead_edge.io.sqlite import statements as sql
+from fairlead_edge.io.sqlite.rows import rows
 
 MAGIC: Final = b"SQLite format 3\0"
 WAL: Final = "-wal"
 SHM: Final = "-shm"
+BUSY_MILLISECONDS: Final = 5_000
 KEY_MAX: Final = (1 << 63) - 1
 COMMIT_ROWS: Final = 5_000
 PAGE_BYTES: Final = 4096
@@ -36,6 +39,39 @@ Fill = Callable[[apsw.Connection, apsw.Connection], None]
 """(damaged, new and empty): take over what can be read."""
 SCHEMA_KEPT: Final = ".schema"
 """Beside the file: the pages that name its tables (``schema_pages``)."""
+
+
+def problem(path: Path, look: Callable[[apsw.Connection], str], *, gone: str = "") -> str | None:
+    """What is wrong with the file at ``path``; "" when nothing is, and ``gone`` when there is none.
+
+    ``look`` reads what SQLite opens.  None: it was ended by a progress handler, and had found nothing until then.
+    """
+    if is_unfinished(path):
+        return "an earlier salvage did not come to its end"
+    if not path.exists():
+        return gone
+    if lost_its_end(path):
+        return "its end is missing"
+    if wrong := head_problem(path):
+        return wrong
+    try:
+        connection = apsw.Connection(str(path))
+        try:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            connection.set_busy_timeout(BUSY_MILLISECONDS)
+            return look(connection)
+        finally:
+            connection.close()
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
+        if is_strange(path, error):
+            raise
+        return str(error) or type(error).__name__
+    except apsw.InterruptError:
+        return None
+    except apsw.SQLError as error:
+        if "no such" not in str(error):  # a table or a column: what names them is damaged
+            raise
+        return str(error)
 
 
 def is_unfinished(path: Path) -> bool:
@@ -117,7 +153,7 @@ def _has_tables(path: Path) -> bool:
     try:
         connection = _opened(path)
         try:
-            return bool(connection.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchall()[0][0])
+            return bool(rows(connection, sql.TABLES))
         finally:
             connection.close()
     except READ_ERRORS:
@@ -127,15 +163,15 @@ def _has_tables(path: Path) -> bool:
 def _opened(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path))
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    connection.execute("PRAGMA writable_schema=ON").fetchall()  # else nothing is read of a file that lost its end
+    rows(connection, sql.WRITABLE_SCHEMA)
     return connection
 
 
 def _fill(aside: Path, new: Path, fill: Fill) -> None:
     target = apsw.Connection(str(new))
     try:
-        for pragma in ("auto_vacuum=INCREMENTAL", "journal_mode=OFF", "synchronous=OFF"):  # flushed once, as a whole
-            target.execute(f"PRAGMA {pragma}").fetchall()
+        for pragma in sql.SALVAGE_SETTINGS:
+            rows(target, pragma)
         # Of a file that is beyond reading nothing is taken over.
         source = _opened(aside) if _has_tables(aside) else apsw.Connection(":memory:")
         try:
@@ -160,30 +196,29 @@ def copy(
     table: str,
     key: str = "rowid",
     *,
-    where: str = "",
-    bound: Sequence[Any] = (),
-    verb: str = "INSERT OR IGNORE",
+    fixed: tuple[str, int] | None = None,
+    replace: bool = False,
 ) -> None:
     """Take over every row that can be read.
 
-    ``key`` is the integer the table is ordered by, after what ``where`` fixes.
+    ``key`` is the integer the table is ordered by; ``fixed``: a column before it, and of which value rows are taken.
     """
     names = columns(target, table)
-    _copy(target, table, names, _walk(source, table, key, where, bound, names), verb)
+    _copy(target, table, names, _walk(source, table, key, fixed, names), replace=replace)
 
 
 def copy_small(source: apsw.Connection, target: apsw.Connection, table: str) -> None:
     """The same for a table of a few rows in whatever order: from its beginning, and from its end."""
     names = columns(target, table)
-    primary = [str(row[1]) for row in target.execute(f"PRAGMA table_info({table})").fetchall() if row[5]]
-    for turn in ("", " DESC"):
-        order = ", ".join(name + turn for name in primary)
-        _copy(target, table, names, _back(source, f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}", ()))
+    primary = [str(row[1]) for row in rows(target, sql.table_info(table)) if row[5]]
+    for backwards in (False, True):
+        statement = sql.in_order(table, names, primary, backwards=backwards)
+        _copy(target, table, names, _back(source, statement, ()))
 
 
 def lacks(connection: apsw.Connection, model: apsw.Connection) -> str:
     """Which table or column of ``model`` is not there; "" when all are."""
-    for (table,) in model.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+    for (table,) in rows(model, sql.TABLES):
         missing = set(columns(model, str(table))) - set(columns(connection, str(table)))
         if missing:
             return f"{table}.{min(missing)} is missing"
@@ -193,7 +228,7 @@ def lacks(connection: apsw.Connection, model: apsw.Connection) -> str:
 def columns(connection: apsw.Connection, table: str) -> list[str]:
     """Names; none when that cannot be read."""
     try:
-        return [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+        return [str(row[1]) for row in rows(connection, sql.table_info(table))]
     except READ_ERRORS:
         return []
 
@@ -203,34 +238,34 @@ def _copy(
     table: str,
     names: list[str],
     found: Iterator[tuple[Any, ...]],
-    verb: str = "INSERT OR IGNORE",
+    *,
+    replace: bool = False,
 ) -> None:
-    places = ", ".join("?" * len(names))
-    insert = f"{verb} INTO {table}({', '.join(names)}) VALUES({places})"
-    target.execute("BEGIN")
+    insert = sql.insert(table, names, replace=replace)
+    target.execute(sql.BEGIN)
     for number, row in enumerate(found, 1):
         with contextlib.suppress(apsw.ConstraintError, apsw.MismatchError):  # a value no such row can have
             target.execute(insert, row)
         if number % COMMIT_ROWS == 0:
-            target.execute("COMMIT")
-            target.execute("BEGIN")
-    target.execute("COMMIT")
+            target.execute(sql.COMMIT)
+            target.execute(sql.BEGIN)
+    target.execute(sql.COMMIT)
 
 
 def _walk(
-    source: apsw.Connection, table: str, key: str, where: str, bound: Sequence[Any], names: list[str]
+    source: apsw.Connection, table: str, key: str, fixed: tuple[str, int] | None, names: list[str]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows by ascending key.  Where a page cannot be read, go on behind it, and from there back down to it."""
-    chosen = f"SELECT {key}, {', '.join(names)} FROM {table} WHERE {where + ' AND ' if where else ''}{key}"
+    column, bound = (fixed[0], (fixed[1],)) if fixed else ("", ())
     at, step = 0, 1
     lost: int | None = None
     while at <= KEY_MAX:
         try:
-            for row in source.execute(f"{chosen} >= ? ORDER BY {key}", (*bound, at)):
+            for row in source.execute(sql.rows_from(table, names, key, column), (*bound, at)):
                 if not isinstance(row[0], int) or row[0] < at:
                     continue
                 if lost is not None:
-                    between = f"{chosen} BETWEEN ? AND ? ORDER BY {key} DESC"
+                    between = sql.rows_between(table, names, key, column)
                     yield from (back[1:] for back in _back(source, between, (*bound, lost, row[0] - 1)))
                     lost, step = None, 1
                 at = row[0] + 1
@@ -241,7 +276,7 @@ def _walk(
             at = lost + step
             step *= 2
     if lost is not None:
-        yield from (back[1:] for back in _back(source, f"{chosen} >= ? ORDER BY {key} DESC", (*bound, lost)))
+        yield from (back[1:] for back in _back(source, sql.rows_back_to(table, names, key, column), (*bound, lost)))
 
 
 def _back(source: apsw.Connection, statement: str, bound: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

@@ -14,6 +14,9 @@ from typing import Final
 
 import apsw
 
+from fairlead_edge.io.sqlite import statements as sql
+from fairlead_edge.io.sqlite.rows import rows
+
 SCHEMA_PAGES_MAX: Final = 16
 USER_VERSION: Final = 60
 """Where the first page has it."""
@@ -24,8 +27,8 @@ def keep(connection: apsw.Connection, file: int, path: Path) -> None:
 
     They change with a migration only.  What cannot be copied now is copied at the next opening.
     """
-    connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
-    numbers = [row[0] for row in connection.execute("SELECT pageno FROM dbstat WHERE name = 'sqlite_schema'")]
+    rows(connection, sql.CHECKPOINT_FULL)
+    numbers = [row[0] for row in rows(connection, sql.SCHEMA_PAGES)]
     page_bytes = int(connection.pragma("page_size"))
     if not numbers or len(numbers) > SCHEMA_PAGES_MAX:
         return

@@ -32,6 +32,8 @@ import apsw
 
 from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreFull
 from fairlead_edge.io.sqlite import schema_pages
+from fairlead_edge.io.sqlite import statements as sql
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.io.sqlite.spare_room import Room
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
@@ -150,12 +152,12 @@ class Writer:
     def _in_snapshot(self, query: Callable[[apsw.Connection], T]) -> T:
         connection = self._reader_connection
         try:
-            connection.execute("BEGIN")
+            connection.execute(sql.BEGIN)
             try:
                 return query(connection)
             finally:
                 if connection.in_transaction:
-                    connection.execute("COMMIT")
+                    connection.execute(sql.COMMIT)
         except FairleadError:
             raise
         except Exception as error:
@@ -213,9 +215,9 @@ class Writer:
         self, jobs: list[tuple[Job, asyncio.Future[Any]]], answers: list[tuple[asyncio.Future[Any], Any, bool]]
     ) -> Callable[[], None] | None:
         execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
+        execute(sql.BEGIN_IMMEDIATE)
         for job, future in jobs:
-            execute("SAVEPOINT job")
+            execute(sql.BEGIN_JOB)
             try:
                 outcome, worked = job(self._connection), True
             except Exception as error:
@@ -226,18 +228,18 @@ class Writer:
                     if isinstance(error, StoreFailed):
                         raise error from None
                 outcome, worked = error, False
-                execute("ROLLBACK TO job")
-            execute("RELEASE job")
+                execute(sql.UNDO_JOB)
+            execute(sql.END_JOB)
             answers.append((future, outcome, worked))
         committed = self._closing(self._connection) if self._closing is not None else None
         self._room.take(self._connection)
-        execute("COMMIT")
+        execute(sql.COMMIT)
         return committed
 
     def _fold_back(self) -> bool:
         """Write the log into the file, which has its blocks already, so that the log's are used again."""
         try:
-            busy = self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()[0][0]
+            busy = rows(self._connection, sql.CHECKPOINT_RESTART)[0][0]
         except apsw.Error:
             return False
         return not busy
@@ -245,7 +247,7 @@ class Writer:
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             with contextlib.suppress(apsw.Error):  # the error that brought us here is the one to tell
-                self._connection.execute("ROLLBACK")
+                self._connection.execute(sql.ROLLBACK)
 
     def _sorted(self, error: Exception, connection: apsw.Connection) -> Exception:
         if isinstance(error, FairleadError):
@@ -314,24 +316,17 @@ def _asked(audit: Audit, connection: apsw.Connection) -> str:
 def _open(path: Path, setup: Callable[[apsw.Connection], None]) -> apsw.Connection:
     connection = apsw.Connection(str(path), statementcachesize=200)
     connection.set_busy_timeout(5_000)
-    for pragma in (
-        "auto_vacuum=INCREMENTAL",  # of a new file: what was drained can be given back to the file system
-        "journal_mode=WAL",
-        "synchronous=FULL",
-        "wal_autocheckpoint=500",  # pages of 4 KiB: folded back in steps short enough for those who wait meanwhile
-        "journal_size_limit=16777216",
-        "temp_store=MEMORY",
-    ):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
-    connection.execute("BEGIN IMMEDIATE")
+    for pragma in sql.WRITER_SETTINGS:
+        rows(connection, pragma)
+    connection.execute(sql.BEGIN_IMMEDIATE)
     try:
         setup(connection)
     except BaseException:
         if connection.in_transaction:
-            connection.execute("ROLLBACK")
+            connection.execute(sql.ROLLBACK)
         connection.close()
         raise
-    connection.execute("COMMIT")
+    connection.execute(sql.COMMIT)
     return connection
 
 

@@ -12,8 +12,9 @@ import apsw
 import pytest
 from tests.support.held import config_map, put
 
-from fairlead_edge.io.objects import schema
+from fairlead_edge.io.objects import schema, statements
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
 
@@ -25,7 +26,7 @@ def connection() -> apsw.Connection:
     opened = apsw.Connection(":memory:")
     schema.migrate(opened, 0)
     held = metastore.hold(put(config_map("a")), local_version=7, now=3)
-    opened.execute(f"INSERT INTO objects ({schema.COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", schema.values(held))
+    opened.execute(statements.INSERT_OBJECT, schema.values(held))
     return opened
 
 
@@ -73,7 +74,7 @@ def test_kinds_follow_from_objects(connection: apsw.Connection) -> None:
     connection.execute("INSERT INTO kinds VALUES('', 'v1', 'configmaps', 'ConfigMuh', 0), ('', '\x01', 'x', 'X', 1)")
     connection.execute("INSERT INTO kinds VALUES('apps', 'v1', 'deployments', 'Deployment', 1)")
     schema.mend_kinds(connection)
-    assert sorted(schema.rows(connection, "SELECT * FROM kinds")) == [
+    assert sorted(rows(connection, "SELECT * FROM kinds")) == [
         ("", "v1", "configmaps", "ConfigMap", 1),
         ("apps", "v1", "deployments", "Deployment", 1),
     ]

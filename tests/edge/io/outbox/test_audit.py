@@ -6,7 +6,8 @@ import apsw
 import msgspec
 import pytest
 
-from fairlead_edge.io.outbox import audit, jobs
+from fairlead_edge.io.outbox import audit, settlement, store_identity
+from fairlead_edge.io.outbox.append import append
 from fairlead_edge.io.outbox.schema import migrate
 from fairlead_edge.outbox.age import Stamp
 from fairlead_edge.outbox.outbox import Entry, Reference
@@ -20,9 +21,9 @@ def connection() -> apsw.Connection:
     opened = apsw.Connection(":memory:")
     migrate(opened)
     entries = [Entry("", b"{}", (Reference(REST, 60.0),))] * 5
-    jobs.append(opened, entries, epoch=1, now=0, max_bytes=10**9, once=None)
-    jobs.settle(opened, REST, sent=[0], refused=[], checkpoint=0, at="t")
-    jobs.save_stamp(opened, Stamp(boot_id="b", boot_seconds=1.0, wall_seconds=2.0, age_seconds=3.0))
+    append(opened, entries, epoch=1, now=0, max_bytes=10**9, once=None)
+    settlement.settle(opened, REST, sent=[0], refused=[], checkpoint=0, at="t")
+    store_identity.save_stamp(opened, Stamp(boot_id="b", boot_seconds=1.0, wall_seconds=2.0, age_seconds=3.0))
     return opened
 
 

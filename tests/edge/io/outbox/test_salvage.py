@@ -110,7 +110,7 @@ def opened(folder: Path, epoch: int) -> SqliteOutbox:
 def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
     """Whatever else would differ from run to run: names, clocks, and how far a start looks through the file."""
     names, clock = Random(seed), count()
-    patch.setattr(sqlite_outbox, "_mint", lambda: names.randbytes(16).hex())
+    patch.setattr(sqlite_outbox, "_new_id", lambda: names.randbytes(16).hex())
     patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
     patch.setattr(
         store_clock, "read", lambda: Reading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9)

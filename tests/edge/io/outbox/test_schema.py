@@ -6,8 +6,8 @@ import apsw
 import pytest
 
 from fairlead_edge.errors import StoreTooNew
-from fairlead_edge.io.outbox.queries import rows
 from fairlead_edge.io.outbox.schema import MIGRATIONS, migrate
+from fairlead_edge.io.sqlite.rows import rows
 
 
 def tables(connection: apsw.Connection) -> set[str]:

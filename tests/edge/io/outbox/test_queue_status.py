@@ -7,10 +7,10 @@ import time
 
 import apsw
 import pytest
+from tests.support.outbox_tables import append, tables
 
-from fairlead_edge.io.outbox import jobs, queries
-from fairlead_edge.io.outbox.queries import rows
-from fairlead_edge.io.outbox.schema import migrate
+from fairlead_edge.io.outbox import dead_letters, expiry, log, queue_status, settlement
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
@@ -21,17 +21,16 @@ EXPIRED = 50_000
 
 @pytest.fixture
 def connection() -> apsw.Connection:
-    opened = apsw.Connection(":memory:")
-    migrate(opened)
+    opened = tables()
     entries = [Entry("", b"old", (Reference(REST, 1.0),))] * EXPIRED
-    jobs.append(opened, [*entries, Entry("", b"live", (Reference(REST),))], epoch=1, now=0, max_bytes=10**9, once=None)
+    append(opened, *entries, Entry("", b"live", (Reference(REST),)))
     return opened
 
 
 def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: apsw.Connection) -> None:
     """The run is passed over in one scan of narrow rows, without one body."""
     began = time.perf_counter()
-    [item] = queries.fetch(connection, REST, after=-1, now=5, messages_max=256, bytes_max=10**6).items
+    [item] = log.fetch(connection, REST, after=-1, now=5, messages_max=256, bytes_max=10**6).items
     assert (item.offset, item.content) == (EXPIRED, b"live")
     assert time.perf_counter() - began < 0.5
 
@@ -39,10 +38,10 @@ def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: aps
 def test_status_counts_the_expired_run_without_removing_it(connection: apsw.Connection) -> None:
     """By the expiry index; what is in flight waits for its answer, whatever its time."""
     out = InFlight()
-    [queue] = queries.status(connection, now=5, max_bytes=1, in_flight=out).queues
+    [queue] = queue_status.status(connection, now=5, max_bytes=1, in_flight=out).queues
     assert (queue.length, queue.expired, queue.bytes) == (1, EXPIRED, 4)
     out.take(REST, range(3))
-    [queue] = queries.status(connection, now=5, max_bytes=1, in_flight=out).queues
+    [queue] = queue_status.status(connection, now=5, max_bytes=1, in_flight=out).queues
     assert (queue.length, queue.expired) == (4, EXPIRED - 3) and queue.bytes > 4
 
 
@@ -57,14 +56,14 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
     connection.exec_trace = note
     out = InFlight()
     out.take(REST, range(3))
-    queries.status(connection, now=5, max_bytes=1, in_flight=out)
-    queries.fetch(connection, REST, after=-1, now=5, messages_max=1, bytes_max=1)
-    queries.dead_letters(connection, after=0, limit=1)
+    queue_status.status(connection, now=5, max_bytes=1, in_flight=out)
+    log.fetch(connection, REST, after=-1, now=5, messages_max=1, bytes_max=1)
+    dead_letters.after(connection, after=0, limit=1)
     refused = [Refusal(EXPIRED, "no", "why")]
-    jobs.settle(connection, REST, sent=[1, 2], refused=refused, checkpoint=2, at="t")
-    jobs.replay(connection, [1], epoch=1, now=5, max_bytes=10**9, limit=5)
+    settlement.settle(connection, REST, sent=[1, 2], refused=refused, checkpoint=2, at="t")
+    dead_letters.replay(connection, [1], epoch=1, now=5, max_bytes=10**9, limit=5)
     for entire in (False, True):
-        jobs.sweep(connection, now=5, entire=entire, in_flight=out)
+        expiry.sweep(connection, now=5, entire=entire, in_flight=out)
     connection.exec_trace = None
     for statement in seen:
         parameters = (0,) * (4 if "?4" in statement else statement.count("?"))

@@ -1,0 +1,400 @@
+"""Every SQL statement of the outbox, by name.  The tables are in ``schema``.
+
+Several values are bound as one JSON list (``json_each``), so that a statement is prepared once for any number of them.
+Text that may be damaged is read as bytes (``CAST(… AS BLOB)``): it may be no Unicode any more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairlead_edge.outbox import age
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.outbox import REFERENCE_BYTES
+from fairlead_edge.outbox.totals import COUNT_MAX, PLACE_MAX
+
+# ---- parts of statements -------------------------------------------------------------------------------------------
+
+_LISTED: Final = "IN (SELECT value FROM json_each(?))"
+_WITH_RUNS: Final = "references_ r LEFT JOIN runs u ON u.segment = r.segment AND u.queue = r.queue"
+"""References in their order, each with what its run says, also those whose run is lost."""
+_MESSAGE: Final = (
+    "r.offset, r.segment, r.start, r.size, r.checksum,"
+    " u.first, u.last, u.epoch, u.enqueued, u.expires, CAST(u.topic AS BLOB), u.checksum"
+)
+"""What ``bodies.Bodies.checked`` takes."""
+_ENVELOPE: Final = "u.first, u.last, u.epoch, u.enqueued, u.expires, CAST(u.topic AS BLOB), u.checksum"
+"""What ``expiry`` judges an envelope by."""
+_LIVE: Final = "(u.expires IS NULL OR u.expires > ?)"
+
+# ---- queues --------------------------------------------------------------------------------------------------------
+
+QUEUES: Final = "SELECT endpoint, priority FROM queues ORDER BY endpoint, priority"
+"""The names of all queues."""
+NUMBERED_QUEUES: Final = "SELECT id, endpoint, priority FROM queues"
+"""Number and name of all queues."""
+QUEUE_BY_NAME: Final = "SELECT id, checkpoint FROM queues WHERE endpoint = ? AND priority = ?"
+"""Number and checkpoint of one queue."""
+QUEUE_BY_NUMBER: Final = "SELECT endpoint, priority FROM queues WHERE id = ?"
+"""The name of one queue."""
+QUEUES_LESS_URGENT: Final = (
+    "SELECT id, endpoint, priority FROM queues WHERE priority > ? ORDER BY priority DESC, endpoint"
+)
+"""Those that may have to make room, the least urgent first."""
+QUEUES_WITH_MESSAGES: Final = "SELECT id, endpoint, priority, checkpoint FROM queues WHERE stored > 0"
+"""Those in which something may have expired."""
+QUEUE_COUNTERS: Final = (
+    "SELECT id, endpoint, priority, checkpoint, stored, bytes, accepted, sent, expired, evicted, damaged"
+    " FROM queues ORDER BY endpoint, priority"
+)
+"""For the status."""
+QUEUE_TOTALS: Final = (
+    "SELECT id, endpoint, priority, next_offset, checkpoint, accepted, sent, expired, evicted, damaged"
+    " FROM queues ORDER BY id"
+)
+"""For the totals that are kept beside the file."""
+EXTEND_QUEUE: Final = (
+    "INSERT INTO queues(endpoint, priority, next_offset, stored, bytes, accepted) VALUES(?1, ?2, ?3, ?3, ?4, ?3)"
+    " ON CONFLICT(endpoint, priority) DO UPDATE SET next_offset = next_offset + ?3, stored = stored + ?3,"
+    " bytes = bytes + ?4, accepted = accepted + ?3 RETURNING id, next_offset - ?3"
+)
+"""So many messages (?3) of so many bytes (?4) are accepted; gives the queue's number and the first offset."""
+SHORTEN_QUEUE: Final = "UPDATE queues SET stored = stored - ?, bytes = bytes - ? WHERE id = ?"
+"""So many messages of so many bytes are taken out."""
+COUNT_SENT: Final = (
+    "UPDATE queues SET sent = sent + ?, checkpoint = max(checkpoint, min(?, next_offset - 1)) WHERE id = ?"
+)
+"""The checkpoint never falls, and passes nothing that was not accepted yet."""
+COUNT_EXPIRED: Final = "UPDATE queues SET expired = expired + ? WHERE id = ?"
+"""Messages whose time to live ended."""
+COUNT_EVICTED: Final = "UPDATE queues SET evicted = evicted + ? WHERE id = ?"
+"""Messages that made room."""
+COUNT_DAMAGED: Final = "UPDATE queues SET damaged = damaged + ? WHERE id = ?"
+"""Messages the disk changed or lost."""
+COUNT_ACCEPTED: Final = "UPDATE queues SET accepted = accepted + 1 WHERE id = ?"
+"""A gap record that goes to the dead letters at once."""
+UNCOUNT_ACCEPTED: Final = "UPDATE queues SET accepted = accepted - ? WHERE endpoint = ? AND priority = ?"
+"""Replayed dead letters were accepted when they came first."""
+
+# ---- the log: references, runs, segments ---------------------------------------------------------------------------
+
+NEXT_SEGMENT: Final = (
+    "SELECT 1 + max(coalesce((SELECT max(id) FROM segments), 0), coalesce((SELECT max(segment) FROM runs), 0))"
+)
+"""Above all that are named: where a disk lost bodies, their envelopes may still be there."""
+INSERT_SEGMENT: Final = "INSERT INTO segments VALUES(?, ?, ?, ?)"
+"""Number, size, encoding, content."""
+INSERT_RUN: Final = "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic, checksum."""
+INSERT_REFERENCE: Final = "INSERT INTO references_ VALUES(?, ?, ?, ?, ?, ?)"
+"""Queue, offset, segment, start, size, checksum."""
+LIVE_MESSAGES: Final = (
+    f"SELECT {_MESSAGE} FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset > ? AND {_LIVE} ORDER BY r.offset LIMIT ?"
+)
+"""The next messages above an offset that are live at a moment, each with what it is checked by."""
+ALL_MESSAGES: Final = (
+    f"SELECT {_MESSAGE} FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset > ? ORDER BY r.offset LIMIT ?"
+)
+"""The next messages above an offset, live or not."""
+ONE_MESSAGE: Final = f"SELECT {_MESSAGE} FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset = ?"
+"""The message at an offset."""
+SEGMENT: Final = "SELECT CAST(encoding AS BLOB), content, size FROM segments WHERE id = ?"
+"""Bodies, as they were packed."""
+OLDEST_OFFSETS: Final = "SELECT offset FROM references_ WHERE queue = ? AND offset > ? ORDER BY offset LIMIT ?"
+"""The next offsets above one."""
+PRESENT_OFFSETS: Final = f"SELECT offset FROM references_ WHERE queue = ? AND offset {_LISTED}"
+"""Which of these offsets are there."""
+OFFSETS_OF_RUN: Final = (
+    "SELECT offset FROM references_ WHERE queue = ? AND offset BETWEEN ? AND ? AND segment = ? LIMIT ?"
+)
+"""What is left of one run."""
+DELETE_REFERENCES: Final = (
+    f"DELETE FROM references_ WHERE queue = ? AND offset {_LISTED} RETURNING segment, CAST(size AS INTEGER)"
+)
+"""Gives the segment and the size of each that was there."""
+RUN_COUNTS: Final = f"SELECT segment, count FROM runs WHERE queue = ? AND segment {_LISTED}"
+"""How many references each of these runs has."""
+SHORTEN_RUN: Final = "UPDATE runs SET count = count - ?, bytes = bytes - ? WHERE segment = ? AND queue = ?"
+"""References went; the bodies stay until the last one goes."""
+DELETE_RUNS: Final = f"DELETE FROM runs WHERE queue = ? AND segment {_LISTED}"
+"""Runs without references."""
+DELETE_SEGMENTS: Final = (
+    f"DELETE FROM segments WHERE id {_LISTED}"
+    " AND NOT EXISTS (SELECT 1 FROM runs WHERE segment = id) RETURNING CAST(size AS INTEGER)"
+)
+"""Those of these that no run refers to any more; gives their sizes."""
+
+# ---- expiry --------------------------------------------------------------------------------------------------------
+
+EXPIRED_RUNS: Final = (
+    f"SELECT q.id, q.endpoint, q.priority, x.segment, {_ENVELOPE} FROM runs x INDEXED BY runs_by_expiry"
+    " CROSS JOIN runs u NOT INDEXED ON u.segment = x.segment AND u.queue = x.queue"
+    " CROSS JOIN queues q ON q.id = x.queue WHERE x.expires <= ? LIMIT ?"
+)
+"""By the index, but judged by the row itself: either may be damaged."""
+ENVELOPES_FROM_HEAD: Final = (
+    f"SELECT r.offset, {_ENVELOPE} FROM {_WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset LIMIT ?"
+)
+"""From the oldest message on."""
+
+# ---- status --------------------------------------------------------------------------------------------------------
+
+USED_BYTES: Final = "SELECT bytes FROM usage"
+"""What counts against the limit."""
+USE_BYTES: Final = "UPDATE usage SET bytes = bytes + ? RETURNING bytes"
+"""More is used; gives how much then."""
+FREE_BYTES: Final = "UPDATE usage SET bytes = bytes - ?"
+"""Less is used."""
+COUNT_COMMIT: Final = "UPDATE usage SET commits = commits + 1"
+"""At the end of each transaction."""
+EXPIRED_BY_QUEUE: Final = (
+    "SELECT queue, sum(count), sum(bytes) FROM runs INDEXED BY runs_by_expiry WHERE expires <= ? GROUP BY queue"
+)
+"""What has expired and is still stored."""
+DEAD_LETTERS_BY_QUEUE: Final = "SELECT queue, count(*) FROM dead_letters GROUP BY queue"
+"""How many dead letters each queue has."""
+PASSED: Final = (
+    f"SELECT count(*), coalesce(sum(r.size), 0) FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset <= ? AND {_LIVE}"
+)
+"""What the checkpoint has passed and is still stored, though its time has not come."""
+OLDEST_LIVE: Final = (
+    f"SELECT u.enqueued FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset > ? AND {_LIVE} ORDER BY r.offset LIMIT 1"
+)
+"""When the oldest message that waits was accepted."""
+EXPIRED_OF_LISTED: Final = (
+    f"SELECT count(*), coalesce(sum(r.size), 0) FROM {_WITH_RUNS} WHERE r.queue = ?"
+    f" AND r.offset {_LISTED} AND u.expires <= ?"
+)
+"""How many of these offsets are over by their time, and their bytes."""
+
+# ---- dead letters --------------------------------------------------------------------------------------------------
+
+_LETTERS: Final = (
+    "SELECT d.number, d.queue, d.offset, d.epoch, d.ttl, CAST(d.topic AS BLOB), CAST(d.at AS BLOB),"
+    " CAST(d.code AS BLOB), CAST(d.reason AS BLOB), d.content, d.checksum,"
+    " q.endpoint, q.priority FROM dead_letters d JOIN queues q ON q.id = d.queue"
+)
+INSERT_LETTER: Final = (
+    "INSERT INTO dead_letters(queue, offset, epoch, ttl, topic, at, code, reason, content, checksum)"
+    " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+"""Numbers are given in order and never again."""
+LETTERS_AFTER: Final = f"{_LETTERS} WHERE d.number > ? ORDER BY d.number LIMIT ?"
+"""The next dead letters above a number."""
+LETTERS_LISTED: Final = f"{_LETTERS} WHERE d.number {_LISTED} ORDER BY d.number LIMIT ?"
+"""These dead letters, as far as they are there."""
+DELETE_LETTERS: Final = f"DELETE FROM dead_letters WHERE number {_LISTED} RETURNING queue, offset"
+"""Gives where each was."""
+
+# ---- idempotency keys ----------------------------------------------------------------------------------------------
+
+KEY: Final = "SELECT digest, answer, at, checksum FROM receipts WHERE key = ?"
+"""The request a key came with, and its answer."""
+INSERT_KEY: Final = "INSERT INTO receipts VALUES(?, ?, ?, ?, ?)"
+"""Key, digest, answer, at, checksum."""
+FORGET_OLD_KEYS: Final = "DELETE FROM receipts WHERE at < ?"
+"""Those from before a moment."""
+FORGET_EXCESS_KEYS: Final = (
+    "DELETE FROM receipts WHERE at < (SELECT at FROM receipts ORDER BY at DESC LIMIT 1 OFFSET ?)"
+)
+"""All but so many of the newest."""
+
+# ---- clock and owner -----------------------------------------------------------------------------------------------
+
+CLOCK: Final = "SELECT boot_id, boot_seconds, wall_seconds, age_seconds FROM clock"
+"""The store's clock as it was written down last."""
+SET_CLOCK: Final = "INSERT OR REPLACE INTO clock VALUES(1, ?, ?, ?, ?)"
+"""Boot id, seconds of that boot, of the wall clock, of the store's clock."""
+DELETE_CLOCK: Final = "DELETE FROM clock"
+"""Before one is set that can be believed."""
+OWNER: Final = "SELECT node FROM owner"
+"""The node that accepted what is held."""
+SET_OWNER: Final = "INSERT OR REPLACE INTO owner VALUES(1, ?)"
+"""One row."""
+HELD: Final = "SELECT coalesce(sum(stored), 0) + (SELECT count(*) FROM dead_letters) FROM queues"
+"""Messages and dead letters that an owner would lose."""
+
+# ---- checksums for an older file -----------------------------------------------------------------------------------
+
+LETTERS_TO_SEAL: Final = "SELECT number, queue, offset, epoch, ttl, topic, at, code, reason, content FROM dead_letters"
+"""Every dead letter, as it was stored without a checksum."""
+SEAL_LETTER: Final = "UPDATE dead_letters SET checksum = ? WHERE number = ?"
+"""Its checksum."""
+KEYS_TO_SEAL: Final = "SELECT key, digest, answer, at FROM receipts"
+"""Every key, as it was stored without a checksum."""
+SEAL_KEY: Final = "UPDATE receipts SET checksum = ? WHERE key = ?"
+"""Its checksum."""
+RUNS_TO_SEAL: Final = "SELECT segment, first, last, epoch, enqueued, expires, topic FROM runs WHERE queue = ?"
+"""Every run of a queue, as it was stored without a checksum."""
+SEAL_RUN: Final = "UPDATE runs SET checksum = ? WHERE segment = ? AND queue = ?"
+"""Its checksum."""
+REFERENCES_TO_SEAL: Final = "SELECT offset, segment, start, size FROM references_ WHERE queue = ? ORDER BY offset"
+"""Every reference of a queue, as it was stored without a checksum."""
+SEAL_REFERENCE: Final = "UPDATE references_ SET checksum = ? WHERE queue = ? AND offset = ?"
+"""Its checksum."""
+
+# ---- totals made again ---------------------------------------------------------------------------------------------
+
+RECOUNT: Final = (
+    "UPDATE runs SET (count, bytes) = (SELECT count(*), coalesce(sum(size), 0) FROM references_ r"
+    " WHERE r.queue = runs.queue AND r.offset BETWEEN runs.first AND runs.last AND r.segment = runs.segment)",
+    "DELETE FROM runs WHERE count = 0",
+    "DELETE FROM segments WHERE NOT EXISTS (SELECT 1 FROM runs WHERE segment = id)",
+    "UPDATE queues SET (stored, bytes) ="
+    " (SELECT count(*), coalesce(sum(size), 0) FROM references_ WHERE queue = queues.id)",
+    "UPDATE usage SET bytes = (SELECT coalesce(sum(size), 0) FROM segments)"
+    f" + {REFERENCE_BYTES} * (SELECT count(*) FROM references_)"
+    f" + (SELECT coalesce(sum(length(content) + {REFERENCE_BYTES}), 0) FROM dead_letters)",
+)
+"""In this order: counts from what is there, then what belongs to nothing goes, then the totals."""
+BALANCE: Final = (
+    "UPDATE queues SET accepted = sent + expired + evicted + damaged + stored"
+    " + (SELECT count(*) FROM dead_letters WHERE queue = queues.id)"
+)
+"""Accepted is what ended somewhere or is there."""
+
+# ---- audit: each gives a row where something is wrong --------------------------------------------------------------
+
+ROOM_TOLERANCE: Final = 1 << 20
+"""Bytes that the room taken may be miscounted by; twice what is there, and so much more, is no miscount."""
+_NUMBERS: Final = (
+    *("id", "priority", "next_offset", "checkpoint", "stored", "bytes"),
+    *("accepted", "sent", "expired", "evicted", "damaged"),
+)
+_COUNTS: Final = ("accepted", "sent", "expired", "evicted", "damaged", "stored", "bytes", "next_offset")
+
+QUEUE_UNREADABLE: Final = (
+    "SELECT 1 FROM queues WHERE typeof(endpoint) != 'text'"
+    + "".join(f" OR typeof({name}) != 'integer'" for name in _NUMBERS)
+    + " LIMIT 1"
+)
+"""A column of another type than was written."""
+QUEUE_IMPOSSIBLE: Final = (
+    f"SELECT 1 FROM queues WHERE priority NOT BETWEEN 0 AND {PLACE_MAX}"
+    f" OR checkpoint NOT BETWEEN {NOTHING_DONE} AND next_offset - 1"
+    + "".join(f" OR {name} NOT BETWEEN 0 AND {COUNT_MAX}" for name in _COUNTS)
+    + " LIMIT 1"
+)
+"""Totals that no history leads to."""
+USAGE_UNKNOWN: Final = (
+    "SELECT 1 FROM (SELECT count(*) AS n, total(typeof(bytes) = 'integer'"
+    f" AND bytes BETWEEN 0 AND {COUNT_MAX} AND typeof(commits) = 'integer' AND commits BETWEEN 0 AND {COUNT_MAX})"
+    " AS good FROM usage) WHERE n != 1 OR good != 1 LIMIT 1"
+)
+"""Not one row of counts."""
+CLOCK_UNREADABLE: Final = (
+    "SELECT 1 FROM clock WHERE typeof(boot_id) != 'text'"
+    + "".join(
+        f" OR typeof({name}) != 'real' OR {name} NOT BETWEEN 0 AND {age.SECONDS_MAX}"
+        for name in ("boot_seconds", "wall_seconds", "age_seconds")
+    )
+    + " LIMIT 1"
+)
+"""A clock that cannot be believed."""
+OWNER_UNREADABLE: Final = "SELECT 1 FROM owner WHERE id != 1 OR typeof(node) != 'text' LIMIT 1"
+"""An owner without a name."""
+QUEUE_MISCOUNTED: Final = (
+    "SELECT 1 FROM queues q WHERE stored != (SELECT count(*) FROM references_ WHERE queue = q.id)"
+    " OR accepted != sent + expired + evicted + damaged + stored"
+    " + (SELECT count(*) FROM dead_letters d WHERE d.queue = q.id) LIMIT 1"
+)
+"""Messages that are not as many as were counted."""
+OFFSET_ABOVE_LAST: Final = (
+    "SELECT 1 FROM queues q WHERE next_offset <= (SELECT max(offset) FROM references_ WHERE queue = q.id) LIMIT 1"
+)
+"""An offset that was never given."""
+REFERENCE_WITHOUT_QUEUE: Final = (
+    "SELECT 1 FROM (SELECT DISTINCT queue FROM references_) WHERE queue NOT IN (SELECT id FROM queues) LIMIT 1"
+)
+"""Messages of no queue."""
+RUN_MISCOUNTED: Final = (
+    "SELECT 1 FROM runs u WHERE typeof(count) != 'integer' OR count !="
+    " (SELECT count(*) FROM references_ r WHERE r.queue = u.queue AND r.offset BETWEEN u.first AND u.last"
+    " AND r.segment = u.segment) LIMIT 1"
+)
+"""An envelope that counts what is not there."""
+USAGE_TOO_LARGE: Final = (
+    f"SELECT 1 FROM usage WHERE bytes > {ROOM_TOLERANCE}"
+    " + 2 * (SELECT coalesce(sum(size), 0) FROM segments)"
+    f" + 2 * {REFERENCE_BYTES} * (SELECT count(*) FROM references_)"
+    f" + 2 * (SELECT coalesce(sum(length(content) + {REFERENCE_BYTES}), 0) FROM dead_letters) LIMIT 1"
+)
+"""More room said to be taken than there is in the file."""
+
+# ---- salvage: rows that were copied out of a damaged file ----------------------------------------------------------
+
+COMMITS: Final = "SELECT commits FROM usage"
+"""Transactions so far."""
+SET_COMMITS: Final = "UPDATE usage SET commits = ?"
+"""One more than the file, or what is kept beside it, says."""
+ENDS_OF_QUEUES: Final = "SELECT id, next_offset FROM queues WHERE typeof(next_offset) = 'integer'"
+"""The next offset of each queue as the damaged file has it."""
+QUEUES_OF_RUNS: Final = "SELECT DISTINCT queue FROM runs"
+"""Also where the queues' own rows are gone."""
+NAMELESS_QUEUES: Final = "SELECT DISTINCT queue FROM runs WHERE queue NOT IN (SELECT id FROM queues)"
+"""Queues that only their runs name, by number."""
+ENVELOPES_OF_QUEUE: Final = (
+    "SELECT first, last, epoch, enqueued, expires, CAST(topic AS BLOB), checksum FROM runs WHERE queue = ? LIMIT ?"
+)
+"""Some, to find the queue's name by."""
+NAME_QUEUE: Final = "INSERT OR IGNORE INTO queues(id, endpoint, priority) VALUES(?, ?, ?)"
+"""A queue whose name is found again."""
+DELETE_QUEUES: Final = "DELETE FROM queues"
+"""Before those that are kept beside the file."""
+INSERT_QUEUE_TOTALS: Final = (
+    "INSERT INTO queues(id, endpoint, priority, next_offset, checkpoint, accepted, sent, expired, evicted, damaged)"
+    " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+"""A queue as it is kept beside the file."""
+DELETE_UNREADABLE_QUEUES: Final = (
+    "DELETE FROM queues WHERE typeof(endpoint) != 'text' OR typeof(priority) != 'integer'"
+    f" OR priority NOT BETWEEN 0 AND {PLACE_MAX}"
+)
+"""Without a name that can be believed."""
+RESET_IMPOSSIBLE_COUNTS: Final = tuple(
+    f"UPDATE queues SET {name} = 0 WHERE typeof({name}) != 'integer' OR {name} NOT BETWEEN 0 AND {COUNT_MAX}"
+    for name in ("next_offset", "accepted", "sent", "expired", "evicted", "damaged")
+)
+"""Counted again later."""
+RESET_IMPOSSIBLE_CHECKPOINTS: Final = (
+    f"UPDATE queues SET checkpoint = {NOTHING_DONE}"
+    f" WHERE typeof(checkpoint) != 'integer' OR checkpoint < {NOTHING_DONE}"
+)
+"""Nothing is done that cannot be said."""
+DELETE_WITHOUT_QUEUE: Final = tuple(
+    f"DELETE FROM {table} WHERE queue NOT IN (SELECT id FROM queues)"
+    for table in ("dead_letters", "references_", "runs")
+)
+"""Of queues of which not even the name is left."""
+DELETE_SETTLED: Final = (
+    "DELETE FROM references_ WHERE queue = ?1 AND offset <= ?2 AND segment IN"
+    " (SELECT segment FROM runs WHERE queue = ?1 AND (expires IS NULL OR expires > ?3))"
+)
+"""Settled in commits the file has lost, and so back in it; what had expired is counted when it is swept."""
+DELETE_IMPOSSIBLE_OFFSETS: Final = (
+    f"DELETE FROM references_ WHERE queue = ? AND (offset NOT BETWEEN 0 AND {COUNT_MAX - 1}"
+    " OR typeof(offset) != 'integer')"
+)
+"""Offsets that no queue gives."""
+LOWEST_OFFSET: Final = "SELECT min(offset) FROM references_ WHERE queue = ?"
+"""None in an empty queue."""
+END_OF_LOG: Final = "SELECT coalesce(max(offset) + 1, 0) FROM references_ WHERE queue = ?"
+"""The offset after the last one that is there."""
+RAISE_NEXT_OFFSET: Final = "UPDATE queues SET next_offset = max(next_offset, ?) WHERE id = ?"
+"""Above all that is there."""
+LOWER_CHECKPOINT: Final = "UPDATE queues SET checkpoint = min(checkpoint, next_offset - 1, ? - 1) WHERE id = ?"
+"""A checkpoint that only the damaged file says must hide nothing."""
+EXTENT_OF_QUEUE: Final = "SELECT next_offset, checkpoint FROM queues WHERE id = ?"
+"""Between which offsets something may be missing."""
+LAST_TOPIC: Final = f"SELECT CAST(u.topic AS BLOB) FROM {_WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset DESC LIMIT 1"
+"""Where the last message was to go."""
+LATEST_ENQUEUED: Final = "SELECT max(enqueued) FROM runs WHERE typeof(enqueued) = 'real' AND enqueued < 1e12"
+"""From when the clock goes on where nothing else tells."""
+MISSING: Final = (
+    "SELECT accepted - sent - expired - evicted - damaged"
+    " - (SELECT count(*) FROM references_ WHERE queue = q.id)"
+    " - (SELECT count(*) FROM dead_letters WHERE queue = q.id) FROM queues q WHERE id = ?"
+)
+"""Accepted, ended nowhere, and not there."""
+WAITING: Final = "SELECT coalesce(sum(stored), 0) FROM queues"
+"""Messages that go on."""

@@ -1,0 +1,119 @@
+"""SQL of any store: transactions, pragmas, and what a salvage reads and writes table by table.
+
+Names of tables and columns come from the schemas of this program, never from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+# ---- transactions --------------------------------------------------------------------------------------------------
+
+BEGIN: Final = "BEGIN"
+"""A snapshot for a reader."""
+BEGIN_IMMEDIATE: Final = "BEGIN IMMEDIATE"
+"""A transaction of the one writer."""
+COMMIT: Final = "COMMIT"
+"""Durable when it returns."""
+ROLLBACK: Final = "ROLLBACK"
+"""Undo all of it."""
+BEGIN_JOB: Final = "SAVEPOINT job"
+"""One job of a group commit."""
+END_JOB: Final = "RELEASE job"
+"""Its changes belong to the transaction now."""
+UNDO_JOB: Final = "ROLLBACK TO job"
+"""Undo this job alone."""
+
+# ---- pragmas -------------------------------------------------------------------------------------------------------
+
+USER_VERSION: Final = "PRAGMA user_version"
+"""The version of the tables."""
+INTEGRITY_CHECK: Final = "PRAGMA integrity_check(1)"
+"""``ok``, or the first thing that is wrong."""
+CHECKPOINT_FULL: Final = "PRAGMA wal_checkpoint(FULL)"
+"""Write the log into the file."""
+CHECKPOINT_RESTART: Final = "PRAGMA wal_checkpoint(RESTART)"
+"""Write the log into the file, and use the log's room again."""
+FREELIST_COUNT: Final = "PRAGMA freelist_count"
+"""Pages that hold nothing."""
+PAGE_COUNT: Final = "PRAGMA page_count"
+"""Pages of the file."""
+PAGE_SIZE: Final = "PRAGMA page_size"
+"""Bytes of a page."""
+WRITABLE_SCHEMA: Final = "PRAGMA writable_schema=ON"
+"""Else nothing is read of a file that lost its end."""
+WRITER_SETTINGS: Final = (
+    "PRAGMA auto_vacuum=INCREMENTAL",  # of a new file: what was drained can be given back to the file system
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA wal_autocheckpoint=500",  # pages of 4 KiB: folded back in steps short enough for those who wait meanwhile
+    "PRAGMA journal_size_limit=16777216",
+    "PRAGMA temp_store=MEMORY",
+)
+"""How a store is written."""
+SALVAGE_SETTINGS: Final = (
+    "PRAGMA auto_vacuum=INCREMENTAL",
+    "PRAGMA journal_mode=OFF",
+    "PRAGMA synchronous=OFF",
+)
+"""How a new file is filled: flushed once, as a whole."""
+
+# ---- the schema ----------------------------------------------------------------------------------------------------
+
+ANYTHING: Final = "SELECT 1 FROM sqlite_schema LIMIT 1"
+"""A row where the file has any table."""
+TABLES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+"""The names of the tables."""
+SCHEMA_PAGES: Final = "SELECT pageno FROM dbstat WHERE name = 'sqlite_schema'"
+"""The pages that name the tables."""
+
+
+def set_user_version(version: int) -> str:
+    """The version of the tables from now on."""
+    return f"PRAGMA user_version={version}"
+
+
+def incremental_vacuum(pages: int) -> str:
+    """Give so many unused pages back."""
+    return f"PRAGMA incremental_vacuum({pages})"
+
+
+def table_info(table: str) -> str:
+    """One row for each column: number, name, type, not null, default, place in the primary key."""
+    return f"PRAGMA table_info({table})"
+
+
+# ---- salvage -------------------------------------------------------------------------------------------------------
+
+
+def insert(table: str, columns: Sequence[str], *, replace: bool) -> str:
+    """One row; what is there already stays, unless ``replace``."""
+    places = ", ".join("?" * len(columns))
+    return f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO {table}({', '.join(columns)}) VALUES({places})"
+
+
+def in_order(table: str, columns: Sequence[str], keys: Sequence[str], *, backwards: bool) -> str:
+    """All rows by their keys."""
+    order = ", ".join(f"{key} DESC" if backwards else key for key in keys)
+    return f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}"
+
+
+def _walk(table: str, columns: Sequence[str], key: str, fixed: str) -> str:
+    where = f"{fixed} = ? AND " if fixed else ""
+    return f"SELECT {key}, {', '.join(columns)} FROM {table} WHERE {where}{key}"
+
+
+def rows_from(table: str, columns: Sequence[str], key: str, fixed: str) -> str:
+    """Rows from a key upwards, the key first; ``fixed``: of one value of this column."""
+    return f"{_walk(table, columns, key, fixed)} >= ? ORDER BY {key}"
+
+
+def rows_back_to(table: str, columns: Sequence[str], key: str, fixed: str) -> str:
+    """Rows from the last one down to a key."""
+    return f"{_walk(table, columns, key, fixed)} >= ? ORDER BY {key} DESC"
+
+
+def rows_between(table: str, columns: Sequence[str], key: str, fixed: str) -> str:
+    """Rows between two keys, downwards."""
+    return f"{_walk(table, columns, key, fixed)} BETWEEN ? AND ? ORDER BY {key} DESC"

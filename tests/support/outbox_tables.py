@@ -1,0 +1,36 @@
+"""The tables of an outbox in memory, and the jobs that fill and empty them, with what most tests leave as it is."""
+
+from __future__ import annotations
+
+import apsw
+
+from fairlead_edge.io.outbox import append as append_job
+from fairlead_edge.io.outbox import settlement
+from fairlead_edge.io.outbox.schema import migrate
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox.gaps import Damage
+from fairlead_edge.outbox.outbox import Entry, Once, Refusal
+from fairlead_edge.outbox.queue_id import QueueId
+
+
+def tables() -> apsw.Connection:
+    """An empty outbox."""
+    opened = apsw.Connection(":memory:")
+    migrate(opened)
+    return opened
+
+
+def append(connection: apsw.Connection, *entries: Entry, once: Once | None = None, now: float = 0) -> bytes | None:
+    """Accept these."""
+    return append_job.append(connection, entries, epoch=1, now=now, max_bytes=10**9, once=once)
+
+
+def settle(connection: apsw.Connection, queue: QueueId, *sent: int, refused: tuple[Refusal, ...] = ()) -> list[Damage]:
+    """The hub answered."""
+    return settlement.settle(connection, queue, sent=sent, refused=refused, checkpoint=max(sent, default=-1), at="t")
+
+
+def count(connection: apsw.Connection, table: str) -> int:
+    """Rows of a table."""
+    found: int = rows(connection, f"SELECT count(*) FROM {table}")[0][0]
+    return found
