@@ -35,6 +35,7 @@ from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightW
 from fairlead_hub.delivery.key_state import (
     Backoff,
     Cause,
+    ImpossibleTransition,
     InFlight,
     KeyState,
     Queued,
@@ -59,6 +60,7 @@ class NodeSession:
 
     __slots__ = (
         "_control",
+        "_fault",
         "_held_max",
         "_limits",
         "_opening",
@@ -108,6 +110,7 @@ class NodeSession:
         self.live = False
         """The comparison is over: ``held`` is true, changes flow."""
         self.closing: message.Refuse | None = None
+        self._fault: ImpossibleTransition | None = None
         self._view = view
         self._limits = limits
         self._policy = policy
@@ -187,6 +190,12 @@ class NodeSession:
         """Something about this key may have changed; what exactly is looked up when it is sent."""
         if not self.live:
             return
+        try:
+            self._consider(key, now)
+        except ImpossibleTransition as error:
+            self._break(error)
+
+    def _consider(self, key: str, now: float) -> None:
         wish = self._view.wish(self.node, key)
         held = self.held.get(key)
         if self.brake is not None:
@@ -229,10 +238,20 @@ class NodeSession:
             case Withheld():
                 self.unsynced.move(key, "offered", Queued(priority), now)
 
+    def _break(self, error: ImpossibleTransition) -> None:
+        """A mistake of ours about one key.  It is raised where only this node's session ends by it: in ``frames``."""
+        self.live = False
+        self._fault = error
+
     # ---- sending ---------------------------------------------------------------------------------
 
     def frames(self, now: float, limit: int) -> list[Frame]:
-        """At most about ``limit`` frames to send now, in this order.  Call again when the link has room."""
+        """At most about ``limit`` frames to send now, in this order.  Call again when the link has room.
+
+        Raises ``ImpossibleTransition``: end the session; the node comes back and is compared.
+        """
+        if self._fault is not None:
+            raise self._fault
         out = self._control
         self._control = []
         if self.live and self.closing is None and not self.hold:
@@ -304,7 +323,9 @@ class NodeSession:
     @property
     def has_frames(self) -> bool:
         """Is there anything to send now, as far as the window allows?"""
-        if self._control or (self.closing is not None and self.link.state is not LinkState.CLOSED):
+        if self._control or self._fault is not None:
+            return True
+        if self.closing is not None and self.link.state is not LinkState.CLOSED:
             return True
         return self.live and not self.hold and self.unsynced.has_queued and self.flights.has_room
 
@@ -463,10 +484,13 @@ class NodeSession:
         """What time asks for.  False: the peer is silent, close the connection."""
         if self.link.tick(now) is Timer.PEER_SILENT:
             return False
-        for lapsed in self.flights.lapsed(now):
-            self._failed(lapsed, "timeout", f"no ack within {lapsed.message.policy.ack_timeout:g} s", now)
-        if not self.hold:
-            self._wake(now)
+        try:
+            for lapsed in self.flights.lapsed(now):
+                self._failed(lapsed, "timeout", f"no ack within {lapsed.message.policy.ack_timeout:g} s", now)
+            if not self.hold:
+                self._wake(now)
+        except ImpossibleTransition as error:
+            self._break(error)
         return True
 
     def _wake(self, now: float) -> None:

@@ -6,6 +6,7 @@ import pytest
 from tests.support.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.placement import Desired
+from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Acked, Parked, Removed, Retried, Unparked
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
@@ -482,3 +483,14 @@ def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(cluster)
     made.receive(message.Keepalive(), b"", 25.5)
     made.tick(25.5)
     assert [header.resource_version for header in sent(made, 25.5)] == ["2"]
+
+
+def test_a_mistake_of_ours_about_one_key_ends_this_session_where_it_is_asked_for_frames(cluster, monkeypatch):
+    """Whoever changed the object goes on with the other nodes; the node comes back and is compared."""
+    made = opened(cluster)
+    cluster.put()
+    monkeypatch.setitem(key_state.TRANSITIONS, key_state.InSync, {})
+    made.offer(KEY, 0.0)
+    assert made.has_frames and made.tick(1.0)
+    with pytest.raises(key_state.ImpossibleTransition, match=f"{KEY}: IN_SYNC cannot become QUEUED when offered"):
+        made.frames(1.0, 100)
