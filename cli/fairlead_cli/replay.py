@@ -84,7 +84,7 @@ def _publish(
     client: SyncMessagingClient, target: tuple[str, str], producer_id: str, messages: list[Message]
 ) -> tuple[int, int]:
     """How many were stored now, and how many were there."""
-    from fairlead_messaging.api.responses import Producer
+    from fairlead_messaging.api.requests import Producer
 
     producer = Producer(id=producer_id, epoch=0, sequences=[_number(each.id) % 2**_NUMBER_BITS for each in messages])
     answer = client.publish(*target, [each.payload for each in messages], producer=producer)

@@ -18,7 +18,7 @@ from tests.support.processes import wait_until
 from fairlead_cli import tail
 from fairlead_messaging.api.responses import Page, Plan
 from fairlead_messaging.client.io.sync_client import SyncMessagingClient
-from fairlead_messaging.client.request import Call
+from fairlead_messaging.client.request import Request
 
 Run = Callable[..., Result]
 
@@ -55,7 +55,7 @@ def test_only_the_end_of_a_long_topic_is_read(run: Run, messaging: Topics, monke
         client.finish_transaction(pointer, "abort")
         ask = SyncMessagingClient.do
 
-        def counted(self: SyncMessagingClient, call: Call[Any]) -> Any:
+        def counted(self: SyncMessagingClient, call: Request[Any]) -> Any:
             nonlocal polled
             answer = ask(self, call)
             polled += len(answer.messages) if isinstance(answer, Page) else 0

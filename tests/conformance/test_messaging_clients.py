@@ -15,7 +15,7 @@ from tests.support.messaging_clients import KINDS, Client, Table
 from tests.support.messaging_service import MessagingService
 from tests.support.pki import Authority
 
-from fairlead_messaging.api.responses import Producer
+from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import errors, transaction_coordinator
 from fairlead_messaging.client.io.sync_client import Tls
 from fairlead_messaging.client.retry import PATIENT

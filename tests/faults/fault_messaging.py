@@ -23,7 +23,7 @@ from random import Random
 from tests.faults.collect import Count
 from tests.support.messaging_program import MessagingProgram
 
-from fairlead_messaging.api import responses
+from fairlead_messaging.api import requests
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
 from fairlead_messaging.client.io.sync_buffered import SyncBufferedPublisher
 from fairlead_messaging.client.io.sync_client import BulkClient, SyncMessagingClient
@@ -114,7 +114,7 @@ class Producer:
             self.acknowledged.update(names)
 
     def _once(self, first: int, names: list[str]) -> None:
-        producer = responses.Producer(id=self.name, epoch=1, sequence=first)
+        producer = requests.Producer(id=self.name, epoch=1, sequence=first)
         while not self._stop.is_set():
             try:
                 self._client.publish(*TOPIC, _payloads(names), producer=producer)

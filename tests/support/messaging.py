@@ -10,18 +10,24 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import aiohttp
 import msgspec
+from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from fairlead_messaging.api import error_codes
+from fairlead_messaging.api.error_codes import ErrorAnswer
+from fairlead_messaging.api.routes import HEALTH_ROUTES, ROUTES
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.rest import routes
 from fairlead_messaging.server.log.kv import MemoryKV, OrderedKV
 from fairlead_messaging.server.settings import MessagingSettings
 
+EVERY_ROUTE = (*ROUTES, *HEALTH_ROUTES)
 NOON_MS = 1_800_000_000_000
 
 
@@ -75,6 +81,7 @@ class Topics:
     url: str
     clock: Clock
     broker: Broker
+    app: web.Application
     namespace: str = "default"
     answers: list[Answer] = field(default_factory=list)
 
@@ -155,17 +162,48 @@ async def serving(kv: OrderedKV | None = None, clock: Clock | None = None, **key
     await broker.create_system_topics()
     app = routes.application(broker, Metrics())
     routes.add_health(app)
+    breaches: list[str] = []
+    app.on_response_prepare.append(partial(_check_contract, breaches))
     server = TestServer(app)
     await server.start_server()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         try:
-            yield Topics(session, str(server.make_url("")).rstrip("/"), clock, broker)
+            yield Topics(session, str(server.make_url("")).rstrip("/"), clock, broker, app)
         finally:
             broker.stop_waiting()
             await server.close()
             await broker.close()
             if kv is None:
                 store.close()
+    assert not breaches, "\n".join(breaches)
+
+
+async def _check_contract(breaches: list[str], request: web.Request, response: web.StreamResponse) -> None:
+    """Every answer of every test is one the contract promises: its shape byte for byte, its status and its code."""
+    resource = request.match_info.route.resource
+    path = resource.canonical if resource is not None else None
+    method = "GET" if request.method == "HEAD" else request.method
+    route = next((each for each in EVERY_ROUTE if (each.method, each.path) == (method, path)), None)
+    raw = response.body if isinstance(response, web.Response) and isinstance(response.body, bytes) else b""
+    where = f"{request.method} {request.path} answered {response.status} {raw[:500].decode(errors='replace')}"
+    if response.status >= 400 and path != "/readyz":
+        code = msgspec.json.decode(raw, type=ErrorAnswer).error["code"]
+        known = (*error_codes.EVERYWHERE, *(route.specific_codes if route is not None else ()))
+        if code not in known:
+            breaches.append(f"{where}: the contract does not name this code there")
+        elif code != "http_error" and error_codes.MEANINGS[code][0] != response.status:
+            breaches.append(f"{where}: the contract has another status for it")
+    elif route is not None and raw and response.content_type == "application/json":
+        shapes = [shape for shape in (route.response, route.other_response) if shape is not None]
+        if not any(_is_exactly(raw, shape) for shape in shapes):
+            breaches.append(f"{where}: not what the contract says: {shapes}")
+
+
+def _is_exactly(raw: bytes, shape: Any) -> bool:
+    try:
+        return msgspec.json.encode(msgspec.json.decode(raw, type=shape)) == raw
+    except msgspec.ValidationError:
+        return False
 
 
 class _Kept:

@@ -16,7 +16,7 @@ import msgspec
 from tests.support.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_messaging.api.responses import Producer
+from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client.io.sync_client import SyncMessagingClient, Tls
 from fairlead_wire.errors import Permanent, Temporary
 

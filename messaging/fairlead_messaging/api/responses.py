@@ -1,12 +1,11 @@
-"""What the messaging service answers its clients, typed.  Ids and positions are hex text, as in the interface.
+"""What the messaging service answers, typed once: the server encodes these, the clients decode them.
 
-Field names are the service's own; what a newer service adds is passed over.  Times called ``…_ms`` are milliseconds
-since 1970.
+Ids and positions are hex text.  Field names are those of the interface, in the order in which they are answered; what
+a newer service adds is passed over.  Times called ``…_ms`` are milliseconds since 1970.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,15 +16,11 @@ from fairlead_wire.delivery import DeliveryPolicy
 How = Literal["commit", "abort", "invalidate"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Producer:
-    """Who publishes.  ``sequence`` numbers the first message, the others follow; or ``sequences``, one each."""
+class Topic(msgspec.Struct, frozen=True):
+    """``properties`` as text, ``ttl`` and ``generation`` always among them."""
 
-    id: str
-    epoch: int
-    sequence: int | None = None
-    sequences: Sequence[int] | None = None
-    fence: bool = False
+    name: str
+    properties: dict[str, str]
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +30,13 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     known: tuple[int, ...] = ()
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class PublishedByProducer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a publish with a producer."""
+
+    producer: Published
+
+
+class Message(msgspec.Struct, frozen=True):
     """``id`` is hex; as a start it names this very message."""
 
     id: str
@@ -62,8 +63,15 @@ class Started(msgspec.Struct, frozen=True):
     """A transaction: ``transaction`` is the snapshot to poll with, ``expires`` is in milliseconds since 1970."""
 
     transactionWritePointer: int
-    transaction: str
+    transaction: bytes
     expires: int
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """``state``: committed, aborted or invalid."""
+
+    transactionWritePointer: int
+    state: str
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,12 +125,16 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     dead_letter_topic: str | None = None
     position: str = ""
     attempts: int = 0
+    waited_seconds: float = 0.0
+    previous_seconds: float = 0.0
     next_attempt_ms: int = 0
     last_error: str = ""
     delivered: int = 0
     dead_lettered: int = 0
     dropped: int = 0
     expired: int = 0
+    dead_letter_error: str = ""
+    revision: str = ""
     waiting_dead_letters: int = 0
     state: str = "delivering"
     reason: str = ""
@@ -147,11 +159,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     upto: str | None = None
     rows: int = 0
     bytes: int = 0
-    ranges: list[Range] = []
     # Messages the topic had ever held up to ``upto``, or up to ``stable`` where nothing is left to read.
     passed: int | None = None
-    held_by: int | str | None = None
-    held_since: int | float | str | None = None
+    ranges: list[Range] = []
+    # The transaction readers wait for, and since when (milliseconds since 1970).
+    held_by: int | None = None
+    held_since: int | None = None
 
 
 class Offset(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,3 +177,10 @@ class Offset(msgspec.Struct, frozen=True, kw_only=True):
     oldest: str | None = None
     # Messages the topic had ever held up to ``position``.
     passed: int | None = None
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``status``: ok, ready, or why not; ``service`` names the data directory."""
+
+    status: str
+    service: str | None = None

@@ -1,13 +1,13 @@
 """Where an iteration over a topic stands: the next page to ask for, and whether there is one.
 
-cursor.ask() ─→ Call ─(sent)→ Page ─take→ its messages; ``cursor.more`` says whether to ask again
+cursor.ask() ─→ Request ─(sent)→ Page ─take→ its messages; ``cursor.more`` says whether to ask again
 """
 
 from __future__ import annotations
 
 from fairlead_messaging.api.responses import Message, Page
 from fairlead_messaging.client import request
-from fairlead_messaging.client.request import Call
+from fairlead_messaging.client.request import Request
 from fairlead_wire.errors import RemoteError
 
 FOLLOW_WAIT_MS = 10_000
@@ -34,7 +34,7 @@ class Cursor:
         self._limit = limit
         self.more = True
 
-    def ask(self) -> Call[Page]:
+    def ask(self) -> Request[Page]:
         """The next page; asked again after a failure it is the same one."""
         return request.poll(
             *self._topic,

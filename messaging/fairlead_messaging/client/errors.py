@@ -21,6 +21,8 @@ from typing import Any
 
 import msgspec
 
+from fairlead_messaging.api import error_codes
+from fairlead_messaging.api.error_codes import ErrorAnswer
 from fairlead_wire import codec
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
 
@@ -31,8 +33,6 @@ SHOWN_BYTES_MAX = 200
 """Of an answer that is not ours."""
 
 LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
-NOTHING_DONE = frozenset({"overloaded", "unavailable", "too_many_transactions", "rolling_back", "too_many_connections"})
-"""Codes with which the service says that it did not begin; after ``storage_failed`` it cannot know."""
 
 
 class Failed(Temporary):
@@ -80,7 +80,7 @@ class Busy(Failed):
         super().__init__(message, retry_after_seconds=retry_after_seconds)
         self.code = code
         self.status = status
-        self.in_doubt = status != 429 and code not in NOTHING_DONE
+        self.in_doubt = status != 429 and code not in error_codes.NOTHING_DONE
 
 
 class Denied(Permanent):
@@ -134,7 +134,7 @@ class Expired(Denied):
     are gone (None: not said). A start of "" never expires."""
 
     def __init__(self, message: str, *, oldest: str, rows: int | None = None) -> None:
-        super().__init__(message, code="expired", status=410)
+        super().__init__(message, code=error_codes.EXPIRED, status=410)
         self.oldest = oldest
         self.rows = rows
 
@@ -143,7 +143,7 @@ class GenerationChanged(Denied):
     """The topic was deleted and made anew; ``generation`` is the one that lives now."""
 
     def __init__(self, message: str, *, generation: int) -> None:
-        super().__init__(message, code="generation_changed", status=409)
+        super().__init__(message, code=error_codes.GENERATION_CHANGED, status=409)
         self.generation = generation
 
 
@@ -159,17 +159,13 @@ class InDoubt(FairleadError):
         self.pointer = pointer
 
 
-class _ErrorBody(msgspec.Struct):
-    error: dict[str, Any]
-
-
-_decoder = msgspec.json.Decoder(_ErrorBody)
+_decoder = msgspec.json.Decoder(ErrorAnswer)
 _BY_CODE: dict[str, type[Denied]] = {
-    "topic_not_found": TopicMissing,
-    "topic_exists": TopicExists,
-    "transaction_not_in_progress": TransactionOver,
-    "transaction_conflict": TransactionConflict,
-    "fenced": Fenced,
+    error_codes.TOPIC_NOT_FOUND: TopicMissing,
+    error_codes.TOPIC_EXISTS: TopicExists,
+    error_codes.NOT_IN_PROGRESS: TransactionOver,
+    error_codes.TRANSACTION_CONFLICT: TransactionConflict,
+    error_codes.FENCED: Fenced,
 }
 _BY_STATUS: dict[int, type[Denied]] = {401: NotAllowed, 403: NotAllowed, 413: TooLarge}
 
@@ -192,7 +188,7 @@ def _made(text: str, status: int, headers: Mapping[str, str], code: str, facts: 
     oldest, expired, generation = facts.get("oldest"), facts.get("expired"), facts.get("generation")
     if status == 410 and isinstance(oldest, str):
         return Expired(text, oldest=oldest, rows=expired if isinstance(expired, int) else None)
-    if code == "generation_changed" and isinstance(generation, int):
+    if code == error_codes.GENERATION_CHANGED and isinstance(generation, int):
         return GenerationChanged(text, generation=generation)
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status, Denied)
     return kind(text, code=code, status=status, facts=facts)

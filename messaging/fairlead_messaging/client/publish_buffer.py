@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import deque
 from itertools import islice
 
-from fairlead_messaging.api.responses import Producer, Published
+from fairlead_messaging.api.requests import Producer
+from fairlead_messaging.api.responses import Published
 from fairlead_messaging.client import request
-from fairlead_messaging.client.request import Call
+from fairlead_messaging.client.request import Request
 from fairlead_wire.errors import Temporary
 
 WAITING_MESSAGES_MAX = 10_000
@@ -73,7 +74,7 @@ class Outgoing:
         self.accepted += 1
         return True
 
-    def batch(self) -> Call[Published] | None:
+    def batch(self) -> Request[Published] | None:
         """The oldest messages as one request; asked again before it is settled, the very same one."""
         if not self._waiting:
             return None

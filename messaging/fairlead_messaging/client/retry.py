@@ -1,6 +1,6 @@
 """How often one call is sent: what may be repeated, after what wait, and what a refusal means the second time.
 
-send ─→ Answer ─read→ result            (a refusal may mean "done already" after a lost answer)
+send ─→ Response ─read→ result            (a refusal may mean "done already" after a lost answer)
   └──→ Failed ─after→ seconds to wait, or the failure again: that was the last attempt
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from fairlead_messaging.client.errors import Disconnected, Failed
-from fairlead_messaging.client.request import Answer, Call
+from fairlead_messaging.client.request import Request, Response
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy, Uniform
 
@@ -32,7 +32,7 @@ PATIENT = DeliveryPolicy(
 class Attempts(Generic[T]):
     """Of one call.  Without a policy only a kept connection that had died is replaced, once."""
 
-    def __init__(self, call: Call[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
+    def __init__(self, call: Request[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
         self._call = call
         self._policy = policy
         self._uniform = uniform if policy is None or policy.seed is None else delivery.generator_of(policy)
@@ -41,8 +41,8 @@ class Attempts(Generic[T]):
         self._retries = 0
         self._waited = self._previous = 0.0
 
-    def read(self, answer: Answer) -> T:
-        """Raises what ``Call.read`` does."""
+    def read(self, answer: Response) -> T:
+        """Raises what ``Request.read`` does."""
         return self._call.read(answer, in_doubt=self._in_doubt)
 
     def after(self, failed: Failed) -> float:

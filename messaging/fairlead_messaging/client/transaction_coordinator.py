@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from fairlead_messaging.api.responses import How, Started
 from fairlead_messaging.client import request
 from fairlead_messaging.client.errors import Failed, InDoubt
-from fairlead_messaging.client.request import Call
+from fairlead_messaging.client.request import Request
 from fairlead_wire.errors import FairleadError, LocalError
 
 BUFFER_BYTES_MAX = 1024 * 1024
@@ -59,7 +59,7 @@ class Pause:
     seconds: float
 
 
-Step = Call[Any] | Persist[Who] | RollBack[Who] | Pause
+Step = Request[Any] | Persist[Who] | RollBack[Who] | Pause
 Script = Generator[Step[Who], Any, None]
 
 
@@ -71,7 +71,7 @@ def advance(script: Script[Who], result: Any = None, *, error: BaseException | N
         return None
 
 
-def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[Call[Any] | Pause, Any, None]:
+def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[Request[Any] | Pause, Any, None]:
     """Commit, and after a lost answer ask again: what was committed must not be undone or reported as failed.
 
     Raises ``InDoubt`` when no answer came at all, ``TransactionConflict``, ``TransactionOver``.

@@ -15,10 +15,9 @@ import fastavro
 import msgspec
 
 from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.api.requests import MessageToPublish, PollRequest, Producer, PublishRequest, RollbackDetail
 from fairlead_messaging.server import requests
 from fairlead_messaging.server.log.reader import Page
-
-CONTENT_TYPE = "avro/binary"
 
 _PUBLISH_REQUEST = fastavro.parse_schema(
     {
@@ -67,13 +66,13 @@ _CONSUME_RESPONSE = fastavro.parse_schema(
 )
 
 
-def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> requests.PublishBody:
+def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> PublishRequest:
     """Raises: Refused with what is wrong, TooLarge as ``requests.check_size``."""
     asked = _decode(raw, _PUBLISH_REQUEST)
     requests.check_size(len(asked["messages"]), bytes_max)
-    messages: list[bytes | requests.MessageBody] = list(asked["messages"])
+    messages: list[bytes | MessageToPublish] = list(asked["messages"])
     if "ttl" in query:
-        messages = [requests.MessageBody(payload=payload, ttl=query["ttl"]) for payload in asked["messages"]]
+        messages = [MessageToPublish(payload=payload, ttl=query["ttl"]) for payload in asked["messages"]]
     producer = None
     if "producer_id" in query:
         producer = _convert(
@@ -84,34 +83,34 @@ def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> reques
                 **({"sequence": query["sequence"]} if "sequence" in query else {}),
                 **({"sequences": query["sequences"].split(",")} if "sequences" in query else {}),
             },
-            requests.ProducerBody,
+            Producer,
         )
-    return requests.PublishBody(
+    return PublishRequest(
         transactionWritePointer=asked["transactionWritePointer"], messages=messages, producer=producer
     )
 
 
-def poll_body(raw: bytes, query: Mapping[str, str]) -> requests.PollBody:
+def poll_body(raw: bytes, query: Mapping[str, str]) -> PollRequest:
     """Raises: Refused with what is wrong."""
     asked = _decode(raw, _CONSUME_REQUEST)
     if isinstance(asked["startFrom"], bytes):
         asked["startFrom"] = asked["startFrom"].hex()
-    found = requests.PollBody(**asked)
+    found = PollRequest(**asked)
     for key in ("isolation", "wait_ms"):
         if key in query:
-            setattr(found, key, getattr(_convert({key: query[key]}, requests.PollBody), key))
+            found = msgspec.structs.replace(found, **{key: getattr(_convert({key: query[key]}, PollRequest), key)})
     return found
 
 
-def rollback_body(raw: bytes) -> requests.RollbackBody:
+def rollback_body(raw: bytes) -> RollbackDetail:
     """Raises: Refused with what is wrong."""
     asked = _decode(raw, _PUBLISH_RESPONSE)
     if asked["transactionWritePointer"] is None:
         raise Refused("transactionWritePointer must not be null", code="bad_rollback")
-    return requests.RollbackBody(**asked)
+    return RollbackDetail(**asked)
 
 
-def encode_rollback(detail: requests.RollbackBody) -> bytes:
+def encode_rollback(detail: RollbackDetail) -> bytes:
     return _encode(msgspec.structs.asdict(detail), _PUBLISH_RESPONSE)
 
 
@@ -139,7 +138,7 @@ def _encode(value: Any, schema: Any) -> bytes:
     return target.getvalue()
 
 
-def _convert(text: Mapping[str, object], kind: type[requests.Body]) -> requests.Body:
+def _convert(text: Mapping[str, object], kind: type[requests.Asked]) -> requests.Asked:
     """Query parameters into a body's types."""
     try:
         return msgspec.convert(text, kind, strict=False)

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, timestamp_of
+from fairlead_messaging.api.responses import Inspected
 from fairlead_messaging.server.log import keys, reader, rows
 from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.row_state import RowState
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspected:
-    """``state``: visible, undecided (its transaction is open), hidden (rolled back or aborted) or expired."""
-
-    id: str
-    state: str
-    payload: bytes
-    published_ms: int
-    ttl_seconds: int
-    transaction: int | None
 
 
 def inspect(

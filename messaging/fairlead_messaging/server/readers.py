@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
 from fairlead_messaging.api.errors import Gone
 from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, timestamp_of
+from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
 from fairlead_messaging.server.log.kv import Batch, Snapshot
@@ -19,17 +20,6 @@ class _Position(msgspec.Struct):
     updated_ms: int
     passed: int | None = None
     """Messages the topic had held up to there, rolled-back ones too."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """``lag_messages`` counts what was stored after its position; ``lag_seconds`` is the age of the first of these."""
-
-    name: str
-    position: str
-    updated_ms: int
-    lag_messages: int
-    lag_seconds: float
 
 
 def record(living: Topic, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:

@@ -1,12 +1,16 @@
-"""Request and response bodies as JSON: bytes in, commands and pages out.  Sizes were bounded before."""
+"""The border: bytes to the requests of ``api``, and these to what the service understands.
+
+Sizes were bounded before.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import Refused, TooLarge
 from fairlead_messaging.api.message_id import (
     FIRST,
@@ -16,6 +20,14 @@ from fairlead_messaging.api.message_id import (
     before,
     before_time,
     parse_hex,
+)
+from fairlead_messaging.api.requests import (
+    LIMIT_MAX,
+    SPLITS_MAX,
+    WAIT_MS_MAX,
+    PollRequest,
+    PublishRequest,
+    RollbackDetail,
 )
 from fairlead_messaging.server.commands import Message, Published
 from fairlead_messaging.server.log.reader import Page
@@ -28,93 +40,14 @@ MESSAGE_OVERHEAD_BYTES = 256
 Measured with 3.9 million empty messages: 240.  They are one write, which all others wait for.
 """
 
-WAIT_MS_MAX = 60_000
-LIMIT_MAX = 2**31 - 1
-SPLITS_MAX = 1024
 _WHOLE = re.compile(r"[0-9]{1,19}")
 
-
-class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
-    payload: bytes
-    ttl: int | str | None = None
-
-
-class ProducerBody(msgspec.Struct, forbid_unknown_fields=True):
-    id: str
-    epoch: int
-    sequence: int | None = None
-    sequences: list[int] | None = None
-    fence: bool = False
-
-
-class PublishBody(msgspec.Struct, forbid_unknown_fields=True):
-    transactionWritePointer: int | None = None
-    messages: list[bytes | MessageBody] | None = None
-    producer: ProducerBody | None = None
-
-
-class PollBody(msgspec.Struct, forbid_unknown_fields=True):
-    startFrom: str | int | None = None
-    inclusive: bool = True
-    limit: int | None = None
-    transaction: bytes | None = None
-    isolation: Literal["none", "read_committed"] | None = None
-    wait_ms: int | None = None
-
-
-class RollbackBody(msgspec.Struct, forbid_unknown_fields=True):
-    transactionWritePointer: int
-    startTimestamp: int
-    startSequenceId: int
-    endTimestamp: int
-    endSequenceId: int
-
-
-class StartBody(msgspec.Struct, forbid_unknown_fields=True):
-    timeout: float | None = None
-
-
-class CommitBody(msgspec.Struct, forbid_unknown_fields=True):
-    changes: list[str] = []
-
-
-class BulkPollBody(msgspec.Struct, forbid_unknown_fields=True):
-    """``after`` is exclusive, ``upto`` inclusive; "" and null mean no bound."""
-
-    after: str | None = None
-    upto: str | None = None
-    limit_rows: int | None = None
-    limit_bytes: int | None = None
-    isolation: Literal["none", "read_committed"] | None = None
-    generation: int | None = None
-
-
-class PlanBody(msgspec.Struct, forbid_unknown_fields=True):
-    after: str | None = None
-    upto: str | None = None
-    limit_rows: int | None = None
-    limit_bytes: int | None = None
-    splits: int | None = None
-    wait_ms: int | None = None
-    generation: int | None = None
-
-
-class ReaderBody(msgspec.Struct, forbid_unknown_fields=True):
-    position: str
-    generation: int | None = None
-
-
-class _Shown(msgspec.Struct):
-    id: str
-    payload: bytes
-
-
-Body = TypeVar("Body")
+Asked = TypeVar("Asked")
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 _encoder = msgspec.json.Encoder()
 
 
-def decode(raw: bytes, kind: type[Body]) -> Body:
+def decode(raw: bytes, kind: type[Asked]) -> Asked:
     """Raises: Refused with what is wrong and where."""
     decoder = _decoders.get(kind)
     if decoder is None:
@@ -125,9 +58,9 @@ def decode(raw: bytes, kind: type[Body]) -> Body:
         raise Refused(f"body: {error}", code="bad_body") from None
 
 
-def publish_body(raw: bytes, bytes_max: int) -> PublishBody:
+def publish_body(raw: bytes, bytes_max: int) -> PublishRequest:
     """Raises: Refused with what is wrong and where, TooLarge as ``check_size``."""
-    asked = decode(raw, PublishBody)
+    asked = decode(raw, PublishRequest)
     check_size(len(asked.messages or ()), bytes_max)
     return asked
 
@@ -137,7 +70,7 @@ def decode_properties(raw: bytes) -> object:
     return decode(raw, object) if raw.strip() else None
 
 
-def messages(body: PublishBody) -> list[Message]:
+def messages(body: PublishRequest) -> list[Message]:
     """Raises: Refused for a bad ttl."""
     return [
         Message(item)
@@ -162,7 +95,7 @@ def check_size(count: int, bytes_max: int) -> int:
     return size
 
 
-def producer(body: PublishBody) -> Producer | None:
+def producer(body: PublishRequest) -> Producer | None:
     """Raises: Refused when numbers and messages do not match."""
     given = body.producer
     if given is None:
@@ -177,7 +110,7 @@ def producer(body: PublishBody) -> Producer | None:
     )
 
 
-def start(body: PollBody) -> bytes:
+def start(body: PollRequest) -> bytes:
     """The exclusive start a poll asks for.
 
     Raises: Refused for ids and times that cannot be.
@@ -237,14 +170,17 @@ def encode(value: object) -> bytes:
 
 def encode_page(page: Page) -> bytes:
     return _encoder.encode(
-        [_Shown(message_id.hex(), payload) for message_id, payload in zip(page.ids, page.payloads, strict=True)]
+        [
+            responses.Message(message_id.hex(), payload)
+            for message_id, payload in zip(page.ids, page.payloads, strict=True)
+        ]
     )
 
 
-def rollback_of(pointer: int, answer: Published) -> RollbackBody:
+def rollback_of(pointer: int, answer: Published) -> RollbackDetail:
     """What a transactional publish answers, and a rollback sends back as it is."""
     assert answer.first is not None and answer.last is not None
-    return RollbackBody(
+    return RollbackDetail(
         transactionWritePointer=pointer,
         startTimestamp=answer.first.timestamp,
         startSequenceId=answer.first.sequence,
@@ -253,7 +189,7 @@ def rollback_of(pointer: int, answer: Published) -> RollbackBody:
     )
 
 
-def rollback_range(body: RollbackBody) -> tuple[Position, Position]:
+def rollback_range(body: RollbackDetail) -> tuple[Position, Position]:
     """Raises: Refused for positions that cannot be."""
     first = Position(body.startTimestamp, body.startSequenceId)
     last = Position(body.endTimestamp, body.endSequenceId)
@@ -263,6 +199,6 @@ def rollback_range(body: RollbackBody) -> tuple[Position, Position]:
     return first, last
 
 
-def encode_published(answer: Published) -> bytes:
-    """What a producer is told: the sequences stored now and those known from before."""
-    return _encoder.encode({"producer": {"stored": answer.stored, "known": answer.known}})
+def published_of(answer: Published) -> responses.PublishedByProducer:
+    """For a producer: the sequences stored now and those known from before."""
+    return responses.PublishedByProducer(producer=responses.Published(stored=answer.stored, known=answer.known))

@@ -7,21 +7,22 @@ from typing import Any
 
 import pytest
 
-from fairlead_messaging.api.responses import Producer
+from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import errors, request
-from fairlead_messaging.client.request import Answer, Call
+from fairlead_messaging.client.request import Request, Response
 from fairlead_wire.errors import LocalError, RemoteError
 
 
-def answer(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
-    return Answer(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=body)
+def answer(status: int = 200, body: bytes = b"", **headers: str) -> Response:
+    found = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(status=status, headers=found, body=body)
 
 
-def refusal(status: int, code: str, **facts: Any) -> Answer:
+def refusal(status: int, code: str, **facts: Any) -> Response:
     return answer(status, json.dumps({"error": {"code": code, "message": "", **facts}}).encode())
 
 
-def asked(call: Call[Any]) -> Any:
+def asked(call: Request[Any]) -> Any:
     assert call.body is not None
     return json.loads(call.body)
 
@@ -29,7 +30,7 @@ def asked(call: Call[Any]) -> Any:
 def test_names_are_quoted_into_paths() -> None:
     """No name can become another request."""
     assert request.topic("a/b", "../c?d#e").path == "/v1/namespaces/a%2Fb/topics/..%2Fc%3Fd%23e"
-    assert request.inspect("n", "t", after="a&limit=1").path.endswith("/inspect?after=a%26limit%3D1&limit=100")
+    assert request.inspect("n", "t", after="a&limit=1").path.endswith("/inspect?after=a%26limit%3D1")
 
 
 def test_a_publish_says_who_publishes() -> None:
@@ -37,7 +38,7 @@ def test_a_publish_says_who_publishes() -> None:
     call = request.publish("n", "t", [b"\xff"], producer=Producer(id="p", epoch=1, sequences=(4,)), ttl_seconds=5)
     assert asked(call) == {
         "messages": [{"payload": "/w==", "ttl": 5}],
-        "producer": {"id": "p", "epoch": 1, "fence": False, "sequences": [4]},
+        "producer": {"id": "p", "epoch": 1, "sequences": [4]},
     }
     assert call.headers == {"Accept": "application/json", "Content-Type": "application/json"}
 

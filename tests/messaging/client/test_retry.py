@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.client import errors, request
-from fairlead_messaging.client.request import Answer, Call
+from fairlead_messaging.client.request import Request, Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy
@@ -20,7 +20,7 @@ TWO = DeliveryPolicy(
 )  # fmt: skip
 
 
-def attempts(call: Call[Any], policy: DeliveryPolicy | None = TWO) -> Attempts[Any]:
+def attempts(call: Request[Any], policy: DeliveryPolicy | None = TWO) -> Attempts[Any]:
     return Attempts(call, policy, lambda: 0.5)
 
 
@@ -66,7 +66,7 @@ def test_a_kept_connection_that_ended_is_replaced_at_once_also_without_a_policy(
 
 def test_doubt_changes_what_a_refusal_means() -> None:
     """An earlier sending may have done it."""
-    gone = Answer(status=404, headers={}, body=b'{"error":{"code":"topic_not_found","message":""}}')
+    gone = Response(status=404, headers={}, body=b'{"error":{"code":"topic_not_found","message":""}}')
     trying = attempts(request.delete_topic("n", "t"))
     with pytest.raises(errors.TopicMissing):
         trying.read(gone)

@@ -25,12 +25,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import aiohttp
 from yarl import URL
 
-from fairlead_messaging.api.responses import Message, Page, Producer, Published, Started
+from fairlead_messaging.api.requests import Producer
+from fairlead_messaging.api.responses import Message, Page, Published, Started
 from fairlead_messaging.client import request, signatures
 from fairlead_messaging.client.cursor import Cursor
 from fairlead_messaging.client.errors import Disconnected, Failed, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Tls, check_url
-from fairlead_messaging.client.request import Answer, Call
+from fairlead_messaging.client.request import Request, Response
 from fairlead_messaging.client.retry import Attempts
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
@@ -45,7 +46,7 @@ P = ParamSpec("P")
 _log = logs.get("messaging.client")
 
 
-def _asking(build: Callable[P, Call[T]]) -> Callable[Concatenate[MessagingClient, P], Coroutine[Any, Any, T]]:
+def _asking(build: Callable[P, Request[T]]) -> Callable[Concatenate[MessagingClient, P], Coroutine[Any, Any, T]]:
     """The method that makes this call and sends it."""
 
     async def method(self: MessagingClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -143,7 +144,7 @@ class MessagingClient:
             for message in cursor.take(await self.do(cursor.ask())):
                 yield message
 
-    async def do(self, call: Call[T]) -> T:
+    async def do(self, call: Request[T]) -> T:
         """Send any call of ``fairlead_messaging.client.request``, as often as it needs and ``retries`` allow."""
         attempts = Attempts(call, self._retries, random.random)
         while True:
@@ -152,7 +153,7 @@ class MessagingClient:
             except Failed as failed:
                 await asyncio.sleep(attempts.after(failed))
 
-    async def _send(self, call: Call[Any]) -> Answer:
+    async def _send(self, call: Request[Any]) -> Response:
         """One attempt.  Raises as ``Connections.exchange`` does."""
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
@@ -173,7 +174,7 @@ class MessagingClient:
             ) as response:
                 body = await self._body(call, response)
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(status=response.status, headers=headers, body=body)
+                return Response(status=response.status, headers=headers, body=body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Unreachable(f"{self._base_url} cannot be reached: {error or type(error).__name__}") from error
         except TimeoutError as error:
@@ -185,7 +186,7 @@ class MessagingClient:
         except (aiohttp.ClientError, OSError) as error:
             raise NoAnswer(f"{self._base_url} does not answer: {error or type(error).__name__}") from error
 
-    async def _body(self, call: Call[Any], response: aiohttp.ClientResponse) -> bytes:
+    async def _body(self, call: Request[Any], response: aiohttp.ClientResponse) -> bytes:
         limit = self._answer_bytes_max
         if (response.content_length or 0) <= limit:
             pieces, size = [], 0

@@ -1,6 +1,6 @@
 """Kept connections of the synchronous clients: one request, one answer, each with a time it may take.
 
-    exchange ─→ an idle connection that still lives, or a new one ─→ Answer ─→ idle again
+    exchange ─→ an idle connection that still lives, or a new one ─→ Response ─→ idle again
 
 Stands on the standard library, so that it works in worker processes of a batch engine without an event loop. Any
 number of threads may ask at once; each has a connection to itself while it does. After a fork the child makes its own
@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
-from fairlead_messaging.client.request import Answer
+from fairlead_messaging.client.request import Response
 from fairlead_wire.errors import LocalError, RemoteError
 from fairlead_wire.io import logs, tls
 
@@ -107,7 +107,7 @@ class Connections:
 
     def exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, answer_seconds: float
-    ) -> Answer:
+    ) -> Response:
         """Raises ``Unreachable``, ``TimedOut``, ``Disconnected``, ``NoAnswer``; ``RemoteError`` for too much answer."""
         connection = self._ready()
         deadline = time.monotonic() + answer_seconds
@@ -137,7 +137,7 @@ class Connections:
             connection.close()
         return answer
 
-    def _read(self, path: str, response: http.client.HTTPResponse) -> Answer:
+    def _read(self, path: str, response: http.client.HTTPResponse) -> Response:
         limit = self._answer_bytes_max
         # With a length, read() notices an answer cut short; read(n) would not. Without one the chunks are counted.
         too_much = response.length is not None and response.length > limit
@@ -145,7 +145,7 @@ class Connections:
         if too_much or len(body) > limit:
             raise RemoteError(f"{path}: the answer is over {limit} bytes")
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(status=response.status, headers=headers, body=body)
+        return Response(status=response.status, headers=headers, body=body)
 
     def _ready(self) -> http.client.HTTPConnection:
         """An idle connection the peer has not ended, or a new one.  Raises ``Unreachable``."""

@@ -22,12 +22,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from fairlead_messaging.api.responses import Message, Offset, Plan, Producer, Published, Range, Started
+from fairlead_messaging.api import headers, routes
+from fairlead_messaging.api.requests import ArrowPollRequest, Producer
+from fairlead_messaging.api.responses import Message, Offset, Plan, Published, Range, Started
 from fairlead_messaging.client import request, signatures, transaction_coordinator
 from fairlead_messaging.client.cursor import Cursor
 from fairlead_messaging.client.errors import Expired, Failed, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Connections, Tls
-from fairlead_messaging.client.request import Answer, Call
+from fairlead_messaging.client.request import Request, Response
 from fairlead_messaging.client.retry import Attempts
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import FairleadError, RemoteError
@@ -40,13 +42,11 @@ __all__ = [
     "Published", "Range", "Started", "SyncMessagingClient", "Tls", "TopicMissing",
 ]  # fmt: skip
 
-ARROW = "application/vnd.apache.arrow.stream"
-
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def _asking(build: Callable[P, Call[T]]) -> Callable[Concatenate[SyncMessagingClient, P], T]:
+def _asking(build: Callable[P, Request[T]]) -> Callable[Concatenate[SyncMessagingClient, P], T]:
     """The method that makes this call and sends it."""
 
     def method(self: SyncMessagingClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -142,7 +142,7 @@ class SyncMessagingClient:
         while cursor.more:
             yield from cursor.take(self.do(cursor.ask()))
 
-    def do(self, call: Call[T]) -> T:
+    def do(self, call: Request[T]) -> T:
         """Send any call of ``client.request``, as often as it needs and ``retries`` allow."""
         attempts = Attempts(call, self._retries, random.random)
         while True:
@@ -250,16 +250,11 @@ class BulkClient:
         generation: int | None = None,
     ) -> ArrowPage:
         """One page of rows beyond ``after`` up to ``upto``, never past the stable position. Raises as ``plan``."""
-        body = {
-            "after": after,
-            "upto": upto,
-            "limit_rows": limit_rows,
-            "limit_bytes": limit_bytes,
-            "generation": generation,
-        }
-        call = request.post(
-            request.topic_path(*request.split(topic)) + "/poll", body, partial(_arrow_page, topic, after), accept=ARROW
+        body = ArrowPollRequest(
+            after=after, upto=upto, limit_rows=limit_rows, limit_bytes=limit_bytes, generation=generation
         )
+        page = partial(_arrow_page, topic, after)
+        call = request.to(routes.ARROW_POLL, *request.split(topic), body=body, decode=page, accept=headers.ARROW)
         return self._client.do(call)
 
     def offsets(self, topic: str, at: str | int) -> Offset:
@@ -308,21 +303,20 @@ class BulkClient:
         self._client.finish_transaction(pointer, "abort")
 
 
-def _arrow_page(topic: str, after: str, answer: Answer) -> ArrowPage:
+def _arrow_page(topic: str, after: str, answer: Response) -> ArrowPage:
     import pyarrow as pa  # heavy, and only bulk readers need it
 
-    headers = answer.headers
     try:
         with pa.ipc.open_stream(pa.py_buffer(answer.body)) as stream:
             table = stream.read_all()
         return ArrowPage(
             table=table,
-            next_position=headers.get("fairlead-next-position") or after,
-            generation=int(headers.get("fairlead-generation") or 0),
-            stable=headers.get("fairlead-stable-position") or "",
-            oldest=headers.get("fairlead-oldest-position") or "",
-            service=headers.get("fairlead-service") or "",
-            hidden=int(headers.get("fairlead-hidden-messages") or 0),
+            next_position=answer.header(headers.NEXT_POSITION) or after,
+            generation=int(answer.header(headers.GENERATION) or 0),
+            stable=answer.header(headers.STABLE_POSITION) or "",
+            oldest=answer.header(headers.OLDEST_POSITION) or "",
+            service=answer.header(headers.SERVICE) or "",
+            hidden=int(answer.header(headers.HIDDEN_MESSAGES) or 0),
         )
     except (pa.ArrowException, ValueError) as error:
         raise RemoteError(f"the service answered a poll of {topic} with no Arrow stream: {error}") from error

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from fairlead_messaging.api.message_id import ID_BYTES, NO_PAYLOAD, POSITION_BYTES
 
-CONTENT_TYPE = "application/vnd.apache.arrow.stream"
 SCHEMA = pa.schema([("id", pa.binary()), ("ts", pa.timestamp("us", tz="UTC")), ("payload", pa.binary())])
 HEAD = memoryview(SCHEMA.serialize())
 END = memoryview(b"\xff\xff\xff\xff\x00\x00\x00\x00")

@@ -5,6 +5,7 @@ Epochs are independent: an older epoch's backlog stays welcome unless a newer ep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairlead_messaging.api.errors import Conflict, Refused
@@ -56,7 +57,7 @@ class Epochs:
 
 
 def make(
-    *, producer_id: str, epoch: int, sequence: int | None, sequences: list[int] | None, fence: bool, messages: int
+    *, producer_id: str, epoch: int, sequence: int | None, sequences: Sequence[int] | None, fence: bool, messages: int
 ) -> Producer:
     """A request's producer, with exactly one sequence number per message.
 

@@ -18,7 +18,7 @@ from tests.support.pki import Authority
 from fairlead_messaging.client import errors
 from fairlead_messaging.client.io import connections
 from fairlead_messaging.client.io.connections import Connections, Tls, check_url
-from fairlead_messaging.client.request import Answer
+from fairlead_messaging.client.request import Response
 from fairlead_wire.errors import LocalError, RemoteError
 from fairlead_wire.io import tls
 
@@ -64,7 +64,7 @@ def answering(body: bytes = b"[]", context: ssl.SSLContext | None = None) -> Ite
         server.server_close()
 
 
-def get(asking: Connections, path: str = "/") -> Answer:
+def get(asking: Connections, path: str = "/") -> Response:
     return asking.exchange("GET", path, None, {}, answer_seconds=10)
 
 

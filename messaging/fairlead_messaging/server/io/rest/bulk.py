@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from aiohttp import web
 
+from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.api.message_id import FIRST, LAST, TIMESTAMP_MAX, before_time
-from fairlead_messaging.server import inspection, readers, requests
-from fairlead_messaging.server.commands import RecordReaderPosition
-from fairlead_messaging.server.inspection import Inspected
-from fairlead_messaging.server.io.rest.http import (
-    BROKER,
+from fairlead_messaging.api.headers import (
+    ARROW,
     EXPIRED_MESSAGES,
     GENERATION,
     HIDDEN_MESSAGES,
     JSON,
-    METRICS,
     NEXT_POSITION,
     OLDEST_POSITION,
     SERVICE,
     STABLE_POSITION,
-    body,
-    check_content_type,
-    json_response,
-    send,
 )
-from fairlead_messaging.server.log import arrow, bulk, bulk_page, running_totals, topics
+from fairlead_messaging.api.message_id import FIRST, LAST, TIMESTAMP_MAX, before_time
+from fairlead_messaging.api.requests import (
+    INSPECT_LIMIT_DEFAULT,
+    INSPECT_LIMIT_MAX,
+    LIMIT_MAX,
+    ArrowPollRequest,
+    NoteReaderRequest,
+    PlanRequest,
+)
+from fairlead_messaging.server import inspection, readers, requests
+from fairlead_messaging.server.commands import RecordReaderPosition
+from fairlead_messaging.server.io.rest.http import BROKER, METRICS, body, check_content_type, json_response, send
+from fairlead_messaging.server.log import bulk, bulk_page, running_totals, topics
 from fairlead_messaging.server.log.bulk import Plan, shown
 from fairlead_messaging.server.log.bulk_page import BulkPage
 from fairlead_messaging.server.log.kv import Snapshot
@@ -39,9 +43,6 @@ from fairlead_messaging.server.transactions.transaction import TransactionView
 
 PAGE_BYTES_DEFAULT = 8 * 1024 * 1024
 """Of an Arrow page when the reader names no limit; larger ones cost more a message, for memory is touched anew."""
-
-INSPECT_LIMIT_DEFAULT = 100
-INSPECT_LIMIT_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +80,9 @@ async def poll(request: web.Request) -> web.StreamResponse:
     started = time.perf_counter()
     broker, metrics = request.app[BROKER], request.app[METRICS]
     check_content_type(request, JSON)
-    asked = requests.decode(await body(request) or b"{}", requests.BulkPollBody)
+    asked = requests.decode(await body(request) or b"{}", ArrowPollRequest)
     after, upto = requests.bound(asked.after, FIRST), requests.bound(asked.upto, LAST)
-    limit_rows = requests.limit(asked.limit_rows, requests.LIMIT_MAX)
+    limit_rows = requests.limit(asked.limit_rows, LIMIT_MAX)
     limit_bytes = min(PAGE_BYTES_DEFAULT, broker.settings.bulk_bytes_max)
     if asked.limit_bytes is not None:
         limit_bytes = requests.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
@@ -114,7 +115,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
     return await send(
         request,
         page.parts,
-        arrow.CONTENT_TYPE,
+        ARROW,
         {
             NEXT_POSITION: shown(page.next_position),
             HIDDEN_MESSAGES: str(page.aborted),
@@ -132,9 +133,9 @@ async def plan(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     check_content_type(request, JSON)
-    asked = requests.decode(await body(request) or b"{}", requests.PlanBody)
+    asked = requests.decode(await body(request) or b"{}", PlanRequest)
     after, upto = requests.bound(asked.after, FIRST), requests.bound(asked.upto, LAST)
-    limit_rows = requests.limit(asked.limit_rows, requests.LIMIT_MAX)
+    limit_rows = requests.limit(asked.limit_rows, LIMIT_MAX)
     limit_bytes = requests.limit(asked.limit_bytes, 2**62) if asked.limit_bytes is not None else 2**62
     splits = requests.splits(asked.splits)
 
@@ -163,22 +164,22 @@ async def plan(request: web.Request) -> web.Response:
         (namespace, name), look, lambda answer: answer[1].rows > 0, requests.wait_ms(asked.wait_ms)
     )
     return json_response(
-        {
-            "service": broker.service_id,
-            "generation": standing.topic.generation,
-            "oldest": shown(standing.oldest),
-            "stable": shown(standing.stable),
-            "upto": shown(found.upto),
-            "rows": found.rows,
-            "bytes": found.size,
-            "passed": passed,
-            "ranges": [
-                {"after": shown(each.after), "upto": shown(each.upto), "rows": each.rows, "bytes": each.size}
+        responses.Plan(
+            service=broker.service_id,
+            generation=standing.topic.generation,
+            oldest=shown(standing.oldest),
+            stable=shown(standing.stable),
+            upto=shown(found.upto),
+            rows=found.rows,
+            bytes=found.size,
+            passed=passed,
+            ranges=[
+                responses.Range(after=shown(each.after), upto=shown(each.upto), rows=each.rows, bytes=each.size)
                 for each in found.ranges
             ],
-            "held_by": standing.held_by,
-            "held_since": standing.held_since,
-        }
+            held_by=standing.held_by,
+            held_since=standing.held_since,
+        )
     )
 
 
@@ -199,14 +200,14 @@ async def offsets(request: web.Request) -> web.Response:
 
     standing, position, passed = await broker.read(look)
     return json_response(
-        {
-            "service": broker.service_id,
-            "generation": standing.topic.generation,
-            "position": shown(position),
-            "stable": shown(standing.stable),
-            "oldest": shown(standing.oldest),
-            "passed": passed,
-        }
+        responses.Offset(
+            service=broker.service_id,
+            generation=standing.topic.generation,
+            position=shown(position),
+            stable=shown(standing.stable),
+            oldest=shown(standing.oldest),
+            passed=passed,
+        )
     )
 
 
@@ -218,20 +219,20 @@ async def inspect(request: web.Request) -> web.Response:
     asked = request.query.get("limit", str(INSPECT_LIMIT_DEFAULT))
     limit = requests.limit(requests.whole(asked, "limit"), INSPECT_LIMIT_MAX)
 
-    def look(snapshot: Snapshot) -> list[Inspected]:
+    def look(snapshot: Snapshot) -> list[responses.Inspected]:
         topic = topics.lookup(snapshot, namespace, name)
         bytes_max = broker.settings.poll_bytes_max
         return inspection.inspect(
             snapshot, topic, after=after, limit=limit, bytes_max=bytes_max, now_ms=broker.now_ms()
         )
 
-    return json_response([asdict(each) for each in await broker.read(look)])
+    return json_response(await broker.read(look))
 
 
 async def note_reader(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     check_content_type(request, JSON)
-    asked = requests.decode(await body(request), requests.ReaderBody)
+    asked = requests.decode(await body(request), NoteReaderRequest)
     command = RecordReaderPosition(
         namespace=request.match_info["namespace"],
         name=request.match_info["topic"],
@@ -253,4 +254,4 @@ async def list_readers(request: web.Request) -> web.Response:
     found = await broker.read(
         lambda snapshot: readers.every(snapshot, topics.lookup(snapshot, namespace, name), broker.now_ms())
     )
-    return json_response([asdict(each) for each in found])
+    return json_response(found)

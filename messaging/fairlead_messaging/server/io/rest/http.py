@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from aiohttp import web
 
 from fairlead_messaging.api.errors import MessagingError, Refused, TooLarge, TooSlow, Unavailable
+from fairlead_messaging.api.headers import JSON, RETRY_AFTER
 from fairlead_messaging.server import requests
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
@@ -19,15 +20,6 @@ from fairlead_wire.io import logs
 BROKER = web.AppKey("broker", Broker)
 METRICS = web.AppKey("metrics", Metrics)
 PUSHER = web.AppKey("pusher", Pusher)
-
-JSON = "application/json"
-NEXT_POSITION = "Fairlead-Next-Position"
-GENERATION = "Fairlead-Generation"
-STABLE_POSITION = "Fairlead-Stable-Position"
-OLDEST_POSITION = "Fairlead-Oldest-Position"
-SERVICE = "Fairlead-Service"
-HIDDEN_MESSAGES = "Fairlead-Hidden-Messages"
-EXPIRED_MESSAGES = "Fairlead-Expired-Messages"
 
 SMALL_PAGE_BYTES = 16 * 1024
 """Pages up to this size are not counted: less than what a connection keeps in its buffers anyway."""
@@ -136,7 +128,7 @@ def check_content_type(request: web.Request, *allowed: str) -> str:
 def error_response(error: MessagingError) -> web.Response:
     headers = {}
     if isinstance(error, Unavailable):
-        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
+        headers[RETRY_AFTER] = str(max(1, math.ceil(error.retry_after_seconds)))
     return json_response(
         {"error": {"code": error.code, "message": error.message, **error.facts}}, status=error.status, headers=headers
     )

@@ -11,6 +11,8 @@ from functools import partial
 from aiohttp import web
 
 from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.api.headers import ARROW, AVRO, JSON, NEXT_POSITION
+from fairlead_messaging.api.requests import PollRequest, PublishRequest, RollbackDetail
 from fairlead_messaging.server import avro, page_cache, requests
 from fairlead_messaging.server.commands import Message, Publish, Published
 from fairlead_messaging.server.io.broker import Broker
@@ -18,16 +20,14 @@ from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest import bulk
 from fairlead_messaging.server.io.rest.http import (
     BROKER,
-    JSON,
     METRICS,
-    NEXT_POSITION,
     body,
     check_content_type,
     count_decoded,
     json_response,
     send,
 )
-from fairlead_messaging.server.log import arrow, keys, reader, topics
+from fairlead_messaging.server.log import keys, reader, topics
 from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.page_cache import CachedPage, PageKey
 from fairlead_messaging.server.transactions import visibility
@@ -41,7 +41,7 @@ async def publish(request: web.Request) -> web.Response:
     broker, metrics = request.app[BROKER], request.app[METRICS]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
-    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    content_type = check_content_type(request, JSON, AVRO)
     asked, messages, size = await _publish_body(request, content_type)
     producer, pointer = requests.producer(asked), asked.transactionWritePointer
     if pointer is None and not messages:
@@ -52,19 +52,19 @@ async def publish(request: web.Request) -> web.Response:
     metrics.publish_seconds.observe(time.perf_counter() - started)
     if pointer is not None:
         detail = requests.rollback_of(pointer, answer)
-        if content_type == avro.CONTENT_TYPE:
+        if content_type == AVRO:
             return web.Response(body=avro.encode_rollback(detail), content_type=content_type)
         return json_response(detail)
     if producer is not None:
-        return web.Response(body=requests.encode_published(answer), content_type=JSON)
+        return json_response(requests.published_of(answer))
     return web.Response()
 
 
-async def _publish_body(request: web.Request, content_type: str) -> tuple[requests.PublishBody, list[Message], int]:
+async def _publish_body(request: web.Request, content_type: str) -> tuple[PublishRequest, list[Message], int]:
     """The body, its messages, and how many bytes it came in; a large one is decoded beside the event loop."""
     raw = await body(request)
     bytes_max = request.app[BROKER].settings.bodies_bytes_max - len(raw)
-    if content_type == avro.CONTENT_TYPE:
+    if content_type == AVRO:
         parse = partial(avro.publish_body, raw, request.query, bytes_max)
     else:
         parse = partial(requests.publish_body, raw, bytes_max)
@@ -73,7 +73,7 @@ async def _publish_body(request: web.Request, content_type: str) -> tuple[reques
     return asked, messages, len(raw)
 
 
-def _decoded(parse: Callable[[], requests.PublishBody]) -> tuple[requests.PublishBody, list[Message]]:
+def _decoded(parse: Callable[[], PublishRequest]) -> tuple[PublishRequest, list[Message]]:
     asked = parse()
     return asked, requests.messages(asked)
 
@@ -83,7 +83,7 @@ async def store(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
-    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    content_type = check_content_type(request, JSON, AVRO)
     asked, messages, size = await _publish_body(request, content_type)
     if asked.transactionWritePointer is None or not messages or asked.producer is not None:
         raise Refused("store needs transactionWritePointer and messages, and no producer", code="bad_store")
@@ -97,10 +97,10 @@ async def rollback(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
-    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
+    content_type = check_content_type(request, JSON, AVRO)
     raw = await body(request)
-    is_avro = content_type == avro.CONTENT_TYPE
-    asked = avro.rollback_body(raw) if is_avro else requests.decode(raw, requests.RollbackBody)
+    is_avro = content_type == AVRO
+    asked = avro.rollback_body(raw) if is_avro else requests.decode(raw, RollbackDetail)
     first, last = requests.rollback_range(asked)
     await broker.change(
         Rollback(namespace=namespace, name=name, pointer=asked.transactionWritePointer, first=first, last=last)
@@ -109,16 +109,16 @@ async def rollback(request: web.Request) -> web.Response:
 
 
 async def poll(request: web.Request) -> web.StreamResponse:
-    if arrow.CONTENT_TYPE in request.headers.get("Accept", ""):
+    if ARROW in request.headers.get("Accept", ""):
         return await bulk.poll(request)
     started = time.perf_counter()
     broker, metrics = request.app[BROKER], request.app[METRICS]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     topic = broker.topic(namespace, name)
-    content_type = check_content_type(request, JSON, avro.CONTENT_TYPE)
-    is_avro = content_type == avro.CONTENT_TYPE
+    content_type = check_content_type(request, JSON, AVRO)
+    is_avro = content_type == AVRO
     raw = await body(request)
-    asked = avro.poll_body(raw, request.query) if is_avro else requests.decode(raw or b"{}", requests.PollBody)
+    asked = avro.poll_body(raw, request.query) if is_avro else requests.decode(raw or b"{}", PollRequest)
     after = requests.start(asked)
     limit = requests.limit(asked.limit, broker.settings.poll_limit_max)
     within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
@@ -159,7 +159,7 @@ class _Ask:
             states=visibility.row_states(TransactionView(snapshot), self._within, read_committed=self._read_committed),
         )
         self._after = page.next_position
-        is_avro = self._question.content_type == avro.CONTENT_TYPE
+        is_avro = self._question.content_type == AVRO
         kept = CachedPage(
             body=avro.encode_page(page) if is_avro else requests.encode_page(page),
             next_position=page.next_position,

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from aiohttp import web
 
+from fairlead_messaging.api import openapi, responses
+from fairlead_messaging.api import routes as api
+from fairlead_messaging.api.headers import JSON
+from fairlead_messaging.api.responses import Health
+from fairlead_messaging.api.routes import Route
 from fairlead_messaging.server import requests, topic_stats
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, UpdateTopic
 from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
 from fairlead_messaging.server.io.rest import authorization, bulk, messages, subscriptions, transactions
-from fairlead_messaging.server.io.rest.http import BROKER, METRICS, PUSHER, body, errors_as_json, json_response
+from fairlead_messaging.server.io.rest.http import (
+    BROKER,
+    METRICS,
+    PUSHER,
+    Handler,
+    body,
+    errors_as_json,
+    json_response,
+)
 from fairlead_messaging.server.log import topics
 from fairlead_messaging.server.log.topic import parse_properties
-
-NAMESPACE = "/v1/namespaces/{namespace}"
-TOPIC = NAMESPACE + "/topics/{topic}"
 
 
 def application(broker: Broker, metrics: Metrics) -> web.Application:
@@ -27,30 +40,7 @@ def application(broker: Broker, metrics: Metrics) -> web.Application:
     app[PUSHER] = Pusher(broker, metrics)
     app.on_startup.append(_start_pushing)
     app.on_cleanup.append(_stop_pushing)
-    app.router.add_post(TOPIC + "/publish", messages.publish)
-    app.router.add_post(TOPIC + "/poll", messages.poll)
-    app.router.add_post(TOPIC + "/store", messages.store)
-    app.router.add_post(TOPIC + "/rollback", messages.rollback)
-    app.router.add_post("/v1/transactions", transactions.start)
-    app.router.add_get("/v1/transactions", transactions.list_open)
-    app.router.add_post("/v1/transactions/{pointer}/commit", transactions.commit)
-    app.router.add_post("/v1/transactions/{pointer}/abort", transactions.abort)
-    app.router.add_post("/v1/transactions/{pointer}/invalidate", transactions.invalidate)
-    app.router.add_post(TOPIC + "/plan", bulk.plan)
-    app.router.add_get(TOPIC + "/offsets", bulk.offsets)
-    app.router.add_put(TOPIC + "/subscriptions/{subscription}", subscriptions.put)
-    app.router.add_get(TOPIC + "/subscriptions/{subscription}", subscriptions.get)
-    app.router.add_delete(TOPIC + "/subscriptions/{subscription}", subscriptions.delete)
-    app.router.add_get(TOPIC + "/subscriptions", subscriptions.list_all)
-    app.router.add_get(TOPIC + "/inspect", bulk.inspect)
-    app.router.add_put(TOPIC + "/readers/{reader}", bulk.note_reader)
-    app.router.add_get(TOPIC + "/readers", bulk.list_readers)
-    app.router.add_put(TOPIC, create_topic)
-    app.router.add_get(TOPIC, get_topic)
-    app.router.add_delete(TOPIC, delete_topic)
-    app.router.add_put(TOPIC + "/properties", update_topic)
-    app.router.add_get("/v1/namespaces", list_namespaces)
-    app.router.add_get(NAMESPACE + "/topics", list_topics)
+    _add(app, api.ROUTES)
     return app
 
 
@@ -71,9 +61,16 @@ def health_application(broker: Broker, metrics: Metrics) -> web.Application:
 
 
 def add_health(app: web.Application) -> None:
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/metrics", metrics_text)
+    _add(app, api.HEALTH_ROUTES)
+
+
+def _add(app: web.Application, routes: Iterable[Route[Any]]) -> None:
+    for route in routes:
+        handler = _HANDLERS[route]
+        if route.method == "GET":
+            app.router.add_get(route.path, handler)  # HEAD, too
+        else:
+            app.router.add_route(route.method, route.path, handler)
 
 
 def names(request: web.Request) -> tuple[str, str]:
@@ -102,7 +99,7 @@ async def update_topic(request: web.Request) -> web.Response:
 
 async def get_topic(request: web.Request) -> web.Response:
     topic = request.app[BROKER].topic(*names(request))
-    return json_response({"name": topic.name, "properties": topic.shown_properties()})
+    return json_response(responses.Topic(topic.name, topic.shown_properties()))
 
 
 async def delete_topic(request: web.Request) -> web.Response:
@@ -121,17 +118,17 @@ async def list_namespaces(request: web.Request) -> web.Response:
 
 
 async def healthz(request: web.Request) -> web.Response:
-    return json_response({"status": "ok"})
+    return json_response(Health(status="ok"))
 
 
 async def readyz(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     if broker.closing:
-        return json_response({"status": "stopping"}, status=503)
+        return json_response(Health(status="stopping"), status=503)
     if not await broker.is_writable():
-        return json_response({"status": "the store cannot be written"}, status=503)
+        return json_response(Health(status="the store cannot be written"), status=503)
     await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE), probe=True)
-    return json_response({"status": "ready", "service": broker.service_id})
+    return json_response(Health(status="ready", service=broker.service_id))
 
 
 async def metrics_text(request: web.Request) -> web.Response:
@@ -151,3 +148,41 @@ async def metrics_text(request: web.Request) -> web.Response:
     now_ms = broker.now_ms()
     metrics.show_topic_stats(await broker.read(lambda snapshot: topic_stats.take(snapshot, now_ms), probe=True))
     return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+
+async def openapi_document(request: web.Request) -> web.Response:
+    return web.Response(body=_DOCUMENT, content_type=JSON)
+
+
+_DOCUMENT = openapi.encode()
+_HANDLERS: dict[Route[Any], Handler] = {
+    api.CREATE_TOPIC: create_topic,
+    api.TOPIC_PROPERTIES: get_topic,
+    api.DELETE_TOPIC: delete_topic,
+    api.UPDATE_TOPIC: update_topic,
+    api.NAMESPACES: list_namespaces,
+    api.TOPICS: list_topics,
+    api.PUBLISH: messages.publish,
+    api.STORE: messages.store,
+    api.ROLLBACK: messages.rollback,
+    api.POLL: messages.poll,
+    api.INSPECT: bulk.inspect,
+    api.PLAN: bulk.plan,
+    api.OFFSETS: bulk.offsets,
+    api.NOTE_READER: bulk.note_reader,
+    api.READERS: bulk.list_readers,
+    api.START: transactions.start,
+    api.OPEN_TRANSACTIONS: transactions.list_open,
+    api.COMMIT: transactions.commit,
+    api.ABORT: transactions.abort,
+    api.INVALIDATE: transactions.invalidate,
+    api.PUT_SUBSCRIPTION: subscriptions.put,
+    api.GET_SUBSCRIPTION: subscriptions.get,
+    api.DELETE_SUBSCRIPTION: subscriptions.delete,
+    api.SUBSCRIPTIONS: subscriptions.list_all,
+    api.OPENAPI: openapi_document,
+    api.HEALTHZ: healthz,
+    api.READYZ: readyz,
+    api.METRICS: metrics_text,
+}
+"""A route of the contract without a handler here is a failure at the start."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server import requests
 from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_response
@@ -69,14 +69,14 @@ async def _all(request: web.Request, namespace: str, topic: str) -> dict[str, Su
     )
 
 
-def _shown(request: web.Request, name: str, record: Subscription) -> dict[str, Any]:
+def _shown(request: web.Request, name: str, record: Subscription) -> responses.Subscription:
     trouble = request.app[PUSHER].trouble((request.match_info["namespace"], request.match_info["topic"], name))
-    shown = msgspec.to_builtins(record)
+    shown = msgspec.structs.asdict(record)
     waiting = shown.pop("undeliverable")
-    return {
-        "name": name,
+    return responses.Subscription(
+        name=name,
         **shown,
-        "waiting_dead_letters": len(waiting),
-        "state": "paused" if trouble else record.state,
-        "reason": trouble or record.reason,
-    }
+        waiting_dead_letters=len(waiting),
+        state="paused" if trouble else record.state,
+        reason=trouble or record.reason,
+    )

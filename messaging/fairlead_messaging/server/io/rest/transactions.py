@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 
+from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import Conflict, Refused
+from fairlead_messaging.api.headers import JSON
+from fairlead_messaging.api.requests import CommitRequest, StartRequest
 from fairlead_messaging.server import requests
 from fairlead_messaging.server.io.committer import LARGE_BYTES
-from fairlead_messaging.server.io.rest.http import BROKER, JSON, body, check_content_type, json_response
+from fairlead_messaging.server.io.rest.http import BROKER, body, check_content_type, json_response
 from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, Start
 from fairlead_messaging.server.transactions.manager import Started
@@ -21,15 +22,11 @@ from fairlead_messaging.server.transactions.transaction import State, Transactio
 
 async def start(request: web.Request) -> web.Response:
     check_content_type(request, JSON)
-    asked = requests.decode(await body(request) or b"{}", requests.StartBody)
+    asked = requests.decode(await body(request) or b"{}", StartRequest)
     seconds = manager.check_timeout(asked.timeout)
     started: Started = await request.app[BROKER].change(Start(timeout_seconds=seconds))
     return json_response(
-        {
-            "transactionWritePointer": started.transaction.pointer,
-            "transaction": base64.b64encode(started.snapshot.encode()).decode(),
-            "expires": started.transaction.expires_ms,
-        }
+        responses.Started(started.transaction.pointer, started.snapshot.encode(), started.transaction.expires_ms)
     )
 
 
@@ -37,7 +34,7 @@ async def commit(request: web.Request) -> web.Response:
     """409 when another transaction that committed meanwhile changed one of the same keys; it is aborted then."""
     check_content_type(request, JSON)
     raw = await body(request) or b"{}"
-    parse = partial(requests.decode, raw, requests.CommitBody)
+    parse = partial(requests.decode, raw, CommitRequest)
     asked = parse() if len(raw) < LARGE_BYTES else await asyncio.to_thread(parse)
     command = Commit(pointer=_pointer(request), changes=manager.check_changes(asked.changes))
     finished: Transaction = await request.app[BROKER].change(command, len(raw))
@@ -64,22 +61,22 @@ async def list_open(request: web.Request) -> web.Response:
     return json_response([_listed(each) for each in sorted(view.in_progress.values(), key=lambda each: each.pointer)])
 
 
-def _listed(found: Transaction) -> dict[str, Any]:
-    return {
-        "transactionWritePointer": found.pointer,
-        "state": found.state.value,
-        "started": found.started_ms,
-        "expires": found.expires_ms,
-        "topics": [
-            {"topic": f"{touched.namespace}/{touched.name}", "since": touched.first.timestamp}
+def _listed(found: Transaction) -> responses.OpenTransaction:
+    return responses.OpenTransaction(
+        transactionWritePointer=found.pointer,
+        state=found.state.value,
+        started=found.started_ms,
+        expires=found.expires_ms,
+        topics=tuple(
+            responses.Held(topic=f"{touched.namespace}/{touched.name}", since=touched.first.timestamp)
             for touched in found.touched
             if touched.first is not None
-        ],
-    }
+        ),
+    )
 
 
 def _shown(finished: Transaction) -> web.Response:
-    return json_response({"transactionWritePointer": finished.pointer, "state": finished.state.value})
+    return json_response(responses.Finished(finished.pointer, finished.state.value))
 
 
 def _pointer(request: web.Request) -> int:

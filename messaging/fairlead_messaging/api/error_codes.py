@@ -1,0 +1,109 @@
+"""Every code a refusal of the messaging service can carry, with its status and what it means.
+
+    {"error": {"code": "expired", "message": "…", "oldest": "…", "expired": 3, "exact": true}}
+
+Code and status are the contract; the message is for people.  What stands beside them is listed in ``FACTS``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+TOPIC_NOT_FOUND = "topic_not_found"
+TOPIC_EXISTS = "topic_exists"
+SUBSCRIPTION_NOT_FOUND = "subscription_not_found"
+NOT_IN_PROGRESS = "transaction_not_in_progress"
+TRANSACTION_CONFLICT = "transaction_conflict"
+FENCED = "fenced"
+EXPIRED = "expired"
+GENERATION_CHANGED = "generation_changed"
+
+MEANINGS: dict[str, tuple[int, str]] = {
+    "bad_request": (400, "The request is wrong as it stands."),
+    "bad_body": (400, "The body is not what this call takes."),
+    "bad_query": (400, "A query parameter is not what this call takes."),
+    "bad_content_type": (400, "This call takes no such body."),
+    "bad_name": (400, "A name has letters, digits, _ and -, at most 200."),
+    "bad_message_id": (400, "A message id has 40 hex digits."),
+    "bad_ttl": (400, "A time to live is 1 to 2147483647 seconds."),
+    "bad_properties": (400, "Properties are texts and numbers by name."),
+    "bad_producer": (400, "Id, epoch, sequences and messages do not fit together."),
+    "bad_start": (400, "The start is no time since 1970."),
+    "bad_limit": (400, "A limit is a positive whole number."),
+    "bad_splits": (400, "One to 1024 ranges."),
+    "bad_wait": (400, "A wait is not negative."),
+    "bad_ts": (400, "ts is milliseconds since 1970, earliest or latest."),
+    "bad_timeout": (400, "A transaction lasts more than 0 and at most 600 seconds."),
+    "bad_changes": (400, "Too many or too long keys."),
+    "bad_pointer": (400, "A transaction write pointer is a whole number."),
+    "bad_transaction": (400, "This is no snapshot of a transaction."),
+    "bad_store": (400, "A store needs a transaction and messages, and no producer."),
+    "bad_rollback": (400, "This is not what a publish of this topic answered."),
+    "bad_subscription": (400, "Url, delivery policy or dead letter topic cannot be used."),
+    "too_many_subscriptions": (400, "The service has as many subscriptions as it takes."),
+    "no_messages": (400, "Without a transaction there must be messages."),
+    "producer_in_transaction": (400, "A producer and a transaction cannot be combined."),
+    "too_scattered": (400, "The sequences of one request fall into too many pages; send them in parts."),
+    "transaction_required": (400, "This topic takes only transactional messages."),
+    "transaction_refused": (400, "This topic takes no transactional messages."),
+    "forbidden": (403, "This client may not ask."),
+    "not_found": (404, "There is no such thing."),
+    "no_such_path": (404, "There is no such path."),
+    TOPIC_NOT_FOUND: (404, "There is no such topic."),
+    SUBSCRIPTION_NOT_FOUND: (404, "There is no such subscription."),
+    "method_not_allowed": (405, "The path takes other methods; Allow says which."),
+    "body_too_slow": (408, "The body did not arrive in time."),
+    "conflict": (409, "The thing is in a state that rules this out."),
+    TOPIC_EXISTS: (409, "The topic exists; its properties stay as they are."),
+    FENCED: (409, "A newer epoch of this producer refused the older ones."),
+    NOT_IN_PROGRESS: (409, "The transaction is committed, aborted, invalid or unknown."),
+    TRANSACTION_CONFLICT: (409, "Another transaction committed a change of the same keys first; this one is aborted."),
+    GENERATION_CHANGED: (409, "The topic was deleted and created again."),
+    "subscription_changed": (409, "The subscription was put anew meanwhile."),
+    EXPIRED: (410, "Messages after this start have expired."),
+    "body_too_large": (413, "The body is larger than the service takes."),
+    "too_large": (413, "A named size limit was met."),
+    "too_many_messages": (413, "More messages than there is memory for; send them in several requests."),
+    "internal": (500, "A fault of the service."),
+    "http_error": (500, "The request is not proper HTTP."),
+    "unavailable": (503, "Not now; nothing was begun."),
+    "overloaded": (503, "Too much is waiting to be written; nothing was begun."),
+    "storage_failed": (503, "The store could not be read or written; whether a write took place is not known."),
+    "rolling_back": (503, "A rollback of this transaction is being carried out."),
+    "too_many_transactions": (503, "As many transactions are open as the service takes."),
+    "too_many_bodies": (503, "All bodies together are too much."),
+    "too_many_pages": (503, "All pages on their way to readers are too much."),
+    "too_many_long_polls": (503, "As many readers are waiting as the service takes."),
+    "too_many_connections": (503, "As many connections are open as the service takes."),
+}
+
+EVERYWHERE = (
+    "forbidden", "internal", "http_error", "unavailable", "overloaded", "storage_failed", "too_many_connections",
+    "no_such_path", "method_not_allowed",
+)  # fmt: skip
+"""Codes any call may be answered with."""
+WITH_A_BODY = ("bad_body", "body_too_slow", "body_too_large", "too_many_bodies")
+"""Codes any call that has a body may be answered with."""
+
+NOTHING_DONE = frozenset({"overloaded", "unavailable", "too_many_transactions", "rolling_back", "too_many_connections"})
+"""With these the service says that it did not begin; after ``storage_failed`` it cannot know."""
+
+FACTS: dict[str, dict[str, Any]] = {
+    EXPIRED: {
+        "oldest": {"type": "string", "description": "Exclusive start that yields all that live (hex)."},
+        "expired": {"type": "integer", "description": "How many messages were missed."},
+        "exact": {"type": "boolean", "description": "Whether that is the number, or at most so many."},
+    },
+    GENERATION_CHANGED: {"generation": {"type": "integer", "description": "The one that lives now."}},
+    NOT_IN_PROGRESS: {"state": {"type": "string", "enum": ["committed", "aborted", "invalid", "unknown"]}},
+    TRANSACTION_CONFLICT: {"state": {"type": "string", "enum": ["aborted"]}},
+}
+"""What stands beside code and message, as JSON Schema."""
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """The body of every answer of 400 and more: ``code``, ``message`` and facts."""
+
+    error: dict[str, Any]

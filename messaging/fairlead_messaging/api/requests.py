@@ -1,0 +1,195 @@
+"""What clients ask of the messaging service, typed once: the server decodes these, the clients encode them.
+
+Field names are those of the interface.  Unknown fields are refused, so that a misspelt one is never passed over.
+Limits stand in the schema for readers; the server checks them where it turns a request into a command, because each
+has an error code of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from fairlead_wire.delivery import DeliveryPolicy
+
+WAIT_MS_MAX = 60_000
+"""A longer wait is cut to this."""
+LIMIT_MAX = 2**31 - 1
+SPLITS_MAX = 1024
+INSPECT_LIMIT_DEFAULT = 100
+INSPECT_LIMIT_MAX = 1000
+TIMEOUT_SECONDS_DEFAULT = 30.0
+TIMEOUT_SECONDS_MAX = 600.0
+CHANGES_MAX = 10_000
+CHANGE_CHARS_MAX = 1024
+
+Isolation = Literal["none", "read_committed"]
+
+
+def _limits(description: str, **schema: Any) -> Meta:
+    return Meta(description=description, extra_json_schema=schema or None)
+
+
+Bound = Annotated[str | None, _limits('A message id in hex; "" and null are no bound.')]
+Limit = Annotated[int | None, _limits("At most so many; the service's own limits hold too.", minimum=1)]
+WaitMs = Annotated[
+    int | None, _limits(f"Wait so long for something to read; more than {WAIT_MS_MAX} is cut.", minimum=0)
+]
+Generation = Annotated[int | None, _limits("409 generation_changed when the topic has another generation.")]
+Pointer = Annotated[int | None, _limits("The transaction this belongs to; null: none.")]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What all have in common."""
+
+
+class Producer(Request, frozen=True):
+    """Who publishes.  ``sequence`` numbers the first message, the others follow; or ``sequences``, one each.
+
+    ``fence`` refuses older epochs from then on.
+    """
+
+    id: str
+    epoch: int
+    sequence: int | None = None
+    sequences: Sequence[int] | None = None
+    fence: bool = False
+
+
+class MessageToPublish(Request, frozen=True):
+    """A payload with its own time to live in seconds."""
+
+    payload: bytes
+    ttl: int | str | None = None
+
+
+class PublishRequest(Request, frozen=True):
+    """Publish or store.  In a transaction and without messages: publish what was stored under it."""
+
+    transactionWritePointer: Pointer = None
+    messages: list[bytes | MessageToPublish] | None = None
+    producer: Producer | None = None
+
+
+class PollRequest(Request, frozen=True):
+    """One page of messages."""
+
+    startFrom: Annotated[
+        str | int | None, _limits("A message id in hex, milliseconds since 1970, or null for the oldest message.")
+    ] = None
+    inclusive: bool = True
+    limit: Limit = None
+    transaction: Annotated[bytes | None, _limits("The snapshot of a started transaction, as it was answered.")] = None
+    isolation: Annotated[
+        Isolation | None, _limits("read_committed stops before the first message of an open transaction.")
+    ] = None
+    wait_ms: WaitMs = None
+
+
+class ArrowPollRequest(Request, frozen=True):
+    """One Arrow page: ``after`` is exclusive, ``upto`` inclusive."""
+
+    after: Bound = None
+    upto: Bound = None
+    limit_rows: Limit = None
+    limit_bytes: Limit = None
+    isolation: Annotated[Isolation | None, _limits("read_committed unless it is none.")] = None
+    generation: Generation = None
+
+
+class PlanRequest(Request, frozen=True):
+    """How to read a topic beyond ``after``, split into ranges."""
+
+    after: Bound = None
+    upto: Bound = None
+    limit_rows: Limit = None
+    limit_bytes: Limit = None
+    splits: Annotated[int | None, _limits("Into how many ranges.", minimum=1, maximum=SPLITS_MAX)] = None
+    wait_ms: WaitMs = None
+    generation: Generation = None
+
+
+class NoteReaderRequest(Request, frozen=True):
+    """How far a named reader has durably read."""
+
+    position: str
+    generation: Generation = None
+
+
+class StartRequest(Request, frozen=True):
+    """Begin a transaction."""
+
+    timeout: Annotated[
+        float | None,
+        _limits(
+            f"Seconds until it becomes invalid by itself; {TIMEOUT_SECONDS_DEFAULT:g} when absent.",
+            exclusiveMinimum=0,
+            maximum=TIMEOUT_SECONDS_MAX,
+        ),
+    ] = None
+
+
+class CommitRequest(Request, frozen=True):
+    """``changes``: keys this transaction changed; it aborts when one that committed since its start did too."""
+
+    changes: Annotated[list[str], _limits("Keys that were changed.", maxItems=CHANGES_MAX)] = []
+
+
+class RollbackDetail(Request, frozen=True, omit_defaults=False):
+    """What a publish in a transaction answers, and a rollback sends back as it is."""
+
+    transactionWritePointer: int
+    startTimestamp: int
+    startSequenceId: int
+    endTimestamp: int
+    endSequenceId: int
+
+
+class SubscriptionRequest(Request, frozen=True):
+    """``dead_letter_topic`` (``namespace/name``) gets what could not be delivered."""
+
+    url: str
+    delivery: DeliveryPolicy | None = None
+    dead_letter_topic: str | None = None
+
+
+Properties = dict[str, str | int]
+"""Of a topic: ``ttl`` (seconds), ``transactional`` (allowed, required, refused), and any others, which are kept."""
+
+
+class OffsetsQuery(Request, frozen=True):
+    """The query of ``offsets``."""
+
+    ts: Annotated[
+        str, _limits("Milliseconds since 1970, earliest or latest.", pattern="^([0-9]{1,19}|earliest|latest)$")
+    ]
+
+
+class InspectQuery(Request, frozen=True):
+    """The query of ``inspect``."""
+
+    after: Bound = None
+    limit: Annotated[int, _limits("More is cut to the service's maximum.", minimum=1, maximum=INSPECT_LIMIT_MAX)] = (
+        INSPECT_LIMIT_DEFAULT
+    )
+
+
+class AvroPublishQuery(Request, frozen=True):
+    """What the Avro schema of a publish or store cannot say."""
+
+    ttl: str | None = None
+    producer_id: str | None = None
+    epoch: int | None = None
+    sequence: int | None = None
+    sequences: Annotated[str | None, _limits("Numbers with commas between.")] = None
+    fence: bool | None = None
+
+
+class AvroPollQuery(Request, frozen=True):
+    """What the Avro schema of a poll cannot say."""
+
+    isolation: Isolation | None = None
+    wait_ms: WaitMs = None

@@ -1,0 +1,305 @@
+"""Every route of the messaging service once: method, path, what goes in, what comes out, how it can be refused.
+
+client:  route.at(names) + encode(request) ──▶ response    decoded by ``route.response``
+server:  ROUTES ──▶ one handler each, which decodes ``route.request`` and answers ``route.response``
+openapi: ROUTES ──▶ the document at /openapi.json
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from fairlead_messaging.api import error_codes, headers, requests, responses
+from fairlead_messaging.api.requests import (
+    ArrowPollRequest,
+    AvroPollQuery,
+    AvroPublishQuery,
+    CommitRequest,
+    InspectQuery,
+    MessageToPublish,
+    NoteReaderRequest,
+    OffsetsQuery,
+    PlanRequest,
+    PollRequest,
+    Producer,
+    PublishRequest,
+    RollbackDetail,
+    StartRequest,
+    SubscriptionRequest,
+)
+from fairlead_messaging.api.responses import (
+    Finished,
+    Health,
+    Inspected,
+    Message,
+    Offset,
+    OpenTransaction,
+    Plan,
+    PublishedByProducer,
+    Range,
+    Reader,
+    Started,
+    Subscription,
+    Topic,
+)
+
+R = TypeVar("R")
+
+NAMESPACE = "/v1/namespaces/{namespace}"
+TOPIC = NAMESPACE + "/topics/{topic}"
+SUBSCRIPTION = TOPIC + "/subscriptions/{subscription}"
+TRANSACTION = "/v1/transactions/{pointer}"
+
+AVRO_AND_JSON = (headers.JSON, headers.AVRO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Route(Generic[R]):
+    """One call.  ``response`` is what a 200 holds as JSON; None: nothing, or bytes of ``media``."""
+
+    operation: str
+    method: str
+    path: str
+    summary: str
+    response: type[R] | None
+    request: Any = None
+    other_response: Any = None
+    """What it holds instead where the request asks for something else."""
+    query: type[requests.Request] | None = None
+    media: tuple[str, ...] = (headers.JSON,)
+    """Content types of the request, and of an answer to it."""
+    headers: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    """Of refusals, beside ``error_codes.EVERYWHERE`` and ``WITH_A_BODY``."""
+    example: Any = None
+    answers: Any = None
+    """An example of the answer."""
+    is_open: bool = False
+    """Answered without asking who asks."""
+
+    def at(self, *names: str | int) -> str:
+        """The path with its parameters in order; no name can become another path."""
+        path = self.path
+        for name in names:
+            before, _, rest = path.partition("{")
+            path = before + quote(str(name), safe="") + rest.partition("}")[2]
+        return path
+
+    @property
+    def request_is_required(self) -> bool:
+        """Whether a call without a body is refused."""
+        return (
+            isinstance(self.request, type)
+            and bool(getattr(self.request, "__struct_fields__", ()))
+            and any(field.required for field in msgspec.structs.fields(self.request))
+        )
+
+    @property
+    def specific_codes(self) -> tuple[str, ...]:
+        """Codes of refusals beside ``error_codes.EVERYWHERE``."""
+        return (*self.codes, *(error_codes.WITH_A_BODY if self.request is not None else ()))
+
+
+_TOPIC = (error_codes.TOPIC_NOT_FOUND,)
+_CHANGES = ("bad_name", "bad_ttl", "bad_properties")
+_WRITE = (*_TOPIC, "bad_content_type", "bad_query", "bad_ttl", "bad_producer", "too_many_messages",
+          error_codes.NOT_IN_PROGRESS, "transaction_refused")  # fmt: skip
+_READ = (*_TOPIC, "bad_content_type", "bad_message_id", "bad_limit", "bad_wait", "too_many_pages",
+         "too_many_long_polls")  # fmt: skip
+_BULK = (*_READ, error_codes.EXPIRED, error_codes.GENERATION_CHANGED)
+_ID = "0000019aa1b2c3d400000000000000000000000000"[:40]
+_POINTER = 1_763_800_000_000_000_000
+
+CREATE_TOPIC: Route[None] = Route(
+    operation="createTopic", method="PUT", path=TOPIC, response=None, request=requests.Properties,
+    summary="Create a topic; body: its properties, or nothing.",
+    codes=(*_CHANGES, error_codes.TOPIC_EXISTS), example={"ttl": 604800, "transactional": "allowed"},
+)  # fmt: skip
+TOPIC_PROPERTIES: Route[Topic] = Route(
+    operation="getTopic", method="GET", path=TOPIC, response=Topic, codes=_TOPIC,
+    summary="A topic's properties as text, ttl and generation always among them.",
+    answers=Topic(name="orders", properties={"ttl": "604800", "generation": "1"}),
+)  # fmt: skip
+DELETE_TOPIC: Route[None] = Route(
+    operation="deleteTopic", method="DELETE", path=TOPIC, response=None, codes=_TOPIC,
+    summary="Delete a topic: everything in it is unreachable at once; created again it has the next generation.",
+)  # fmt: skip
+UPDATE_TOPIC: Route[None] = Route(
+    operation="updateTopic", method="PUT", path=TOPIC + "/properties", response=None, request=requests.Properties,
+    summary="Replace all properties; those that are absent return to their defaults.",
+    codes=(*_TOPIC, *_CHANGES), example={"ttl": 3600},
+)  # fmt: skip
+NAMESPACES: Route[list[str]] = Route(
+    operation="listNamespaces", method="GET", path="/v1/namespaces", response=list[str],
+    summary="Namespaces that have topics, in order.", answers=["default", "system"],
+)  # fmt: skip
+TOPICS: Route[list[str]] = Route(
+    operation="listTopics", method="GET", path=NAMESPACE + "/topics", response=list[str],
+    summary="Names of a namespace's topics, in order.", answers=["orders"], codes=("bad_name",),
+)  # fmt: skip
+
+PUBLISH: Route[PublishedByProducer] = Route(
+    operation="publish", method="POST", path=TOPIC + "/publish", request=PublishRequest,
+    response=PublishedByProducer, other_response=RollbackDetail,
+    query=AvroPublishQuery, media=AVRO_AND_JSON,
+    summary="Publish messages; durable when answered. The answer is empty, names sequences (with a producer), or is"
+            " what a rollback takes (in a transaction).",
+    codes=(*_WRITE, "no_messages", "transaction_required", "producer_in_transaction", "too_scattered",
+           error_codes.FENCED),
+    example=PublishRequest(
+        messages=[b"21.5", MessageToPublish(payload=b"21.7", ttl=3600)],
+        producer=Producer(id="meter-7", epoch=1, sequence=40),
+    ),
+    answers=PublishedByProducer(producer=responses.Published(stored=(40, 41), known=())),
+)  # fmt: skip
+STORE: Route[None] = Route(
+    operation="store", method="POST", path=TOPIC + "/store", request=PublishRequest, response=None,
+    query=AvroPublishQuery, media=AVRO_AND_JSON, codes=(*_WRITE, "bad_store"),
+    summary="Store payloads under a transaction, for a later publish without messages.",
+    example=PublishRequest(transactionWritePointer=_POINTER, messages=[b"21.5"]),
+)  # fmt: skip
+ROLLBACK: Route[None] = Route(
+    operation="rollback", method="POST", path=TOPIC + "/rollback", request=RollbackDetail, response=None,
+    media=AVRO_AND_JSON,
+    codes=(*_TOPIC, "bad_content_type", "bad_rollback", error_codes.NOT_IN_PROGRESS, "rolling_back"),
+    summary="Hide what one publish in a transaction stored.",
+    example=RollbackDetail(
+        transactionWritePointer=_POINTER, startTimestamp=1_763_800_000_001, startSequenceId=0,
+        endTimestamp=1_763_800_000_001, endSequenceId=4,
+    ),
+)  # fmt: skip
+POLL: Route[tuple[Message, ...]] = Route(
+    operation="poll", method="POST", path=TOPIC + "/poll", request=PollRequest, response=tuple[Message, ...],
+    query=AvroPollQuery, media=AVRO_AND_JSON, headers=(headers.NEXT_POSITION,),
+    codes=(*_BULK, "bad_query", "bad_start", "bad_transaction"),
+    summary="One page of messages, oldest first. With Accept: application/vnd.apache.arrow.stream an Arrow page.",
+    example=PollRequest(limit=100, isolation="read_committed", wait_ms=10_000),
+    answers=[Message(_ID, b"21.5")],
+)  # fmt: skip
+ARROW_POLL: Route[None] = Route(
+    operation="pollArrow", method="POST", path=TOPIC + "/poll", request=ArrowPollRequest, response=None,
+    media=(headers.JSON, headers.ARROW),
+    headers=(headers.NEXT_POSITION, headers.GENERATION, headers.STABLE_POSITION, headers.OLDEST_POSITION,
+             headers.SERVICE, headers.HIDDEN_MESSAGES, headers.EXPIRED_MESSAGES),
+    codes=_BULK, summary="One page of rows id, ts and payload as an Arrow stream.",
+    example=ArrowPollRequest(after="", limit_bytes=8_388_608),
+)  # fmt: skip
+"""The same path as ``POLL``; the Accept header tells them apart, so the document has them as one."""
+INSPECT: Route[list[Inspected]] = Route(
+    operation="inspect", method="GET", path=TOPIC + "/inspect", query=InspectQuery, response=list[Inspected],
+    codes=(*_TOPIC, "bad_message_id", "bad_limit"),
+    summary="Every row with its state, consuming nothing.",
+    answers=[Inspected(id=_ID, state="visible", payload=b"21.5", published_ms=1_763_800_000_000, ttl_seconds=604800)],
+)  # fmt: skip
+
+PLAN: Route[Plan] = Route(
+    operation="plan", method="POST", path=TOPIC + "/plan", request=PlanRequest, response=Plan,
+    codes=(*_BULK, "bad_splits"), summary="What to read next, split into ranges.",
+    example=PlanRequest(after="", limit_rows=1_000_000, splits=4, wait_ms=5000),
+    answers=Plan(
+        service="7f0c", generation=1, oldest="", stable=_ID, upto=_ID, rows=1, bytes=4, passed=1,
+        ranges=[Range(after="", upto=_ID, rows=1, bytes=4)],
+    ),
+)  # fmt: skip
+OFFSETS: Route[Offset] = Route(
+    operation="offsets", method="GET", path=TOPIC + "/offsets", query=OffsetsQuery, response=Offset,
+    codes=(*_TOPIC, "bad_ts"), summary="The exclusive start that yields messages of a time and later.",
+    answers=Offset(service="7f0c", generation=1, position="", stable=_ID, oldest="", passed=0),
+)  # fmt: skip
+NOTE_READER: Route[None] = Route(
+    operation="noteReader", method="PUT", path=TOPIC + "/readers/{reader}", request=NoteReaderRequest, response=None,
+    codes=(*_TOPIC, "bad_content_type", "bad_name", "bad_message_id", error_codes.GENERATION_CHANGED),
+    summary="Note how far a reader has durably read, so that its lag can be seen.",
+    example=NoteReaderRequest(position=_ID, generation=1),
+)  # fmt: skip
+READERS: Route[list[Reader]] = Route(
+    operation="listReaders", method="GET", path=TOPIC + "/readers", response=list[Reader], codes=_TOPIC,
+    summary="Named readers and how far each lags.",
+    answers=[Reader(name="ingest", position=_ID, updated_ms=1_763_800_000_000, lag_messages=0, lag_seconds=0.0)],
+)  # fmt: skip
+
+START: Route[Started] = Route(
+    operation="startTransaction", method="POST", path="/v1/transactions", request=StartRequest, response=Started,
+    codes=("bad_content_type", "bad_timeout", "too_many_transactions"), summary="Begin a transaction.",
+    example=StartRequest(timeout=30.0), answers=Started(_POINTER, b"\x00", 1_763_800_030_000),
+)  # fmt: skip
+OPEN_TRANSACTIONS: Route[list[OpenTransaction]] = Route(
+    operation="listTransactions", method="GET", path="/v1/transactions", response=list[OpenTransaction],
+    summary="Open transactions and the topics whose readers wait for them, oldest first.",
+    answers=[
+        OpenTransaction(
+            transactionWritePointer=_POINTER, state="in_progress", started=1_763_800_000_000,
+            expires=1_763_800_030_000, topics=(responses.Held(topic="default/orders", since=1_763_800_000_500),),
+        )
+    ],
+)  # fmt: skip
+COMMIT: Route[Finished] = Route(
+    operation="commit", method="POST", path=TRANSACTION + "/commit", request=CommitRequest, response=Finished,
+    codes=("bad_content_type", "bad_pointer", "bad_changes", error_codes.NOT_IN_PROGRESS,
+           error_codes.TRANSACTION_CONFLICT, "rolling_back"),
+    summary="Make everything published in a transaction visible.", example=CommitRequest(changes=["table/7"]),
+    answers=Finished(_POINTER, "committed"),
+)  # fmt: skip
+_END = ("bad_pointer", error_codes.NOT_IN_PROGRESS)
+ABORT: Route[Finished] = Route(
+    operation="abort", method="POST", path=TRANSACTION + "/abort", response=Finished, codes=_END,
+    summary="Hide everything published in a transaction.", answers=Finished(_POINTER, "aborted"),
+)  # fmt: skip
+INVALIDATE: Route[Finished] = Route(
+    operation="invalidate", method="POST", path=TRANSACTION + "/invalidate", response=Finished, codes=_END,
+    summary="For operators: end a transaction that holds up readers.", answers=Finished(_POINTER, "invalid"),
+)  # fmt: skip
+
+_SUBSCRIPTION = (*_TOPIC, error_codes.SUBSCRIPTION_NOT_FOUND)
+PUT_SUBSCRIPTION: Route[None] = Route(
+    operation="putSubscription", method="PUT", path=SUBSCRIPTION, request=SubscriptionRequest, response=None,
+    codes=(*_TOPIC, "bad_name", "bad_subscription", "too_many_subscriptions"),
+    summary="Push committed messages to a URL from now on; put again it changes and keeps its place.",
+    example=SubscriptionRequest(url="https://orders.example/hook", dead_letter_topic="default/undelivered"),
+)  # fmt: skip
+GET_SUBSCRIPTION: Route[Subscription] = Route(
+    operation="getSubscription", method="GET", path=SUBSCRIPTION, response=Subscription, codes=_SUBSCRIPTION,
+    summary="One subscription and how it goes.",
+    answers=Subscription(name="hook", url="https://orders.example/hook", position=_ID, delivered=1),
+)  # fmt: skip
+DELETE_SUBSCRIPTION: Route[None] = Route(
+    operation="deleteSubscription", method="DELETE", path=SUBSCRIPTION, response=None, codes=_SUBSCRIPTION,
+    summary="Push nothing more.",
+)  # fmt: skip
+SUBSCRIPTIONS: Route[list[Subscription]] = Route(
+    operation="listSubscriptions", method="GET", path=TOPIC + "/subscriptions", response=list[Subscription],
+    codes=_TOPIC, summary="All subscriptions of a topic, by name.",
+    answers=[Subscription(name="hook", url="https://orders.example/hook")],
+)  # fmt: skip
+
+OPENAPI: Route[Any] = Route(
+    operation="openapi", method="GET", path="/openapi.json", response=dict[str, Any], summary="This document.",
+)  # fmt: skip
+
+ROUTES: tuple[Route[Any], ...] = (
+    CREATE_TOPIC, TOPIC_PROPERTIES, DELETE_TOPIC, UPDATE_TOPIC, NAMESPACES, TOPICS,
+    PUBLISH, STORE, ROLLBACK, POLL, INSPECT,
+    PLAN, OFFSETS, NOTE_READER, READERS,
+    START, OPEN_TRANSACTIONS, COMMIT, ABORT, INVALIDATE,
+    PUT_SUBSCRIPTION, GET_SUBSCRIPTION, DELETE_SUBSCRIPTION, SUBSCRIPTIONS,
+    OPENAPI,
+)  # fmt: skip
+
+HEALTHZ: Route[Health] = Route(
+    operation="healthz", method="GET", path="/healthz", response=Health, is_open=True,
+    summary="The process answers.", answers=Health(status="ok"),
+)  # fmt: skip
+READYZ: Route[Health] = Route(
+    operation="readyz", method="GET", path="/readyz", response=Health, is_open=True,
+    summary="The store can be written; else 503 with the reason.", answers=Health(status="ready", service="7f0c"),
+)  # fmt: skip
+METRICS: Route[None] = Route(
+    operation="metrics", method="GET", path="/metrics", response=None, media=("text/plain",),
+    summary="Counts and durations as Prometheus text.",
+)  # fmt: skip
+HEALTH_ROUTES: tuple[Route[Any], ...] = (HEALTHZ, READYZ, METRICS)
+"""Served at ``health_listen``."""
