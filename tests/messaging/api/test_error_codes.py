@@ -25,7 +25,7 @@ def said() -> Iterator[str]:
                     for part in ast.walk(value):
                         if isinstance(part, ast.Constant) and isinstance(part.value, str):
                             yield part.value
-                case ast.Call(func=ast.Name(id="Budget"), args=[_, ast.Constant(value=str(value))]):
+                case ast.Call(func=ast.Name(id="MemoryBudget"), args=[_, ast.Constant(value=str(value))]):
                     yield value
 
 
