@@ -17,7 +17,7 @@ PYTEST ?=
 # $(call needs,FILE,SENTENCE): one sentence instead of a stack trace where a room is not there.
 needs = @test -e $(1) || { echo "fairlead: $(2)" >&2; exit 1; }
 # $(call timed,NAME,COMMAND): run it without standard input, say how long it took, stop when it fails.
-timed = @started=$$SECONDS; $(2) </dev/null || { echo "make test: $(1) failed" >&2; exit 1; }; echo "make test: $(1) took $$((SECONDS - started)) s"
+timed = @started=$$SECONDS; $(2) </dev/null || { echo "make $@: $(1) failed" >&2; exit 1; }; echo "make $@: $(1) took $$((SECONDS - started)) s"
 
 .PHONY: help
 help: ## show this list
@@ -70,13 +70,26 @@ check: dev ## ruff, mypy --strict, import contracts, tidy
 	@$(BIN)/lint-imports
 	@$(PY) -m pytest -q -p no:cacheprovider tests/test_tidy.py
 
+# One worker a core; tests that share a control plane or a JVM run in the same worker.
+WORKERS := -n 2 --dist loadgroup
+
+.PHONY: quick
+quick: dev ## a minute: what needs no process of its own; PYTEST="…" narrows it
+	@$(PY) -m pytest -q $(WORKERS) -m "not process and not kube and not spark and not faults and not verify" $(PYTEST) </dev/null
+
 .PHONY: test
-test: ## everything that needs nothing but this machine; PYTEST="…" narrows it
+test: ## six minutes: check, and each kind of test on real programs; PYTEST="…" narrows it
 	$(call timed,install,$(MAKE) --no-print-directory dev)
 	$(call timed,check,$(MAKE) --no-print-directory check)
 	$(call timed,control plane,$(MAKE) --no-print-directory control-plane)
 	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
-	@$(PY) -m pytest --durations=15 $(PYTEST) </dev/null
+	@$(PY) -m pytest --durations=15 $(WORKERS) -m "not verify" $(PYTEST) </dev/null
+
+.PHONY: verify
+verify: dev control-plane ## a quarter of an hour: what make test leaves out: kills, outages, the demo, fresh examples, a real node
+	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
+	@FAIRLEAD_EXAMPLES=fresh $(PY) -m pytest --durations=15 $(WORKERS) -m "verify or fresh" $(PYTEST) </dev/null
+	$(call timed,e2e,$(MAKE) --no-print-directory e2e)
 
 .PHONY: sim
 sim: dev ## the deterministic simulation; SEEDS=how many, SEED=one to replay

@@ -1,21 +1,74 @@
-"""Fixtures every room may use: a real Kubernetes API for the session, a namespace for one test."""
+"""Fixtures every room may use, and which tests belong to which word of the Makefile.
+
+    make quick    no mark: one process, no JVM, no API server
+    make test     all but `verify`
+    make verify   `verify`: longer than a few seconds, or one more of a kind that `make test` has already
+
+Each test that starts a process says so with a mark (`process`, `kube`, `spark` or `faults`); one that does not, fails.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import secrets
+import sys
 from collections.abc import Iterator
+from typing import Any
 
+import hypothesis
 import pytest
 from tests.support.assets import NoControlPlane, assets
 from tests.support.cluster import Cluster
+
+PROCESS_MARKS = frozenset(["process", "kube", "spark", "faults"])
+# Tests that share what takes seconds to start run in one worker; others go to whichever is free.
+SHARED = {"cluster": "kube", "spark": "spark"}
+_STARTS = frozenset(["subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty"])
+
+# The same examples at every run, so that a good change is never refused by chance; `make verify` looks for new ones.
+hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.register_profile("fresh", derandomize=False, print_blob=True)
+hypothesis.settings.load_profile("fresh" if os.environ.get("FAIRLEAD_EXAMPLES") == "fresh" else "fixed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test that asks for the cluster carries the mark `kube`, so that `-m "not kube"` leaves it out."""
     for item in items:
-        if "cluster" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "cluster" in fixtures:
             item.add_marker(pytest.mark.kube)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.fresh)
+        for fixture, group in SHARED.items():
+            if fixture in fixtures:
+                item.add_marker(pytest.mark.xdist_group(group))
+
+
+class _Processes:
+    """Which processes the test that runs has started; Python's own audit events tell."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _STARTS:
+            self.started.append(f"{event} {arguments[0] if arguments else ''}")
+
+
+_processes = _Processes()
+sys.addaudithook(_processes)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+    """Let an unmarked test fail that started a process, also through a fixture."""
+    report = yield
+    started, _processes.started = _processes.started, []
+    if started and report.passed and not any(item.get_closest_marker(mark) for mark in PROCESS_MARKS):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} started a process ({started[0]}): mark it with pytest.mark.process"
+    return report
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
