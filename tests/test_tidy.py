@@ -151,6 +151,7 @@ def test_the_purity_rule_sees_what_it_forbids(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.process
 def test_operator_is_still_the_standard_library() -> None:
     """The hub lives in operator/, which must never shadow Python's own module, from the root or from inside."""
     for folder in (ROOT, ROOT / "tests"):
@@ -274,6 +275,7 @@ FORBIDDEN = {
 HASHES = frozenset(["go.sum", "dev.lock"])
 
 
+@pytest.mark.process
 def test_no_leftovers() -> None:
     """What is committed is finished, and knows nothing of the machine it was written on."""
     found: list[str] = []

@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 from tests.support.charts import CHARTS, COMBINATIONS, helm, helm_with, objects, pods
 from tests.support.cluster import Cluster
 
-pytestmark = pytest.mark.usefixtures("helm")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 RELEASE = "fairlead"
 
 
@@ -103,6 +103,7 @@ def one_secret(previous: Path) -> Path:
     return previous
 
 
+@pytest.mark.verify
 @pytest.mark.usefixtures("one_secret")
 def test_an_upgrade_takes_the_keys_out_of_the_one_secret(cluster: Cluster, installed: str) -> None:
     """The same authorities in two Secrets, every certificate kept, no node locked out; a rollback finds what it had."""

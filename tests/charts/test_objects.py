@@ -23,7 +23,7 @@ MODELS: dict[str, type[msgspec.Struct]] = {
     "ingest": IngestSettings,
     "edge": EdgeSettings,
 }
-pytestmark = pytest.mark.usefixtures("helm")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 every_combination = pytest.mark.parametrize("name", COMBINATIONS)
 
 

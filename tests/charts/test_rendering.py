@@ -10,7 +10,7 @@ from tests.support.charts import CHARTS, COMBINATIONS, helm_with, objects, rende
 from tests.support.cluster import Cluster
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-pytestmark = pytest.mark.usefixtures("helm")
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 every_combination = pytest.mark.parametrize("name", COMBINATIONS)
 
 

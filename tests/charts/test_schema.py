@@ -9,6 +9,8 @@ from charts import schema
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize("chart", schema.PLACES)
 def test_it_is_what_the_settings_say(chart: str) -> None:

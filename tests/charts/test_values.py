@@ -60,6 +60,7 @@ def test_schema_and_values_file_name_the_same_keys(chart: str) -> None:
     assert documented(values, schema) == []
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("helm")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_values_are_refused_with_a_reason(case: str) -> None:
@@ -76,6 +77,7 @@ def test_shared_templates_are_the_same_in_both_charts(name: str) -> None:
     assert two == one.replace('"fairlead.', '"fairlead-edge.')
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("helm")
 def test_package_holds_the_definitions_themselves(tmp_path: Path) -> None:
     """What people install, and nothing is said on the way."""

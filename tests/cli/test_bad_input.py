@@ -209,6 +209,8 @@ def test_no_option_of_topics_itself_breaks_it(
     assert not wrong, f"{len(wrong)} of them:\n" + "\n".join(wrong[:5])
 
 
+@pytest.mark.process
+@pytest.mark.verify
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_no_option_of_any_command_breaks_it(
     path: tuple[str, ...], files: dict[str, str], urls: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -46,6 +46,7 @@ def test_a_line_over_the_limit_is_skipped_whole(monkeypatch: pytest.MonkeyPatch)
         assert second == {"got": {"n": 1}}
 
 
+@pytest.mark.process
 def test_a_reader_that_goes_away_is_no_failure() -> None:
     """`fairlead backoff schedule | head -1` ends quietly with exit 0."""
     code = "from fairlead_cli import main; main.main()"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from click.testing import CliRunner
 from tests.support.hub import HubProcess
 
 from fairlead_cli.main import build
 
 
+@pytest.mark.verify
 def test_simulated_nodes_are_served_and_counted(asked_hub: HubProcess) -> None:
     """One known node gets its objects; a stranger is refused and counted."""
     arguments = ["bench", "nodes", "--hub", asked_hub.url, "--prefix", "edge-fa", "--count", "1", "--seconds", "1"]

@@ -42,6 +42,7 @@ def test_help_names_every_room_and_a_first_step() -> None:
         assert word in shown.output
 
 
+@pytest.mark.process
 def test_help_imports_no_room() -> None:
     """--help stays fast because no room, and nothing heavy, is imported for it."""
     code = (
@@ -119,6 +120,7 @@ def test_kubectl_plugin_calls_itself_by_its_two_words(monkeypatch: pytest.Monkey
     assert main._program_name() == "kubectl fairlead"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "extra"),
     [

@@ -15,6 +15,7 @@ from fairlead_cli import messaging_account
 from fairlead_cli.main import build
 
 
+@pytest.mark.process
 def test_a_rooms_settings_say_where_and_who(tmp_path: Path) -> None:
     """With mutual TLS, as an operator has them at hand; options win."""
     with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:

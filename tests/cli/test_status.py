@@ -18,6 +18,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.verify
 def test_nodes_from_the_hub(hub_http: str) -> None:
     """A table for people: who is connected, what is wanted and held."""
     code, text = run("--hub", hub_http)

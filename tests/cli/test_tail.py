@@ -79,6 +79,7 @@ def test_a_topic_whose_plan_does_not_get_closer_is_read_from_there(monkeypatch: 
     assert tail._near_the_end(Client(), ("n", "t"), 1) == ""  # type: ignore[arg-type]
 
 
+@pytest.mark.process
 def test_following_survives_restarts_without_loss_or_repeats(tmp_path: Path) -> None:
     """kill -9 twice, once with messages already waiting at the next start."""
     with MessagingService(tmp_path / "service") as service:
@@ -109,6 +110,7 @@ def test_following_survives_restarts_without_loss_or_repeats(tmp_path: Path) -> 
             following.wait()
 
 
+@pytest.mark.process
 def test_it_ends_when_nobody_reads_any_more(tmp_path: Path) -> None:
     """As in `tail -f … | head`, on a topic to which nothing comes."""
     with MessagingService(tmp_path / "service") as service:
@@ -126,6 +128,8 @@ def test_it_ends_when_nobody_reads_any_more(tmp_path: Path) -> None:
         assert following.wait(timeout=60) == 0
 
 
+@pytest.mark.process
+@pytest.mark.verify
 def test_a_topic_that_goes_away_ends_it(tmp_path: Path) -> None:
     """Exit 1 with the reason, not a loop."""
     with MessagingService(tmp_path / "service") as service:

@@ -22,6 +22,8 @@ from fairlead_messaging.client.retry import PATIENT
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
 
+pytestmark = pytest.mark.process
+
 QUICK = DeliveryPolicy(
     retries_with_no_delay=0, minimum_delay_retries=0, minimum_delay=0.02, maximum_delay=0.2, backoff_retries=4,
     maximum_delay_retries=100, total_seconds_max=30,

@@ -16,6 +16,8 @@ from e2e.demo.record import Record, started_at
 from e2e.demo.stack import ROOT, Missing, require_java, toml
 from tests.support.processes import Running, free_ports, start, wait_until
 
+pytestmark = pytest.mark.process
+
 
 def test_settings_become_toml() -> None:
     """What a user would write by hand."""

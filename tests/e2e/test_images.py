@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from e2e.images import archive, build, closure, layers, native
 
+pytestmark = pytest.mark.process
+
 START = """
 import importlib, sys
 importlib.import_module("fairlead_{room}.app")

@@ -16,6 +16,8 @@ from e2e.node import cgroups, link, machine, node, programs, traces
 from e2e.node.plan import SLOTS, Plan
 from tests.support.processes import wait_until
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = {user: f"token-{user}" for user in programs.USERS}
 

@@ -22,6 +22,8 @@ from websockets.exceptions import ConnectionClosed
 from fairlead_wire import codec, message
 from fairlead_wire.io import tls
 
+pytestmark = pytest.mark.process
+
 ROUTES: dict[str, Any] = {
     "apiVersion": "fairlead.dev/v1alpha1",
     "kind": "EdgeRoutes",

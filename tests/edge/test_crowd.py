@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.edge_line import CountingHub, EdgeProgram, telemetry
 
+pytestmark = pytest.mark.process
+
 CLIENTS = 700
 WATCHERS = 600
 TRIES = 20
@@ -52,6 +54,7 @@ def test_clients_that_asked_once_and_keep_their_connections(tmp_path: Path) -> N
             client.close()
 
 
+@pytest.mark.verify
 def test_more_watchers_than_there_is_room_for(tmp_path: Path) -> None:
     """Those who got a watch keep it, the others are asked to come back, and hold nothing meanwhile."""
     with CountingHub() as hub, EdgeProgram(tmp_path, hub.port) as edge:

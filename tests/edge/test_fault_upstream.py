@@ -20,6 +20,7 @@ def test_edge_killed_while_it_accepts_and_sends() -> None:
     assert clean(count), count
 
 
+@pytest.mark.verify
 @pytest.mark.faults
 @pytest.mark.kube
 def test_every_party_of_the_line_up_killed() -> None:

@@ -54,6 +54,7 @@ def publish_until_full(edge: EdgeProgram, disk: Path) -> int:
     raise AssertionError("the disk never was full")
 
 
+@pytest.mark.process
 def test_a_full_disk_drains_when_the_link_returns_and_a_restart_while_full_starts(disk: Path) -> None:
     """kill -9 and SIGTERM on the full disk, others taking every byte that is free: all 200s arrive, and it is noted."""
     with CountingHub() as hub, EdgeProgram(disk / "edge", hub.port, max_bytes=1 << 30) as edge:

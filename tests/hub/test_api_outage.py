@@ -21,6 +21,7 @@ def readiness(hub: HubProcess) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+@pytest.mark.verify
 @pytest.mark.kube
 async def test_a_long_retry_after_blinds_nobody_for_long(tmp_path: Path) -> None:
     """Nothing is listed again; what changed meanwhile arrives, and the node never lost its session."""

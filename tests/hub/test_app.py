@@ -72,6 +72,7 @@ def own(held: dict[str, Any], namespace: str) -> set[str]:
     return {key.split("/")[2] for key in held if key.startswith(f"configmaps/{namespace}/")} - {"kube-root-ca.crt"}
 
 
+@pytest.mark.verify
 async def test_objects_arrive_change_and_go(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """Create, update, delete, and recreate under the same name: the node has what the cluster has, records say so."""
     kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1"), config_map("b", namespace, v="1")])
@@ -93,6 +94,7 @@ async def test_objects_arrive_change_and_go(kube: Cluster, namespace: str, hub: 
         await until("records again", lambda: all_synced(kube, namespace, len(node.held)))
 
 
+@pytest.mark.verify
 async def test_bookkeeping_sends_nothing(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """A change of managedFields or kubectl's own annotation leaves the content the same: no delivery, no write."""
     kube.apply([edge_node("edge-1"), config_map("status", namespace, v="1")])
@@ -109,6 +111,7 @@ async def test_bookkeeping_sends_nothing(kube: Cluster, namespace: str, hub: Hub
         assert versions(kube, namespace) == written
 
 
+@pytest.mark.verify
 async def test_killed_hub_and_wiped_disk(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """After kill -9 nothing that is held is sent again; after a wipe everything is, and no record leads."""
     kube.apply([edge_node("edge-1"), *(config_map(f"c{i}", namespace, v="1") for i in range(20))])
@@ -132,6 +135,7 @@ async def test_killed_hub_and_wiped_disk(kube: Cluster, namespace: str, hub: Hub
         await until("records", lambda: all_synced(kube, namespace, len(node.held)))
 
 
+@pytest.mark.verify
 async def test_refused_object_is_parked_and_others_go_on(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """A poison object is parked with its reason; a newer version is tried at once."""
     kube.apply([edge_node("edge-1"), config_map("poison", namespace, v="1"), config_map("good", namespace, v="1")])
@@ -159,6 +163,7 @@ async def test_refused_object_is_parked_and_others_go_on(kube: Cluster, namespac
         await until("records", lambda: all_synced(kube, namespace, len(node.held)))
 
 
+@pytest.mark.verify
 async def test_silence_is_retried_then_parked_then_tried_again(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """One send and the policy's retries without an ack, then Parked; the SyncController tries again by itself."""
     kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1")])
@@ -173,6 +178,7 @@ async def test_silence_is_retried_then_parked_then_tried_again(kube: Cluster, na
         await until("records", lambda: all_synced(kube, namespace, len(node.held)))
 
 
+@pytest.mark.verify
 async def test_record_deleted_by_hand_comes_back(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """Nobody can break the line by deleting a record or emptying its status."""
     kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1")])
@@ -188,6 +194,7 @@ async def test_record_deleted_by_hand_comes_back(kube: Cluster, namespace: str, 
         await until("set right", lambda: all_synced(kube, namespace, len(node.held)), seconds=30)
 
 
+@pytest.mark.verify
 async def test_deleted_node_loses_session_and_records(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """The session ends with a reason, records and EdgeNode are gone within 30 s, and a new Node starts anew."""
     kube.apply([edge_node("edge-1"), edge_node("edge-2"), config_map("a", namespace, v="1")])
@@ -200,6 +207,7 @@ async def test_deleted_node_loses_session_and_records(kube: Cluster, namespace: 
         await until("no EdgeNode", lambda: "edge-1" not in kube.kubectl("get", "enode"), seconds=30)
 
 
+@pytest.mark.verify
 async def test_kind_that_cannot_be_listed_freezes(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """A custom resource whose definition vanishes is not deleted at the edge; the rule says why."""
     widget = json.loads((Path(__file__).parent / "widget.json").read_text())
@@ -256,6 +264,7 @@ async def test_unknown_node_and_old_hub_are_refused(kube: Cluster, hub: HubProce
         await until("served by a hub above it", lambda: node.welcome and node.welcome.fence > 1000)
 
 
+@pytest.mark.process
 def test_bad_settings_exit_2(tmp_path: Path) -> None:
     """Unknown keys and bad values: exit 2 with file, key and reason."""
     for text, reason in (
@@ -273,6 +282,7 @@ def test_bad_settings_exit_2(tmp_path: Path) -> None:
         assert reason in done.stderr, done.stderr
 
 
+@pytest.mark.verify
 async def test_waits_for_an_api_server_that_is_down(kube: Cluster, namespace: str, tmp_path: Path) -> None:
     """The hub starts before the API server: it says so, serves health, and takes up work when it is there."""
     kubeconfig = json.loads(kube.kubeconfig.read_text())
@@ -295,6 +305,7 @@ def token_of(kube: Cluster, namespace: str, secret: str) -> str:
     return kube.kubectl("create", "token", "default", "-n", namespace, *bound).strip()
 
 
+@pytest.mark.verify
 async def test_a_token_that_is_rejected_is_said_and_read_again(kube: Cluster, namespace: str, tmp_path: Path) -> None:
     """The node stays connected, one line says what is wrong, and the renewed token is found, by kopf too."""
     binding = f"hub-{namespace}"
@@ -328,6 +339,7 @@ async def test_a_token_that_is_rejected_is_said_and_read_again(kube: Cluster, na
     kube.kubectl("delete", "clusterrolebinding", binding)
 
 
+@pytest.mark.verify
 async def test_mutual_tls_from_end_to_end(kube: Cluster, namespace: str, tmp_path: Path) -> None:
     """The process with certificates: a node is who its certificate says, and gets its objects."""
     authority = Authority(tmp_path / "pki")
@@ -345,6 +357,7 @@ async def test_mutual_tls_from_end_to_end(kube: Cluster, namespace: str, tmp_pat
     assert hub.stop() == 0
 
 
+@pytest.mark.verify
 async def test_an_address_in_use_is_one_sentence(kube: Cluster, hub: HubProcess, tmp_path: Path) -> None:
     """A second hub on the same ports ends with 1 and the reason, without a traceback."""
     folder = tmp_path / "second"

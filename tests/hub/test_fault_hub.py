@@ -7,6 +7,7 @@ from tests.faults import fault_hub
 from tests.faults.collect import held
 
 
+@pytest.mark.verify
 @pytest.mark.kube
 @pytest.mark.faults
 def test_after_kills_and_dark_links_everybody_tells_the_same() -> None:

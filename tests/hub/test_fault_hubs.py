@@ -7,6 +7,7 @@ from tests.faults import fault_hubs
 from tests.faults.collect import held
 
 
+@pytest.mark.verify
 @pytest.mark.kube
 @pytest.mark.faults
 def test_a_leader_that_was_stopped_is_silent_when_it_goes_on() -> None:

@@ -7,6 +7,7 @@ from tests.faults import fault_watches
 from tests.faults.collect import held
 
 
+@pytest.mark.verify
 @pytest.mark.kube
 @pytest.mark.faults
 def test_broken_watches_cost_neither_time_nor_lists_nor_writes() -> None:

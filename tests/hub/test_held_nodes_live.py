@@ -91,6 +91,7 @@ def fill(kube: Cluster, namespace: str, edge: EdgeAgent, count: int) -> None:
     wait_until("EdgeNode", lambda: edge_status(kube).get("objectsHeld", 0) >= count)
 
 
+@pytest.mark.verify
 def test_a_node_is_held_by_kubectl_over_a_kill_of_the_hub_and_released(
     kube: Cluster, namespace: str, hub: HubProcess, edge: EdgeAgent
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_node_is_held_by_kubectl_over_a_kill_of_the_hub_and_released(
     wait_until("no longer held", lambda: condition(kube, "OnHold")[0] == "False")
 
 
+@pytest.mark.verify
 def test_a_rule_deleted_by_mistake_is_braked_over_a_kill_of_the_hub_and_released_by_its_id(
     kube: Cluster, namespace: str, hub: HubProcess, edge: EdgeAgent
 ) -> None:

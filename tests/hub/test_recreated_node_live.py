@@ -35,6 +35,7 @@ def status(kube: Cluster) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.verify
 async def test_an_old_certificate_waits_for_approval(kube: Cluster, tmp_path: Path) -> None:
     """Also when the Node was made again while no hub ran; the EdgeNode says how to go on, and outlives the Node."""
     internal, edges = Authority(tmp_path / "internal", "internal"), Authority(tmp_path / "edge", "edge")

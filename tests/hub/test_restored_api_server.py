@@ -30,6 +30,8 @@ def restore(cluster: Cluster, copy: Path) -> None:
     cluster.restart_apiserver()
 
 
+@pytest.mark.process
+@pytest.mark.verify
 async def test_nodes_follow_the_restored_cluster(own_cluster: Cluster, tmp_path: Path) -> None:
     """Older content comes back, what was created after the copy goes, and records and Lease tell the truth again."""
     cluster = own_cluster

@@ -81,6 +81,7 @@ def explained(kube: Cluster, hub: HubProcess, name: str) -> set[tuple[int, str]]
     return found
 
 
+@pytest.mark.verify
 def test_good_routes_run_from_the_first_version_on_and_its_errors_are_told(
     kube: Cluster, hub: HubProcess, edge: EdgeAgent
 ) -> None:
@@ -110,6 +111,7 @@ def test_good_routes_run_from_the_first_version_on_and_its_errors_are_told(
     assert explained(kube, hub, "eroutes/main") == {(0, "held")}
 
 
+@pytest.mark.verify
 def test_a_broken_route_takes_no_running_one_down(kube: Cluster, hub: HubProcess, edge: EdgeAgent) -> None:
     """The later object comes first in the alphabet; both say what happened, and its end repairs at once."""
     kube.apply(edge_routes("shops", {"alarms": {"route": UP, "priority": 0}, "telemetry": UP}))
@@ -128,6 +130,7 @@ def test_a_broken_route_takes_no_running_one_down(kube: Cluster, hub: HubProcess
     assert status(kube, "shops")["message"] == "not current: edge-2: the node is away"
 
 
+@pytest.mark.verify
 async def test_a_topic_is_granted_before_the_node_may_use_it(kube: Cluster, hub: HubProcess) -> None:
     """The hub is killed as soon as the node has the routes, and they are gone when it is back: what the node accepted
     meanwhile may go into its topic."""

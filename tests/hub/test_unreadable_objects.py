@@ -65,6 +65,7 @@ def records(kube: Cluster, namespace: str) -> dict[str, dict[str, Any]]:
     return {item["spec"]["objectName"]: item.get("status", {}) for item in found}
 
 
+@pytest.mark.verify
 async def test_an_object_nested_too_deep_is_parked_and_the_hub_lives(
     kube: Cluster, namespace: str, tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ async def test_an_object_nested_too_deep_is_parked_and_the_hub_lives(
     assert '"traceback"' not in (tmp_path / "hub.log").read_text()
 
 
+@pytest.mark.verify
 async def test_routes_nested_too_deep_are_refused_by_name(kube: Cluster, namespace: str, tmp_path: Path) -> None:
     """EdgeRoutes of any depth: told in their status; rules beside them are told theirs."""
     deep = b'{"a":' * 1100 + b"1" + b"}" * 1100
@@ -146,6 +148,7 @@ async def test_routes_nested_too_deep_are_refused_by_name(kube: Cluster, namespa
     assert '"traceback"' not in (tmp_path / "hub.log").read_text()
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     "answer", [PAGE, b"", b"{}", b'{"metadata":{}}', b"[" * 5000], ids=["page", "nothing", "empty", "status", "deep"]
 )

@@ -71,6 +71,7 @@ def fairlead(*arguments: str, exit: int = 0) -> str:
     return done.stdout
 
 
+@pytest.mark.verify
 async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_nobody(
     kube: Cluster, namespace: str, hub: HubProcess
 ) -> None:

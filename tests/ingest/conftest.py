@@ -30,6 +30,7 @@ TEST_CONF = {
     "spark.sql.shuffle.partitions": "1",
 }
 
+HERE = Path(__file__).parent
 # Spark takes seconds to start and a minute where others use the same cores.
 SPARK_SECONDS = 300
 
@@ -94,3 +95,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.timeout(SPARK_SECONDS))
+        elif "messaging" in getattr(item, "fixturenames", ()) and HERE in item.path.parents:
+            item.add_marker(pytest.mark.process)

@@ -54,6 +54,7 @@ def answered(port: int, path: str) -> int:
         return error.code
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "key"),
     [
@@ -79,6 +80,7 @@ def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str,
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.process
 def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     """One sentence, exit 2."""
     path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
@@ -233,6 +235,7 @@ def test_a_pipeline_that_stopped_is_tried_again_later() -> None:
     assert (job.is_running, driver.stopped) == (True, None)
 
 
+@pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging: MessagingService, tmp_path: Path) -> None:
@@ -271,6 +274,7 @@ def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging: MessagingServic
     assert (stopped["pipeline"], stopped["code"]) == ("behind", errors.TABLE_UNFIT)
 
 
+@pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Path) -> None:
@@ -313,6 +317,7 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
     assert sorted(table["sequence"].to_list()) == list(range(20))
 
 
+@pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_available_now_exits_0_when_all_is_committed(messaging: MessagingService, topic: str, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from fairlead_messaging.server.log.kv import MemoryKV
 from fairlead_messaging.server.settings import MessagingSettings
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -38,6 +39,7 @@ def test_bad_settings_are_exit_2(tmp_path: Path, text: str, reason: str) -> None
     assert reason in done.stderr
 
 
+@pytest.mark.process
 def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
     """Health is served on its own address; the data is there for the next start."""
     program = MessagingProgram(tmp_path, more='system_topics = ["audit"]')
@@ -48,6 +50,8 @@ def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
         assert program.stop() == 0
 
 
+@pytest.mark.process
+@pytest.mark.verify
 @pytest.mark.timeout(400)  # four starts of a program, however busy the machine is
 def test_kill_9_loses_nothing_acknowledged() -> None:
     """A short dose of the long fault test: plain, idempotent and transactional producers."""
@@ -65,6 +69,8 @@ def test_stores_are_chosen_by_name(tmp_path: Path) -> None:
     assert isinstance(open_store(MessagingSettings(store="memory", security="insecure")), MemoryKV)
 
 
+@pytest.mark.process
+@pytest.mark.verify
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("first", "second"), [("sqlite", "sqlite"), ("rocksdb", "rocksdb"), ("sqlite", "rocksdb")])
 def test_a_data_dir_has_one_process(tmp_path: Path, first: str, second: str) -> None:

@@ -130,6 +130,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "SETTLE_ROWS_MAX", 5)
 
 
+@pytest.mark.verify
 def test_what_is_removed_does_not_come_back() -> None:
     """In no order of commands, with every slice as small as can be."""
     for seed in range(SEEDS):
@@ -138,6 +139,7 @@ def test_what_is_removed_does_not_come_back() -> None:
         assert world.left() == 0, f"seed {seed}: {world.left()} rows are left"
 
 
+@pytest.mark.verify
 def test_the_law_notices_marks_that_ignore_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The race as it was: some worlds keep rows for ever."""
     monkeypatch.setattr(Batch, "is_removed", lambda batch, key: False)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.hub_core import CONFIG_MAPS, Core, Edge
@@ -94,6 +95,7 @@ def connect(core: Core) -> Liar:
     return liar
 
 
+@pytest.mark.verify
 @settings(max_examples=150, deadline=None)
 @given(STORIES)
 def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,6 +132,7 @@ async def play(frames: list[tuple[dict[str, Any], bytes]]) -> None:
         assert all(isinstance(selected.matches(each), bool) for each in held)
 
 
+@pytest.mark.verify
 @settings(max_examples=150, deadline=None)
 @given(FRAMES)
 def test_whatever_a_hub_says_the_agent_goes_on_and_what_it_holds_can_be_read(

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -113,6 +114,7 @@ async def run(todo: list[Any], folder: Path) -> None:
         await real.close()
 
 
+@pytest.mark.verify
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(steps, min_size=1, max_size=25))
 def test_disk_and_twin_agree_and_the_books_balance(todo: list[Any]) -> None:

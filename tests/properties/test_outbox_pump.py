@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -176,6 +177,7 @@ class World:
             assert queue.checkpoint >= NOTHING_DONE
 
 
+@pytest.mark.verify
 @settings(max_examples=120, deadline=None)
 @given(st.integers(0, 2**32))
 def test_everything_accepted_ends_in_exactly_one_place(seed: int) -> None:

@@ -349,6 +349,7 @@ HARD = {
 }  # fmt: skip
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("piece", HARD.values(), ids=HARD.keys())
 def test_time_grows_with_length_alone(piece: str) -> None:
     """Thirty thousand characters of the worst we know: a quadratic step would take minutes, not seconds."""

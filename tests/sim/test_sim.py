@@ -21,6 +21,7 @@ DOSE = 60
 FIRST = random.randrange(1_000_000) if os.environ.get("FAIRLEAD_EXAMPLES") == "fresh" else 0
 
 
+@pytest.mark.verify
 @pytest.mark.fresh
 @pytest.mark.parametrize("kind", sorted(WORLDS))
 def test_every_law_holds_in_every_world(kind):
@@ -55,6 +56,7 @@ def test_the_laws_notice_a_message_forgotten_before_its_ack():
     assert broken > 15
 
 
+@pytest.mark.verify
 def test_the_laws_notice_a_hub_that_takes_what_follows_a_batch_it_put_off():
     """Messaging fails for one batch and is back for the next, and the topic shows a stream's messages out of order."""
     broken = 0
@@ -67,6 +69,7 @@ def test_the_laws_notice_a_hub_that_takes_what_follows_a_batch_it_put_off():
     assert broken > 3
 
 
+@pytest.mark.verify
 def test_messages_are_known_once_however_small_the_pages_are(monkeypatch):
     """What a topic knows of its producers is spread over many rows, and nothing is stored twice or held up."""
     monkeypatch.setattr(sequences, "PAGE_INTERVALS_MAX", 2)
@@ -74,6 +77,7 @@ def test_messages_are_known_once_however_small_the_pages_are(monkeypatch):
         UpWorld(seed).run()
 
 
+@pytest.mark.verify
 def test_the_laws_notice_a_store_that_takes_what_is_on_its_way():
     """Swept or evicted while its answer was under way: it is in the topic, and counted as gone."""
     broken = 0
@@ -97,6 +101,7 @@ def test_the_laws_notice_a_record_that_leads():
     assert broken == 5
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("planted", ["moves_first", "ignores_generation", "cleans_ahead", "forgets_letters"])
 def test_the_laws_notice_a_subscription_that_passes_messages_over(planted, monkeypatch):
     """Positions before outcomes, another generation's page, rows removed uncounted, a dead letter taken as written."""
@@ -158,6 +163,7 @@ def test_the_laws_notice_a_hub_that_does_what_it_was_told_not_to_do(planted):
     assert broken > 5
 
 
+@pytest.mark.verify
 def test_the_laws_notice_a_hub_that_starts_before_it_knows_who_is_held(monkeypatch):
     """EdgeNodes are one of the things it waits for; without that, some world catches it."""
     monkeypatch.setattr(placement, "INPUTS", tuple(name for name in placement.INPUTS if name != "edgenodes"))

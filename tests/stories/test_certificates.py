@@ -20,6 +20,8 @@ from fairlead_hub.io.acceptor import Acceptor
 from fairlead_wire.io import handshake, logs, tls
 from fairlead_wire.rarely import Rarely
 
+pytestmark = pytest.mark.process
+
 LATE = -datetime.timedelta(minutes=1)
 WAIT_SECONDS = 30.0
 

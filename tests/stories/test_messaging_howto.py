@@ -12,6 +12,8 @@ from tests.support.messaging_service import MessagingService
 
 from fairlead_messaging.client.io.sync_client import SyncMessagingClient
 
+pytestmark = pytest.mark.process
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "use-the-messaging-client.md"
 ADDRESS = "http://127.0.0.1:11015"
 

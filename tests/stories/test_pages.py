@@ -28,6 +28,8 @@ from fairlead_ingest.settings import Settings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io import settings
 
+pytestmark = pytest.mark.process
+
 FAIRLEAD = Path(sys.executable).parent / "fairlead"
 MODELS: dict[str, Any] = {
     "hub": HubSettings,
@@ -239,6 +241,7 @@ DO: dict[str, Callable[[Block, Desk], None]] = {
 }
 
 
+@pytest.mark.verify
 @pytest.mark.kube
 @pytest.mark.timeout(300)
 @of("apply", "live", "python", "json")

@@ -17,6 +17,8 @@ from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
 from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
 
+pytestmark = pytest.mark.process
+
 ROOM = 1024 * 1024
 """Of the node's store, in bytes."""
 TOO_LARGE = {"blob": "x" * (900 * 1024)}

@@ -70,6 +70,7 @@ def test_the_cache_follows_xdg(tmp_path: Path) -> None:
     assert build.cache_root({"HOME": "/home/x"}) == Path("/home/x/.cache/fairlead/controlplane")
 
 
+@pytest.mark.process
 def test_complete_kubebuilder_assets_are_used_as_they_are(tmp_path: Path) -> None:
     """The envtest convention: their folder is the answer, alone on standard output."""
     given = fake_assets(tmp_path / "given", *build.DEFAULT)
@@ -77,6 +78,7 @@ def test_complete_kubebuilder_assets_are_used_as_they_are(tmp_path: Path) -> Non
     assert (done.returncode, done.stdout) == (0, f"{given}\n")
 
 
+@pytest.mark.process
 def test_incomplete_kubebuilder_assets_are_completed_from_the_cache(tmp_path: Path) -> None:
     """What they lack comes from the cache; one folder has everything, and theirs wins."""
     given = fake_assets(tmp_path / "given", "kube-apiserver", "etcd")
@@ -91,6 +93,7 @@ def test_incomplete_kubebuilder_assets_are_completed_from_the_cache(tmp_path: Pa
     assert all(build.is_program(folder / name) for name in build.DEFAULT)
 
 
+@pytest.mark.process
 def test_kubebuilder_assets_that_are_no_folder_are_an_error(tmp_path: Path) -> None:
     """A misspelt path must not start a build of six minutes."""
     done = run(KUBEBUILDER_ASSETS=str(tmp_path / "none"), HOME=str(tmp_path))
@@ -99,6 +102,7 @@ def test_kubebuilder_assets_that_are_no_folder_are_an_error(tmp_path: Path) -> N
     assert "is not a folder; unset it or point it at one" in done.stderr
 
 
+@pytest.mark.process
 def test_without_go_one_sentence_says_what_to_install(tmp_path: Path) -> None:
     """No stack trace, nothing on standard output, exit 1."""
     done = run("helm", PATH=str(tmp_path), HOME=str(tmp_path))
@@ -107,6 +111,7 @@ def test_without_go_one_sentence_says_what_to_install(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.process
 def test_a_failed_build_tells_the_end_of_its_log(tmp_path: Path) -> None:
     """Exit 1 with what the compiler said, and no half-made program in the cache."""
     tools = fake_assets(tmp_path / "tools", "go")
@@ -118,6 +123,7 @@ def test_a_failed_build_tells_the_end_of_its_log(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".cache/fairlead/controlplane/*/etcd"))
 
 
+@pytest.mark.process
 def test_two_builds_at_once_make_a_program_once(tmp_path: Path) -> None:
     """The second waits for the first one's lock and uses what it made."""
     tools = fake_assets(tmp_path / "tools", "go")

@@ -30,6 +30,7 @@ def test_a_condition_may_fail_while_things_come_up() -> None:
     assert wait_until("it answers", ask, seconds=5, every=0.001) == "here"
 
 
+@pytest.mark.process
 def test_an_end_by_itself_ends_the_wait_at_once(tmp_path: Path) -> None:
     """Nobody waits a minute for a program that has already given up."""
     running = start("sinker", [sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "sinker.log")
@@ -43,6 +44,7 @@ def test_free_ports_are_all_different() -> None:
     assert len(set(free_ports(20))) == 20
 
 
+@pytest.mark.process
 def test_a_program_that_ends_by_itself_shows_its_log(tmp_path: Path) -> None:
     """The tail of the log is in the failure text."""
     running = start("sinker", [sys.executable, "-c", "print('glug'); raise SystemExit(3)"], tmp_path / "sinker.log")
@@ -51,6 +53,7 @@ def test_a_program_that_ends_by_itself_shows_its_log(tmp_path: Path) -> None:
         running.require_alive()
 
 
+@pytest.mark.process
 def test_a_program_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
     """An async test starts things in a pool whose threads end with its loop; what is shared must stay."""
     found: list[Running] = []
@@ -62,6 +65,7 @@ def test_a_program_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None
     found[0].kill()
 
 
+@pytest.mark.process
 def test_stop_is_polite_and_kill_is_not(tmp_path: Path) -> None:
     """SIGTERM first; a program that handles it ends with its own code; kill -9 ends as signal 9."""
     program = "import signal, sys; signal.signal(15, lambda *_: sys.exit(0)); print('up', flush=True); signal.pause()"
@@ -73,6 +77,7 @@ def test_stop_is_polite_and_kill_is_not(tmp_path: Path) -> None:
     assert rude.process.returncode == -9
 
 
+@pytest.mark.process
 def test_children_left_behind_are_swept(tmp_path: Path) -> None:
     """A program's own children end with it."""
     program = "import subprocess, sys; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); p.wait()"

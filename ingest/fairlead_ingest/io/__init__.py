@@ -1,12 +1,12 @@
 """Everything of ingest that touches Spark, the service, the disk, the clock or a socket.
 
-    pipeline         one pipeline as a Spark query: built, started, watched, stopped; backfill
-    topics           the Spark data source ``fairlead``: topics read as a stream or a batch, and written
-    sink             the Spark sinks ``fairlead_delta`` and ``fairlead_parquet``
-    checkpoint       what Spark and our tasks wrote into a checkpoint
-    table            table formats behind one protocol: Delta, plain Parquet
-    http             health, metrics and receipts over HTTP
-    status, metrics, event_publisher, table_report: how a job stands, for people and programs
+pipeline         one pipeline as a Spark query: built, started, watched, stopped; backfill
+topics           the Spark data source ``fairlead``: topics read as a stream or a batch, and written
+sink             the Spark sinks ``fairlead_delta`` and ``fairlead_parquet``
+checkpoint       what Spark and our tasks wrote into a checkpoint
+table            table formats behind one protocol: Delta, plain Parquet
+http             health, metrics and receipts over HTTP
+status, metrics, event_publisher, table_report: how a job stands, for people and programs
 
-    pipeline ─▶ topics, sink, status, event_publisher ─▶ checkpoint, metrics ─▶ table
+pipeline ─▶ topics, sink, status, event_publisher ─▶ checkpoint, metrics ─▶ table
 """

@@ -57,6 +57,7 @@ def routes(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.verify
 async def test_what_is_there_and_what_comes_is_asked_for(kube: Cluster) -> None:
     """In the hub's own loop, although kopf lives in another; an API server that was killed is found again."""
     await asyncio.to_thread(kube.apply, sync_rule("there", CONFIG_MAPS))

@@ -11,6 +11,8 @@ from tests.support.line_up import LineUp, line_up, route
 
 from fairlead_messaging.server.producers import sequences
 
+pytestmark = pytest.mark.process
+
 COUNT = 4_000
 
 

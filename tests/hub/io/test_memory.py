@@ -15,6 +15,7 @@ def test_where_there_is_no_glibc_nothing_is_changed(monkeypatch):
     assert memory.give_back() is False
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(memory._libc, "mallopt"), reason="no glibc here")
 def test_with_glibc_the_threshold_stays_and_pages_go_back():
     """In a process of its own, because the setting is for good: freed buffers leave the heap."""

@@ -372,6 +372,7 @@ async def test_a_line_cut_in_the_middle_is_told_again_whole(front: ApiFront, cli
         assert len(heard.lists) == 1
 
 
+@pytest.mark.verify
 async def test_a_long_retry_after_does_not_blind(front: ApiFront, client: Kube, namespace: str) -> None:
     """Ten minutes asked for, seconds waited; since when nothing is seen is told."""
     async with running(front.client(), maps(namespace)) as heard:
@@ -499,6 +500,7 @@ async def test_one_deep_object_among_others(front: ApiFront, namespace: str) -> 
         assert "good" in heard.lists[0]
 
 
+@pytest.mark.verify
 async def test_an_api_server_that_is_killed_and_comes_back(cluster: Cluster, client: Kube, namespace: str) -> None:
     """A real one: what was created meanwhile arrives, the list is complete again."""
     await put(client, namespace, "a")

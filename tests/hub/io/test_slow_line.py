@@ -12,6 +12,8 @@ from tests.support.line_up import line_up, route
 ROUTES = {"alarm": route("alarm", priority=0), "log": route("log", priority=9)}
 
 
+@pytest.mark.process
+@pytest.mark.verify
 @pytest.mark.parametrize("rate", [16_000])
 async def test_an_alarm_gets_through_a_backlog_on_a_thin_line(tmp_path: Path, rate: float) -> None:
     """Half a minute of telemetry waits; each alarm is in the topic within a few seconds, and no byte goes twice."""

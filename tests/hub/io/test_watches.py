@@ -76,6 +76,7 @@ async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
     await asyncio.to_thread(kube.apply, list(objects))
 
 
+@pytest.mark.verify
 async def test_a_rule_starts_its_watch_and_ends_it(kube: Cluster, client: Kube, namespace: str) -> None:
     """Nothing of a kind is watched or held in memory unless a rule names it."""
     await apply(kube, edge_node("edge-1"), config_map("a", namespace, n="1"))

@@ -50,6 +50,7 @@ def committed(*numbers: int) -> list[Numbered]:
     return [Numbered(number=n, event=Event(type="table.committed", time="t", data={"n": n})) for n in numbers]
 
 
+@pytest.mark.process
 def test_events_make_their_topic_and_keep_their_order(desk: Desk) -> None:
     """Numbered ones and those of the run, as they came."""
     desk.announcer.tell_numbered("ingest/app", committed(0, 2))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from prometheus_client import generate_latest
 
 from fairlead_ingest.io.metrics import Metrics
@@ -27,6 +28,7 @@ def test_commits_add_up() -> None:
     assert 'fairlead_ingest_freshness_seconds_bucket{le="+Inf",pipeline="p"} 10.0' in text
 
 
+@pytest.mark.process
 def test_the_dashboard_asks_for_series_there_are() -> None:
     """The shipped JSON is what its source writes, and every series in it is one of ours."""
     folder = Path(__file__).resolve().parents[3] / "examples" / "grafana"

@@ -1,5 +1,5 @@
 """What lies in a checkpoint: Spark's own log of batches, and our notes beside it.
 
-    spark_checkpoint  which query it is, where each batch ends
-    unread_notes      why messages that a batch was promised did not come, left by its tasks for its commit
+spark_checkpoint  which query it is, where each batch ends
+unread_notes      why messages that a batch was promised did not come, left by its tasks for its commit
 """

@@ -1,12 +1,12 @@
 """Tables on disk behind one protocol, whatever they are made of.
 
-    table_format  the protocol, and what the formats have in common
-    delta         Delta tables through delta-rs
-    parquet       folders of plain Parquet files with a commit log of our own
-    files         the Parquet files of one task
-    tables        a format by its name; a table's side tables and their schemas
-    maintenance   compaction, z-order, vacuum
-    receipt       is message X in the table
+table_format  the protocol, and what the formats have in common
+delta         Delta tables through delta-rs
+parquet       folders of plain Parquet files with a commit log of our own
+files         the Parquet files of one task
+tables        a format by its name; a table's side tables and their schemas
+maintenance   compaction, z-order, vacuum
+receipt       is message X in the table
 
-    tables ─▶ delta, parquet ─▶ table_format ─▶ files
+tables ─▶ delta, parquet ─▶ table_format ─▶ files
 """

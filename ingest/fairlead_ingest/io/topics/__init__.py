@@ -1,11 +1,11 @@
 """The Spark data source ``fairlead``: topics of the messaging service, read and written.
 
-    spark_source         the names Spark looks for; planning of streaming batches
-    batch_reader         topics as a batch, narrowed by the query's own conditions
-    range_reader         one offset range in a task: page by page, one page ahead
-    options              Spark's text options, typed and checked
-    topic_writer         a DataFrame into a topic, in one transaction
-    topic_stream_writer  a stream into a topic, one transaction for each batch
+spark_source         the names Spark looks for; planning of streaming batches
+batch_reader         topics as a batch, narrowed by the query's own conditions
+range_reader         one offset range in a task: page by page, one page ahead
+options              Spark's text options, typed and checked
+topic_writer         a DataFrame into a topic, in one transaction
+topic_stream_writer  a stream into a topic, one transaction for each batch
 
-    spark_source ─▶ batch_reader, topic_writer, topic_stream_writer ─▶ range_reader ─▶ options ─▶ messaging's client
+spark_source ─▶ batch_reader, topic_writer, topic_stream_writer ─▶ range_reader ─▶ options ─▶ messaging's client
 """

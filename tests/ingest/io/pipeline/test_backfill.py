@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import polars as pl
+import pytest
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService, upstream_message
 
@@ -15,6 +16,7 @@ from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_messaging.client.io.sync_client import BulkClient
 
 
+@pytest.mark.verify
 def test_only_what_is_missing_is_added(
     spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -45,6 +47,7 @@ def test_only_what_is_missing_is_added(
     assert pl.scan_delta(str(tmp_path / "rows_dead_letters")).collect().height == 1
 
 
+@pytest.mark.verify
 def test_a_long_time_is_read_in_slices_and_told_as_it_goes(
     spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def rows(tmp_path: Path, suffix: str = "") -> pl.DataFrame:
     return pl.scan_delta(str(tmp_path / f"rows{suffix}")).collect()
 
 
+@pytest.mark.verify
 def test_every_message_is_one_row_in_the_contracts_columns(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -48,6 +49,7 @@ def test_every_message_is_one_row_in_the_contracts_columns(
     assert first["_date"] == first["_published_at"].date()
 
 
+@pytest.mark.verify
 def test_a_second_run_goes_on_where_the_first_ended(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -60,6 +62,7 @@ def test_a_second_run_goes_on_where_the_first_ended(
     assert sorted(rows(tmp_path)["sequence"].to_list()) == list(range(25))
 
 
+@pytest.mark.verify
 def test_a_bad_payload_becomes_a_dead_letter_and_costs_nobody_else(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -72,6 +75,7 @@ def test_a_bad_payload_becomes_a_dead_letter_and_costs_nobody_else(
     assert "$.id" in dead["error"][1]
 
 
+@pytest.mark.verify
 def test_a_lost_checkpoint_is_rebuilt_from_the_table(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -84,6 +88,7 @@ def test_a_lost_checkpoint_is_rebuilt_from_the_table(
     assert sorted(rows(tmp_path)["sequence"].to_list()) == list(range(15))
 
 
+@pytest.mark.verify
 def test_a_batch_between_table_and_checkpoint_is_in_once(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -97,6 +102,7 @@ def test_a_batch_between_table_and_checkpoint_is_in_once(
     assert sorted(rows(tmp_path)["sequence"].to_list()) == list(range(11))
 
 
+@pytest.mark.verify
 def test_two_jobs_on_one_table_are_told_apart(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -115,6 +121,7 @@ def test_two_jobs_on_one_table_are_told_apart(
     assert sorted(rows(tmp_path)["sequence"].to_list()) == list(range(5))
 
 
+@pytest.mark.verify
 def test_latest_skips_what_is_there_and_a_time_skips_what_is_older(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -128,6 +135,7 @@ def test_latest_skips_what_is_there_and_a_time_skips_what_is_older(
     assert pl.scan_delta(str(tmp_path / "later")).collect().is_empty()
 
 
+@pytest.mark.verify
 def test_raw_keeps_the_payload_as_it_is(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
     """`format = "raw"`: payload and lineage, whatever the payload is."""
     messaging.publish(topic, [b"\x00\x01", b"", b"text"])
@@ -137,6 +145,7 @@ def test_raw_keeps_the_payload_as_it_is(run: Run, messaging: MessagingService, t
     assert table["payload"].to_list() == [b"\x00\x01", b"", b"text"]
 
 
+@pytest.mark.verify
 def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -153,6 +162,7 @@ def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
     assert dead["error"] == 'body does not fit the schema at temperature: {"temperature": "warm"}'
 
 
+@pytest.mark.verify
 def test_a_schema_that_grows_evolves_the_table(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -171,6 +181,7 @@ def test_a_schema_that_grows_evolves_the_table(
         run(schema=str(schema))
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("sink", SINKS)
 def test_an_evolving_table_grows_by_what_bodies_bring(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path, sink: str
@@ -195,6 +206,7 @@ def test_an_evolving_table_grows_by_what_bodies_bring(
     ]
 
 
+@pytest.mark.verify
 def test_messages_that_expired_unread_are_counted_and_no_gap(
     run: Run, messaging: MessagingService, tmp_path: Path, topic: str
 ) -> None:
@@ -214,6 +226,7 @@ def test_messages_that_expired_unread_are_counted_and_no_gap(
     assert rows(tmp_path, "_gaps").is_empty()
 
 
+@pytest.mark.verify
 def test_a_recreated_topic_stops_with_its_code_or_leaves_a_gap(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -270,6 +283,7 @@ def test_a_users_transform_is_part_of_the_pipeline(
     assert rows(tmp_path, "_dead_letters").height == 1
 
 
+@pytest.mark.verify
 def test_what_a_producer_sent_twice_is_one_row_when_asked(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -280,6 +294,7 @@ def test_what_a_producer_sent_twice_is_one_row_when_asked(
     assert rows(tmp_path, "_dead_letters").height == 2
 
 
+@pytest.mark.verify
 def test_several_tables_in_one_job(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
     """Each pipeline has its own account; two topics in one table do not mix."""
     other = topic + "-other"

@@ -28,6 +28,7 @@ def job(url: str) -> Job:
     return Job(made, settings, settings.jobs()[0], Metrics())
 
 
+@pytest.mark.verify
 def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
     """A stop and the other pipelines come after it: a hundred topics were eight minutes."""
     with socket.create_server(("127.0.0.1", 0), backlog=200) as deaf:

@@ -84,6 +84,7 @@ def delete(folder: Path, version: int) -> None:
     shutil.rmtree(folder / "rows")
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("mishap", "has_news"),
     [(restore, True), (restore, False), (roll_back, True), (clone, True), (rewrite, False), (delete, False)],
@@ -113,6 +114,7 @@ def test_a_table_that_was_taken_back_is_noticed_and_filled_again(
     assert everything("delta", tmp_path) == once(*range(12), *more)
 
 
+@pytest.mark.verify
 def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(
     assert everything("delta", tmp_path) == once(*range(12))
 
 
+@pytest.mark.verify
 def test_a_plain_folder_that_was_taken_back_is_noticed(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -147,6 +150,7 @@ def test_a_plain_folder_that_was_taken_back_is_noticed(
     assert everything("parquet", tmp_path) == once(*range(12))
 
 
+@pytest.mark.verify
 def test_what_others_may_do_to_a_table_stops_nobody(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -162,6 +166,7 @@ def test_what_others_may_do_to_a_table_stops_nobody(
     assert everything("delta", tmp_path) == once(0, 1, 4, 6)
 
 
+@pytest.mark.verify
 def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -199,6 +204,7 @@ def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp
     return go
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
     run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path, sink: str
@@ -218,6 +224,7 @@ def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
     assert everything(sink, tmp_path) == once(*range(30))
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_backfill_before_the_first_start_is_gone_on_from(
     run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path, sink: str
@@ -246,6 +253,7 @@ def tidy_messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Messagi
         yield service
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     ("sink", "tidy", "own"),
     [("delta", True, True), ("parquet", True, False), ("parquet", False, True), ("delta", False, False)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan
 from tests.support.messaging_service import MessagingService
@@ -11,6 +12,7 @@ from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import Stretch
 
 
+@pytest.mark.verify
 def test_a_batch_query_reads_what_it_asks_for(spark: SparkSession, messaging: MessagingService, topic: str) -> None:
     """Conditions on topic and time reach the service; the answer is exact."""
     other = topic + "-other"

@@ -169,6 +169,7 @@ async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next
     assert payloads(messaging, topic) == [b"1"]
 
 
+@pytest.mark.verify
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(600)

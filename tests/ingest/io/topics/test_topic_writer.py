@@ -87,6 +87,7 @@ async def test_a_publish_of_what_was_stored_may_lose_its_answer(messaging: Messa
     assert payloads(messaging, topic) == [b"1", b"2"]
 
 
+@pytest.mark.process
 async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_path: Path) -> None:
     """It is committed or still open then; either way the write is whole, once."""
     with MessagingService(tmp_path / "messaging") as service:

@@ -23,6 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingServi
         yield running
 
 
+@pytest.mark.process
 def test_many_threads_publish_and_nothing_is_lost(service: MessagingService) -> None:
     """Each one's messages stay in its order."""
     service.create("default/threads")
@@ -56,6 +57,7 @@ def test_what_never_gets_through_is_given_up_in_the_end() -> None:
     assert publisher.dropped == 1
 
 
+@pytest.mark.process
 def test_after_a_fork_the_child_is_told_to_make_its_own(service: MessagingService) -> None:
     """Two processes numbering as one producer would hide each other's messages; the parent's go on."""
     service.create("default/fork")
@@ -74,6 +76,7 @@ def test_after_a_fork_the_child_is_told_to_make_its_own(service: MessagingServic
         assert [message.payload for message in client.messages("default", "fork")] == [b"parent"]
 
 
+@pytest.mark.process
 def test_a_program_that_just_ends_sends_what_waits(service: MessagingService, tmp_path: Path) -> None:
     """Nobody closed it; its thread must not be cut off with messages in hand."""
     service.create("default/exit")

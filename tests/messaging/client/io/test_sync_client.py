@@ -23,6 +23,8 @@ from fairlead_messaging.client.io.sync_client import (
 from fairlead_messaging.client.retry import PATIENT
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
 
+pytestmark = pytest.mark.process
+
 TOPIC = "default/bulk"
 
 

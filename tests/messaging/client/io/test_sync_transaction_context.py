@@ -40,6 +40,7 @@ class Orders:
             self._database.executemany("DELETE FROM orders WHERE name = ?", [(name,) for name in self._wanted])
 
 
+@pytest.mark.process
 def test_rows_and_messages_stand_or_fall_together(tmp_path: Path) -> None:
     """Both after the block; neither after an error in it."""
     with MessagingService(tmp_path / "service") as service, SyncMessagingClient(service.url) as client:

@@ -160,6 +160,7 @@ def _connect(port: int, send: bytes) -> socket.socket:
     return made
 
 
+@pytest.mark.process
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["half heads", "slow bodies", "idle", "never reading"])
 def test_hundreds_of_bad_clients_lock_nobody_out(program: MessagingProgram, kind: str) -> None:

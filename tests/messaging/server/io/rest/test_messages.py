@@ -26,6 +26,7 @@ async def test_start_from_a_message_id(topics: Topics) -> None:
     assert await topics.payloads("t", inclusive=False) == ["m0", "m1", "m2"]
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("form", ["json", "avro/binary"])
 async def test_as_many_messages_as_fit_the_body(topics: Topics, form: str) -> None:
     """Only bytes count, and others are answered meanwhile."""

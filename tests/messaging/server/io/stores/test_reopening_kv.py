@@ -81,6 +81,7 @@ async def ready(topics: Topics) -> int:
     return (await topics.ask("GET", "/readyz")).status
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("trouble", ["full", "gone"])
 async def test_it_comes_back_by_itself(store: str, trouble: str, disk: SmallDisk) -> None:
@@ -115,6 +116,7 @@ async def test_it_comes_back_by_itself(store: str, trouble: str, disk: SmallDisk
     again.close()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("store", STORES)
 async def test_space_that_comes_and_goes(store: str, disk: SmallDisk) -> None:
     """Several times in a row, found full by a publish or by a probe."""
@@ -134,6 +136,7 @@ async def test_space_that_comes_and_goes(store: str, disk: SmallDisk) -> None:
     kv.close()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("store", STORES)
 async def test_a_read_only_disk(store: str, disk: SmallDisk) -> None:
     """Refused with the system's word for it until it is over; a service that starts there says the same."""
