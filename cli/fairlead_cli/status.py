@@ -109,12 +109,12 @@ def _line(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def _note(row: dict[str, Any]) -> str:
     """What people told the hub not to do to this node, and what it stopped by itself."""
-    notes = [f"on hold: {row['hold']}"] if row.get("hold") else []
-    brake = row.get("brake")
-    if brake and not brake["released"]:
-        notes.append(f"braked: {brake['count']} removals, id {brake['id']}")
-    elif brake:
-        notes.append(f"brake {brake['id']} released: {brake['count']} removals to go")
+    notes = [f"paused: {row['paused']}"] if row.get("paused") else []
+    guard = row.get("deletionGuard")
+    if guard and not guard["approved"]:
+        notes.append(f"deletion guard: {guard['count']} deletions, id {guard['id']}")
+    elif guard:
+        notes.append(f"deletion guard {guard['id']} approved: {guard['count']} deletions to go")
     if row.get("kept"):
         notes.append(f"{row['kept']} objects kept that should go")
     if row.get("rules"):

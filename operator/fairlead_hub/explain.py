@@ -29,11 +29,11 @@ StepCode = Literal[
     "waiting",
     "comparing",
     "parked",
-    "held_back",
+    "paused",
     "in_flight",
     "withheld",
     "queued",
-    "braked",
+    "deletion_guard",
     "kept",
     "held",
     "not_wanted",
@@ -134,8 +134,8 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
         "inFlight": len(session.flights) if session is not None else 0,
         "parked": account.parked,
-        "hold": account.hold,
-        "brake": edge_node.brake_status(account.brake),
+        "paused": account.hold,
+        "deletionGuard": edge_node.guard_status(account.brake),
         "waitingFor": hub.desired_state.waiting_for(name),
         "kept": session.unsynced.kept_count if session is not None else 0,
         "rules": deletion_blocked.told(hub.placement, name),
@@ -180,7 +180,7 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
         if node in hub.identities.held:
             return "identity_held", f"its certificate is from before its Node was made again: {APPROVE} approves it"
         hold = hub.node_controls.hold(node)
-        back = f"; when it is back, nothing is sent while it is on hold: {hold}" if hold else ""
+        back = f"; when it is back, nothing is sent while it is paused: {hold}" if hold else ""
         would = "it should hold this" if wanted else waiting
         if wanted and live is not None and live.problem is not None:
             would += f", and cannot be given it ({live.problem.code}: {live.problem.reason})"
@@ -288,12 +288,13 @@ def _unsynced(session: NodeSession, state: key_state.State, seconds: float, now:
             why = f"parked after {parked.retries} retries ({parked.code}: {parked.reason})"
             return Step("parked", f"{why}; tried again in {parked.next_retry_at - now:.0f} s")
         case Withheld(cause=Cause.PAUSE, why=why):
-            told = f"held back since {seconds:.1f} s: {why} (annotation fairlead.dev/hold on its EdgeNode)"
-            return Step("held_back", told)
+            told = f"paused, waiting since {seconds:.1f} s: {why} (annotation fairlead.dev/paused on its EdgeNode)"
+            return Step("paused", told)
         case Withheld(cause=Cause.NOT_GRANTED, why=why):
             return Step("withheld", f"withheld: {why}")
         case Withheld(cause=Cause.DELETION_GUARD, why=why):
-            return Step("braked", session.brake.why if session.brake is not None and session.brake.stops else why)
+            stopped = session.brake.why if session.brake is not None and session.brake.stops else why
+            return Step("deletion_guard", stopped)
         case Withheld(why=why):
             return Step("kept", f"kept, not deleted yet: {why}")
     return Step("queued", "queued")

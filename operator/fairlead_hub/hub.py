@@ -281,7 +281,7 @@ class Hub:
             self.sync_controller.restrained(session)
             self.woken.add(session)
         if hold != before and EDGE_NODES in self.status_cache.synced:
-            reason, text = ("OnHold", hold) if hold else ("HoldEnded", f"it was held: {before}")
+            reason, text = ("Paused", hold) if hold else ("Resumed", f"it was paused: {before}")
             self.node_status.happened(node, "Normal", reason, text, now)
         self.node_status.changed(node)
 

@@ -187,7 +187,7 @@ def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
     edge = after.connect("edge-1", one, live(CONFIG_MAP, "b"))
     assert edge.sent() == []
     after.hub.desired_state.kinds.clear()
-    assert asked(after, kind=kind)["code"] == "braked"
+    assert asked(after, kind=kind)["code"] == "deletion_guard"
     assert asked(after, kind="secret")["code"] == "not_watched"
 
 

@@ -45,7 +45,7 @@ def test_a_held_node_is_sent_nothing_and_afterwards_everything(core):
     edge, neighbour = core.connect("edge-1"), core.connect("edge-2")
     edge.ack(*edge.sent())
     neighbour.ack(*neighbour.sent())
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     core.put("a", version="2", data={"v": "2"})
     core.put("a", version="3", data={"v": "3"})
     core.put("c")
@@ -73,7 +73,7 @@ def test_a_hub_that_starts_sends_nothing_before_it_knows_who_is_held():
         core.hub.kind_synced(core.hub.desired_state.kinds[kind].group_kind)
     core.settle()
     assert edge.sent() == [] and core.hub.desired_state.waiting_for("edge-1") == "edgenodes are not listed yet"
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     core.hub.input_synced(EDGE_NODES)
     core.settle()
     assert edge.sent() == [] and edge.session.live, "compared, and nothing sent"
@@ -87,7 +87,7 @@ def test_what_was_in_flight_is_believed_and_not_sent_again_while_held(core):
     core.put("b")
     edge = core.connect()
     first, second = edge.sent()
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     edge.ack(first)
     assert len(edge.session.held) == 1
     for core.now in (6.0, 12.0, 600.0):
@@ -104,7 +104,7 @@ def test_a_parked_object_stays_parked_while_its_node_is_held(core):
     core.put("a")
     edge = core.connect()
     edge.nack(edge.sent()[0])
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     core.now = 4000.0
     edge.say(message.Keepalive())
     core.hub.tick(edge.session, core.now)
@@ -115,19 +115,19 @@ def test_a_parked_object_stays_parked_while_its_node_is_held(core):
 
 
 async def test_records_and_edge_node_say_held_and_are_written_once(core):
-    """State Pending, reason OnHold; the same while it lasts, over a restart of the hub too."""
+    """State Pending, reason Paused; the same while it lasts, over a restart of the hub too."""
     one = core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     core.put("a", version="2", data={"v": "2"})
     status = await reported(core)
-    assert (status["hold"], condition(status, "OnHold")) == (WHY, ("True", "Annotation", WHY))
+    assert (status["paused"], condition(status, "Paused")) == (WHY, ("True", "Annotation", WHY))
     core.now = 31.0
     status = await reported(core)
-    assert condition(status, "Synced")[:2] == ("False", "OnHold")
+    assert condition(status, "Synced")[:2] == ("False", "Paused")
     record = core.status(one)
-    assert (record["state"], record["reason"], record["objectResourceVersion"]) == ("Pending", "OnHold", "1")
+    assert (record["state"], record["reason"], record["objectResourceVersion"]) == ("Pending", "Paused", "1")
     assert record["lastAckTime"] and condition(record, "Stalled") == ("False", "NotParked", "")
     writes = core.api.writes
     for core.now in (40.0, 50.0, 60.0):
@@ -138,10 +138,10 @@ async def test_records_and_edge_node_say_held_and_are_written_once(core):
     core.annotate("edge-1")
     edge.ack(*edge.sent())
     status = await reported(core)
-    assert (status["hold"], condition(status, "OnHold")[0], condition(status, "Synced")[0]) == ("", "False", "True")
+    assert (status["paused"], condition(status, "Paused")[0], condition(status, "Synced")[0]) == ("", "False", "True")
     assert core.status(one)["state"] == "Synced"
     reasons = [each.reason for each in core.hub.kube_events.take()]
-    assert "OnHold" in reasons and "HoldEnded" in reasons
+    assert "Paused" in reasons and "Resumed" in reasons
 
 
 async def test_a_record_that_lagged_before_says_held_from_then_on(core):
@@ -152,9 +152,9 @@ async def test_a_record_that_lagged_before_says_held_from_then_on(core):
     core.now = 31.0
     await reported(core)
     assert core.status(one)["reason"] == "Lagging"
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     await reported(core)
-    assert core.status(one)["reason"] == "OnHold"
+    assert core.status(one)["reason"] == "Paused"
     core.annotate("edge-1")
     await reported(core)
     assert core.status(one)["reason"] == "Lagging"
@@ -165,13 +165,13 @@ def test_explain_and_status_say_held_and_why(core):
     core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     core.put("b")
     core.now = 2.0
     found = explain.explain(core.hub, "edge-1", "configmap", "shop", "b", core.now)
-    assert found["code"] == "held_back" and f"held back since 2.0 s: {WHY}" in found["answer"]
+    assert found["code"] == "paused" and f"paused, waiting since 2.0 s: {WHY}" in found["answer"]
     assert explain.explain(core.hub, "edge-1", "configmap", "shop", "a", core.now)["code"] == "held"
-    assert explain.node(core.hub, "edge-1", core.now)["hold"] == WHY
+    assert explain.node(core.hub, "edge-1", core.now)["paused"] == WHY
     edge.leave()
     assert WHY in explain.explain(core.hub, "edge-1", "configmap", "shop", "b", core.now)["answer"]
 
@@ -179,7 +179,7 @@ def test_explain_and_status_say_held_and_why(core):
 def test_a_hold_ends_with_its_edge_node(core):
     """Somebody deleted it by hand."""
     core.put("a")
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     edge = core.connect()
     assert edge.sent() == []
     core.hub.edge_node_vanished("edge-1", core.now)
@@ -191,11 +191,11 @@ async def test_a_change_that_is_taken_back_while_held_leaves_nothing_to_tell(cor
     one = core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
-    core.annotate("edge-1", hold=WHY)
+    core.annotate("edge-1", paused=WHY)
     core.put("a", version="2", data={"v": "2"})
     core.now = 31.0
     await reported(core)
-    assert core.status(one)["reason"] == "OnHold"
+    assert core.status(one)["reason"] == "Paused"
     core.put("a", version="3")
     core.hub.tick(edge.session, core.now)
     await reported(core)
@@ -221,17 +221,20 @@ async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core)
     core.settle()
     assert edge.sent() == []
     status = await reported(core)
-    assert (status["brake"]["count"], condition(status, "Braked")[:2]) == (5, ("True", "TooManyRemovals"))
-    assert condition(status, "Synced")[:2] == ("False", "Braked")
-    assert [each.reason for each in core.hub.kube_events.take() if each.type == "Warning"] == ["Braked"]
+    assert (status["deletionGuard"]["count"], condition(status, "DeletionGuard")[:2]) == (
+        5,
+        ("True", "TooManyDeletions"),
+    )
+    assert condition(status, "Synced")[:2] == ("False", "DeletionGuard")
+    assert [each.reason for each in core.hub.kube_events.take() if each.type == "Warning"] == ["DeletionGuard"]
     record = core.status(ones[0])
-    assert (record["state"], record["reason"], record["wantedResourceVersion"]) == ("Deleting", "Braked", "")
+    assert (record["state"], record["reason"], record["wantedResourceVersion"]) == ("Deleting", "DeletionGuard", "")
     core.put("routes", ROUTES, namespace="", spec={"routes": {}})
     assert told(edge.sent()) == [("Update", "routes")], "what is wanted still goes"
     core.rule(CONFIG_MAPS, name="r")
     edge.sent()
     status = await reported(core)
-    assert (status["brake"], condition(status, "Braked")[0]) == (None, "False")
+    assert (status["deletionGuard"], condition(status, "DeletionGuard")[0]) == (None, "False")
     assert {core.status(one)["state"] for one in ones} == {"Synced"}
     assert len(edge.session.held) == len(ones)
 
@@ -244,8 +247,8 @@ async def test_a_wiped_namespace_is_stopped_after_the_first_few(core):
         edge.ack(*edge.sent())
     assert len(edge.session.held) == 3
     found = explain.explain(core.hub, "edge-1", "configmap", "shop", "c4", core.now)
-    assert found["code"] == "braked" and "kubectl annotate enode edge-1" in found["answer"]
-    assert explain.node(core.hub, "edge-1", core.now)["brake"]["count"] == 3
+    assert found["code"] == "deletion_guard" and "kubectl annotate enode edge-1" in found["answer"]
+    assert explain.node(core.hub, "edge-1", core.now)["deletionGuard"]["count"] == 3
 
 
 async def test_the_id_lets_them_go_and_an_old_id_does_not(core):
@@ -254,22 +257,22 @@ async def test_the_id_lets_them_go_and_an_old_id_does_not(core):
     core.hub.drop_rule("r")
     core.settle()
     edge.sent()
-    first = (await reported(core))["brake"]["id"]
-    core.annotate("edge-1", release_brake="00000000")
+    first = (await reported(core))["deletionGuard"]["id"]
+    core.annotate("edge-1", approve_deletions="00000000")
     assert edge.sent() == []
-    core.annotate("edge-1", release_brake=first)
+    core.annotate("edge-1", approve_deletions=first)
     deletes = edge.sent()
     assert len(deletes) == 5
     edge.ack(*deletes)
-    assert (await reported(core))["brake"] is None
+    assert (await reported(core))["deletionGuard"] is None
     core.rule(CONFIG_MAPS, name="r")
     edge.ack(*edge.sent())
     core.now += 600
     core.hub.drop_rule("r")
     core.settle()
-    core.annotate("edge-1", release_brake=first)
+    core.annotate("edge-1", approve_deletions=first)
     assert edge.sent() == []
-    assert (await reported(core))["brake"]["id"] != first
+    assert (await reported(core))["deletionGuard"]["id"] != first
 
 
 async def test_a_braked_node_stays_braked_over_a_restart_of_the_hub(core):
@@ -278,7 +281,7 @@ async def test_a_braked_node_stays_braked_over_a_restart_of_the_hub(core):
     for one in ones:
         core.remove(one)
         edge.ack(*edge.sent())
-    id = (await reported(core))["brake"]["id"]
+    id = (await reported(core))["deletionGuard"]["id"]
     after = Core("edge-1", brake=DeletionGuard(removals_max=2), listed=False)
     after.rule(CONFIG_MAPS)
     after.api = core.api
@@ -286,7 +289,7 @@ async def test_a_braked_node_stays_braked_over_a_restart_of_the_hub(core):
     after.list_all()
     returned = after.connect("edge-1", *ones[2:])
     assert returned.sent() == [], "two of three would be allowed to a hub that has forgotten"
-    after.annotate("edge-1", release_brake=id)
+    after.annotate("edge-1", approve_deletions=id)
     assert len(returned.sent()) == 3
 
 
@@ -297,7 +300,7 @@ def test_a_hold_is_stronger_than_a_release(core):
     core.settle()
     edge.sent()
     id = core.hub.node_controls.brake("edge-1").engaged.id
-    core.annotate("edge-1", hold=WHY, release_brake=id)
+    core.annotate("edge-1", paused=WHY, approve_deletions=id)
     assert edge.sent() == []
-    core.annotate("edge-1", release_brake=id)
+    core.annotate("edge-1", approve_deletions=id)
     assert len(edge.sent()) == 5

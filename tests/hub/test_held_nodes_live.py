@@ -97,28 +97,28 @@ def test_a_node_is_held_by_kubectl_over_a_kill_of_the_hub_and_released(
 ) -> None:
     """Nothing moves while the annotation stands there; everybody who is asked says so; then all is there at once."""
     fill(kube, namespace, edge, 2)
-    kube.kubectl("annotate", "enode", "edge-1", f"fairlead.dev/hold={WHY}")
-    wait_until("the hub says held", lambda: condition(kube, "OnHold") == ("True", WHY))
+    kube.kubectl("annotate", "enode", "edge-1", f"fairlead.dev/paused={WHY}")
+    wait_until("the hub says held", lambda: condition(kube, "Paused") == ("True", WHY))
     kube.apply([config_map("c0", namespace, v="2"), config_map("c9", namespace, v="1")])
     kube.kubectl("delete", "configmap", "c1", "-n", namespace)
-    wait_until("the record says held", lambda: record(kube, namespace, "c0").get("reason") == "OnHold")
+    wait_until("the record says held", lambda: record(kube, namespace, "c0").get("reason") == "Paused")
     assert record(kube, namespace, "c0")["state"] == "Pending"
     hub.kill()
     hub.start()
     wait_until("the node is back", lambda: hub.metric("fairlead_hub_pending_objects") == 3)
     assert held(edge, namespace) == {"c0": "1", "c1": "1"}
     asked = ("--hub", f"http://127.0.0.1:{hub.http_port}")
-    assert f"on hold: {WHY}" in fairlead("status", *asked)
-    assert f"on hold: {WHY}" in fairlead("status", "--kubeconfig", str(kube.kubeconfig))
+    assert f"paused: {WHY}" in fairlead("status", *asked)
+    assert f"paused: {WHY}" in fairlead("status", "--kubeconfig", str(kube.kubeconfig))
     for way in (asked, ("--kubeconfig", str(kube.kubeconfig))):
         told = json.loads(fairlead("explain", "configmap/c9", "-n", namespace, "--node", "edge-1", *way, "-o", "json"))
-        assert told["code"] == "held_back" and WHY in told["answer"]
-    assert hub.metric("fairlead_hub_nodes_on_hold") == 1
+        assert told["code"] == "paused" and WHY in told["answer"]
+    assert hub.metric("fairlead_hub_nodes_paused") == 1
     assert WHY in kube.kubectl("get", "enode", "edge-1")
-    kube.kubectl("annotate", "enode", "edge-1", "fairlead.dev/hold-")
+    kube.kubectl("annotate", "enode", "edge-1", "fairlead.dev/paused-")
     wait_until("all is there", lambda: held(edge, namespace) == {"c0": "2", "c9": "1"}, seconds=5)
     wait_until("the record is true", lambda: record(kube, namespace, "c0").get("state") == "Synced")
-    wait_until("no longer held", lambda: condition(kube, "OnHold")[0] == "False")
+    wait_until("no longer held", lambda: condition(kube, "Paused")[0] == "False")
 
 
 @pytest.mark.verify
@@ -128,20 +128,20 @@ def test_a_rule_deleted_by_mistake_is_braked_over_a_kill_of_the_hub_and_released
     """Nothing is removed, new objects still come with a new rule, and the id in the EdgeNode lets the removals go."""
     fill(kube, namespace, edge, 5)
     kube.kubectl("delete", "syncrule", "all")
-    wait_until("braked", lambda: condition(kube, "Braked")[0] == "True")
-    brake = edge_status(kube)["brake"]
-    assert brake["count"] >= 5 and f"release-brake={brake['id']}" in condition(kube, "Braked")[1]
+    wait_until("braked", lambda: condition(kube, "DeletionGuard")[0] == "True")
+    brake = edge_status(kube)["deletionGuard"]
+    assert brake["count"] >= 5 and f"approve-deletions={brake['id']}" in condition(kube, "DeletionGuard")[1]
     hub.kill()
     hub.start()
     wait_until("the node is back", lambda: hub.metric("fairlead_hub_nodes_connected") == 1)
-    assert len(held(edge, namespace)) == 5 and hub.metric("fairlead_hub_nodes_braked") == 1
+    assert len(held(edge, namespace)) == 5 and hub.metric("fairlead_hub_nodes_deletion_guard") == 1
     asked = ("--hub", f"http://127.0.0.1:{hub.http_port}")
     wait_until("known", lambda: f"braked: {brake['count']} removals, id {brake['id']}" in fairlead("status", *asked))
     explained = fairlead("explain", "configmap/c0", "-n", namespace, "--node", "edge-1", *asked)
     assert "kubectl annotate enode edge-1" in explained
-    wait_until("the warning", lambda: "Braked" in kube.kubectl("get", "events", "-n", "default"))
-    kube.kubectl("annotate", "enode", "edge-1", "fairlead.dev/release-brake=00000000")
-    kube.kubectl("annotate", "enode", "edge-1", "--overwrite", f"fairlead.dev/release-brake={brake['id']}")
+    wait_until("the warning", lambda: "DeletionGuard" in kube.kubectl("get", "events", "-n", "default"))
+    kube.kubectl("annotate", "enode", "edge-1", "fairlead.dev/approve-deletions=00000000")
+    kube.kubectl("annotate", "enode", "edge-1", "--overwrite", f"fairlead.dev/approve-deletions={brake['id']}")
     wait_until("they are gone", lambda: held(edge, namespace) == {})
-    wait_until("the brake is off", lambda: condition(kube, "Braked")[0] == "False")
-    assert edge_status(kube).get("brake") is None
+    wait_until("the brake is off", lambda: condition(kube, "DeletionGuard")[0] == "False")
+    assert edge_status(kube).get("deletionGuard") is None

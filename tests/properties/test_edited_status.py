@@ -23,7 +23,8 @@ ANYTHING = st.recursive(
 )
 KEYS = (
     "connected", "lastContactTime", "hub", "storeEpoch", "agentVersion", "objectsWanted", "objectsHeld",
-    "objectsParked", "queues", "grantedTopics", "hold", "brake", "identity", "fence", "conditions", "state", "reason",
+    "objectsParked", "queues", "grantedTopics", "hold", "brake", "paused", "deletionGuard",
+    "routes", "identity", "fence", "conditions", "state", "reason",
     "retries", "objectResourceVersion", "wantedResourceVersion", "objectDigest", "lastAckTime", "nextRetryTime",
 )  # fmt: skip
 STATUS = st.dictionaries(st.sampled_from(KEYS), ANYTHING, max_size=8)

@@ -14,7 +14,7 @@ from typing import Any
 from tests.sim.laws import LawBroken
 from tests.sim.record_world import NODES, RecordWorld
 
-from fairlead_hub.delivery.pause import HOLD, RELEASE_BRAKE
+from fairlead_hub.delivery.pause import APPROVE_DELETIONS, PAUSED
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import DeletionGuard, Settings
 from fairlead_hub.status import status_cache
@@ -69,7 +69,7 @@ class RestraintWorld(RecordWorld):
 
     def brake_told(self, node: str) -> dict[str, Any] | None:
         there = self.store.documents.get((EDGE_NODES, "", node))
-        return there.status.get("brake") if there is not None else None
+        return there.status.get("deletionGuard") if there is not None else None
 
     def observe(self, name: status_cache.Name) -> None:
         if not self.listing:
@@ -113,7 +113,7 @@ class RestraintWorld(RecordWorld):
         for header, _ in found:
             if not isinstance(header, message.Update | message.Delete):
                 continue
-            if HOLD in self.told[name]:
+            if PAUSED in self.told[name]:
                 raise LawBroken(f"law 3 at {self.now:.2f}: {header.resource} is sent to {name}, which is held")
             if isinstance(header, message.Delete):
                 self.check_removal(name, resource.parse(header.resource).key, stopped)
@@ -140,10 +140,10 @@ class RestraintWorld(RecordWorld):
         name = self.random.choice(NODES)
         if self.calm:
             for each in NODES:
-                self.annotate(each, HOLD, None)
+                self.annotate(each, PAUSED, None)
                 told = self.brake_told(each)
                 if told is not None and not told["released"]:
-                    self.annotate(each, RELEASE_BRAKE, told["id"])
+                    self.annotate(each, APPROVE_DELETIONS, told["id"])
         else:
             self.interfere(name)
         super().step()
@@ -155,12 +155,12 @@ class RestraintWorld(RecordWorld):
         match self.random.randrange(100):
             case n if n < 5:
                 self.holds += 1
-                self.annotate(name, HOLD, "sim")
+                self.annotate(name, PAUSED, "sim")
             case n if n < 10:
-                self.annotate(name, HOLD, None)
+                self.annotate(name, PAUSED, None)
             case n if n < 20 and self.ids:
-                self.annotate(name, RELEASE_BRAKE, self.random.choice(self.ids))
+                self.annotate(name, APPROVE_DELETIONS, self.random.choice(self.ids))
             case n if n < 25 and told is not None:
-                self.annotate(name, RELEASE_BRAKE, told["id"])
+                self.annotate(name, APPROVE_DELETIONS, told["id"])
             case _:
                 pass

@@ -1,4 +1,4 @@
-"""The brake: a node that would lose too many objects at once loses none of them until somebody says that it is meant.
+"""The deletion guard: a node that would lose too many objects at once loses none until somebody says it is meant.
 
     removals due and sent lately ≤ removals_max ─▶ they go
                                  >              ─▶ Engaged(id): removals stop, everything else goes on
@@ -113,8 +113,8 @@ class DeletionGuard:
         """In words, with the remedy."""
         id = self.engaged.id if self.engaged is not None else ""
         return (
-            f"braked: {self.count} removals are due, more than {self._limits.removals_max} at once; if they are "
-            f"meant: kubectl annotate enode {self._node} --overwrite fairlead.dev/release-brake={id}"
+            f"deletion guard: {self.count} deletions are due, more than {self._limits.removals_max} at once; if they "
+            f"are meant: kubectl annotate enode {self._node} --overwrite fairlead.dev/approve-deletions={id}"
         )
 
     def release(self, id: str) -> bool:

@@ -1,7 +1,7 @@
-"""What people told the hub not to do to a node, by annotations on its EdgeNode: hold (send nothing), release the brake.
+"""What people told the hub not to do to a node, by annotations on its EdgeNode: pause it, or approve its deletions.
 
-    fairlead.dev/hold: "<why>"             nothing is sent to that node while it stands there
-    fairlead.dev/release-brake: "<id>"     removals stopped under this id may go (``brake``)
+    fairlead.dev/paused: "<why>"                nothing is sent to that node while it stands there
+    fairlead.dev/approve-deletions: "<id>"      deletions stopped under this id may go (``deletion_guard``)
 
 Both are read before the first send of a hub that starts: nothing is sent until EdgeNodes are listed.
 """
@@ -14,15 +14,24 @@ from typing import Any
 from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
 from fairlead_hub.settings import DeletionGuard as Limits
 
-HOLD = "fairlead.dev/hold"
-RELEASE_BRAKE = "fairlead.dev/release-brake"
+PAUSED = "fairlead.dev/paused"
+APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
+FORMER = {"fairlead.dev/hold": PAUSED, "fairlead.dev/release-brake": APPROVE_DELETIONS}
+"""Names of before 0.2, understood for one version more."""
 WHY_CHARS_MAX = 256
-"""Of a hold's reason; an annotation may be a thousand times longer, and is shown in tables."""
+"""Of a pause's reason; an annotation may be a thousand times longer, and is shown in tables."""
 
 
-def hold_of(annotations: Mapping[str, str]) -> str:
-    """Why the node is held; empty when it is not."""
-    why = annotations.get(HOLD)
+def current(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """With former names replaced; where both stand there, the new one counts."""
+    if not FORMER.keys() & annotations.keys():
+        return annotations
+    return {FORMER[name]: value for name, value in annotations.items() if name in FORMER} | dict(annotations)
+
+
+def paused(annotations: Mapping[str, str]) -> str:
+    """Why nothing is sent to the node; empty when it is not paused."""
+    why = current(annotations).get(PAUSED)
     return "" if why is None else " ".join(why.split())[:WHY_CHARS_MAX] or "no reason given"
 
 
@@ -37,6 +46,7 @@ class NodeControls:
         self._brakes: dict[str, DeletionGuard] = {}
         self._seen: set[str] = set()
         """Nodes whose brake of an earlier life was taken over, or was none."""
+        self._warned: set[tuple[str, str]] = set()
 
     def hold(self, node: str) -> str:
         """Why nothing is sent there; empty when it may be."""
@@ -58,8 +68,14 @@ class NodeControls:
     def observed(self, node: str, annotations: Mapping[str, str], status: Mapping[str, Any]) -> bool:
         """An EdgeNode as it stands.  True: what may be sent to that node has changed."""
         self._restore(node, status)
-        released = self._is_released(node, annotations.get(RELEASE_BRAKE, ""))
-        return self._set_hold(node, hold_of(annotations)) or released
+        released = self._is_released(node, current(annotations).get(APPROVE_DELETIONS, ""))
+        return self._set_hold(node, paused(annotations)) or released
+
+    def renamed(self, node: str, annotations: Mapping[str, str]) -> list[str]:
+        """A warning for each annotation that still has its former name; each once."""
+        found = [(node, name) for name in FORMER if name in annotations and (node, name) not in self._warned]
+        self._warned.update(found)
+        return [f"annotation {name} is called {FORMER[name]} now; the former name ends with 0.3" for _, name in found]
 
     def vanished(self, node: str) -> bool:
         """Its EdgeNode was deleted, and the annotations with it.  The brake stays as it is."""
@@ -69,6 +85,7 @@ class NodeControls:
         """The Node is gone.  A hold ends with its EdgeNode, which may outlive the Node for a moment."""
         self._brakes.pop(node, None)
         self._seen.discard(node)
+        self._warned.difference_update({(node, name) for name in FORMER})
 
     def _set_hold(self, node: str, why: str) -> bool:
         before = self.holds.pop(node, "")
@@ -85,7 +102,7 @@ class NodeControls:
         if node in self._seen:
             return
         self._seen.add(node)
-        told = status.get("brake")
+        told = status.get("deletionGuard") or status.get("brake")  # the former name is of hubs before 0.2
         brake = self.brake(node)
         if brake is None or brake.engaged is not None or not isinstance(told, dict) or not told.get("id"):
             return

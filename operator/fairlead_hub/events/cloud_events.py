@@ -28,7 +28,7 @@ ERRORS_MAX = 8
 """Errors of one EdgeRoutes object named in one event; its status has them all."""
 
 
-_RESTRAINTS = {"OnHold": "node.on_hold", "HoldEnded": "node.hold_ended", "Braked": "node.braked"}
+_CONTROLS = {"Paused": "node.paused", "Resumed": "node.resumed", "DeletionGuard": "node.deletion_guard"}
 
 
 class Carrier(Protocol):
@@ -118,8 +118,8 @@ class CloudEvents:
         self._note("node.replaced", now, data, node=hello.node)
 
     def node_restrained(self, node: str, reason: str, text: str, now: float) -> None:
-        """A hold came or went, or a brake engaged; other reasons have words of their own here."""
-        type = _RESTRAINTS.get(reason)
+        """It was paused or resumed, or its deletion guard tripped; other reasons have words of their own here."""
+        type = _CONTROLS.get(reason)
         if type is not None:
             self._note(type, now, {"message": short(text)}, node=node)
 

@@ -50,8 +50,8 @@ async def nodes(kube: Kube) -> list[dict[str, Any]]:
                 "held": said.get("objectsHeld", 0),
                 "pending": max(0, said.get("objectsWanted", 0) - said.get("objectsHeld", 0)),
                 "parked": said.get("objectsParked", 0),
-                "hold": _hold(account),
-                "brake": said.get("brake"),
+                "paused": _paused(account),
+                "deletionGuard": said.get("deletionGuard"),
                 "rules": _said_of_rules(said),
             }
         )
@@ -113,8 +113,8 @@ def _said_of_rules(said: dict[str, Any]) -> str:
     return next((str(each.get("message", "")) for each in conditions if each.get("type") == "RulesReadable"), "")
 
 
-def _hold(account: dict[str, Any]) -> str:
-    return pause.hold_of(account.get("metadata", {}).get("annotations") or {})
+def _paused(account: dict[str, Any]) -> str:
+    return pause.paused(account.get("metadata", {}).get("annotations") or {})
 
 
 async def _restrained(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
@@ -123,12 +123,13 @@ async def _restrained(kube: Kube, node: str, code: str, answer: str) -> tuple[st
         account = await _one(kube, f"{OURS}/edgenodes/{node}")
     except Refused:
         return code, answer
-    if hold := _hold(account):
-        return "held_back", f"held back: {hold} (annotation {pause.HOLD} on EdgeNode {node})"
-    brake = account.get("status", {}).get("brake")
-    if code == "deleting" and brake and not brake.get("released"):
-        id = brake["id"]
-        return "braked", f"braked: {brake['count']} removals are due; released by {pause.RELEASE_BRAKE}={id}"
+    if why := _paused(account):
+        return "paused", f"paused: {why} (annotation {pause.PAUSED} on EdgeNode {node})"
+    guard = account.get("status", {}).get("deletionGuard")
+    if code == "deleting" and guard and not guard.get("approved"):
+        id = guard["id"]
+        text = f"deletion guard: {guard['count']} deletions are due; approved by {pause.APPROVE_DELETIONS}={id}"
+        return "deletion_guard", text
     return code, answer
 
 

@@ -202,7 +202,11 @@ class _OwnSink:
             _unreadable(self._hub, self._collection, header.name, found.header.problem)
         observed = _observed(found)
         if self._collection == EDGE_NODES:
-            self._hub.edge_node_observed(header.name, observed, found.header.annotations or {}, self._clock())
+            annotations = found.header.annotations or {}
+            for text in self._hub.node_controls.renamed(header.name, annotations):
+                _log.warning("annotation_renamed", edge_node=header.name, reason=text)
+                self._hub.node_status.happened(header.name, "Warning", "AnnotationRenamed", text, self._clock())
+            self._hub.edge_node_observed(header.name, observed, annotations, self._clock())
             self._poke()
         else:
             self._hub.sync_controller.observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())

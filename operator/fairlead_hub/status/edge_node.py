@@ -73,6 +73,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "connected": bool, "storeEpoch": str, "agentVersion": str, "hub": str, "hold": str,
     "lastContactTime": (str, type(None)), "objectsWanted": int, "objectsHeld": int, "objectsParked": int,
     "grantedTopics": list, "conditions": list, "queues": list, "brake": (dict, type(None)),
+    "paused": str, "deletionGuard": (dict, type(None)),
     "identity": (dict, type(None)), "routes": list,
 }  # fmt: skip
 """What is read of a status again."""
@@ -120,9 +121,9 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
     """The status subresource."""
     edge = account.edge
     reason = "Connected" if account.connected else "Away"
-    on_hold = "Annotation" if account.hold else "NotOnHold"
+    paused = "Annotation" if account.hold else "NotPaused"
     stopped = account.brake.why if account.brake is not None and account.brake.stops else ""
-    braked = "TooManyRemovals" if stopped else "NotBraked"
+    tripped = "TooManyDeletions" if stopped else "NotTripped"
     behind, why = _behind(account)
     readable = "RuleUnreadable" if account.unreadable else "AllReadable"
     return {
@@ -141,16 +142,19 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
         "storeBytes": edge.store_bytes if edge else 0,
         "grantedTopics": sorted(account.granted_topics),
         "routes": list(account.routes),
+        "paused": account.hold,
+        "deletionGuard": guard_status(account.brake),
+        # Former names, for one version more; definitions of before 0.2 keep only these.
         "hold": account.hold,
-        "brake": brake_status(account.brake),
+        "brake": _brake_status(account.brake),
         "identity": account.identity,
         "fence": fence,
         "conditions": [
             condition("Connected", account.connected, reason, "", before, generation, now),
             condition("Synced", not behind, behind or "AllHeld", why, before, generation, now),
             condition("RulesReadable", not account.unreadable, readable, account.unreadable, before, generation, now),
-            condition("OnHold", bool(account.hold), on_hold, account.hold, before, generation, now),
-            condition("Braked", bool(stopped), braked, stopped, before, generation, now),
+            condition("Paused", bool(account.hold), paused, account.hold, before, generation, now),
+            condition("DeletionGuard", bool(stopped), tripped, stopped, before, generation, now),
         ],
     }
 
@@ -162,9 +166,9 @@ def _behind(account: Account) -> tuple[str, str]:
     if account.parked:
         return "Parked", ""
     if account.brake is not None and account.brake.stops:
-        return "Braked", ""
+        return "DeletionGuard", ""
     if account.hold and account.pending:
-        return "OnHold", ""
+        return "Paused", ""
     if account.held < account.wanted:
         return "Connected", ""
     for key, why in account.kept:
@@ -172,12 +176,17 @@ def _behind(account: Account) -> tuple[str, str]:
     return "", ""
 
 
-def brake_status(brake: DeletionGuard | None) -> dict[str, Any] | None:
-    """What the document says of a brake; a hub that starts anew takes it from there.  None: it is not engaged."""
-    if brake is None or brake.engaged is None:
+def guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
+    """What the document says of a guard; a hub that starts anew takes it from there.  None: it has not tripped."""
+    if guard is None or guard.engaged is None:
         return None
-    engaged = brake.engaged
-    return {"id": engaged.id, "count": brake.count, "since": engaged.since, "released": brake.released}
+    tripped = guard.engaged
+    return {"id": tripped.id, "count": guard.count, "since": tripped.since, "approved": guard.released}
+
+
+def _brake_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
+    found = guard_status(guard)
+    return None if found is None else {**found, "released": found.pop("approved")}
 
 
 def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:

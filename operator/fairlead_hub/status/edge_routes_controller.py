@@ -243,7 +243,7 @@ def _why_not(session: NodeSession, key: str) -> str:
         case Parked(code=code, reason=reason):
             return f"parked, {code}: {reason}"
         case Withheld(cause=Cause.PAUSE, why=why):
-            return f"on hold: {why}"
+            return f"paused: {why}"
         case Withheld(why=why):
             return why
-    return f"on hold: {session.hold}" if session.hold else "on its way"
+    return f"paused: {session.hold}" if session.hold else "on its way"

@@ -201,7 +201,7 @@ class NodeStatus:
             observed = self._cache.observed.get((EDGE_NODES, "", node))
             said = (observed.status.get("brake") or {}) if observed is not None else {}
             if brake is not None and brake.stops and brake.engaged is not None and said.get("id") != brake.engaged.id:
-                self.happened(node, "Warning", "Braked", brake.why, now)
+                self.happened(node, "Warning", "DeletionGuard", brake.why, now)
 
     def happened(self, node: str, type: kube_events.Type, reason: str, text: str, now: float) -> None:
         """An event about its EdgeNode."""

@@ -107,7 +107,7 @@ class ObjectSyncStatus:
             return
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
-        reason, text = ("OnHold", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
+        reason, text = ("Paused", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
         state = session.state_of(key)
         if isinstance(state, Withheld) and state.cause is Cause.NOT_GRANTED:
             reason, text = "Withheld", state.why
@@ -116,7 +116,11 @@ class ObjectSyncStatus:
     def braked(self, session: NodeSession, held: Held) -> None:
         """It should go, and is kept."""
         record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
-        self.want(replace(record, reason="Braked", message="too many removals at once; EdgeNode says how to release"))
+        self.want(
+            replace(
+                record, reason="DeletionGuard", message="too many deletions at once; EdgeNode says how to approve them"
+            )
+        )
 
     def kept(self, session: NodeSession, held: Held, why: str) -> None:
         """It should go, and may not yet."""

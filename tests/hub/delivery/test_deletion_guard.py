@@ -33,7 +33,7 @@ def test_one_more_and_none_goes(brake, news):
     brake.set_due(set("abcd"))
     assert going(brake, "abcd") == []
     assert brake.stops and brake.count == 4 and news == {"edge-1"}
-    assert "4 removals are due, more than 3" in brake.why and f"release-brake={brake.engaged.id}" in brake.why
+    assert "4 deletions are due, more than 3" in brake.why and f"approve-deletions={brake.engaged.id}" in brake.why
 
 
 def test_removals_that_come_one_by_one_count_together(brake):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_hub.delivery.pause import HOLD, RELEASE_BRAKE, WHY_CHARS_MAX, NodeControls, hold_of
+from fairlead_hub.delivery.pause import APPROVE_DELETIONS, PAUSED, WHY_CHARS_MAX, NodeControls, paused
 from fairlead_hub.settings import DeletionGuard as Limits
 
 
@@ -13,8 +13,8 @@ def node_controls():
 
 def test_a_hold_is_there_while_its_annotation_is(node_controls):
     """True says that something changed."""
-    assert node_controls.observed("edge-1", {HOLD: "disk swap"}, {})
-    assert not node_controls.observed("edge-1", {HOLD: "disk swap"}, {})
+    assert node_controls.observed("edge-1", {PAUSED: "disk swap"}, {})
+    assert not node_controls.observed("edge-1", {PAUSED: "disk swap"}, {})
     assert node_controls.hold("edge-1") == "disk swap" and node_controls.hold("edge-2") == ""
     assert node_controls.observed("edge-1", {}, {}) and node_controls.hold("edge-1") == ""
 
@@ -28,12 +28,12 @@ LONG = "x" * 9999
 )
 def test_whatever_stands_in_the_annotation_it_holds(text, why):
     """Also nothing, also a novel: one line of bounded length is shown."""
-    assert hold_of({HOLD: text}) == why
+    assert paused({PAUSED: text}) == why
 
 
 def test_a_deleted_edge_node_holds_nothing(node_controls):
     """The annotation went with it."""
-    node_controls.observed("edge-1", {HOLD: "x"}, {})
+    node_controls.observed("edge-1", {PAUSED: "x"}, {})
     assert node_controls.vanished("edge-1") and not node_controls.vanished("edge-1")
 
 
@@ -47,10 +47,10 @@ def braked(node_controls, node="edge-1"):
 def test_the_right_id_releases(node_controls):
     """A wrong one, none, or one that was used says that nothing changed."""
     brake = braked(node_controls)
-    assert not node_controls.observed("edge-1", {RELEASE_BRAKE: "wrong"}, {})
+    assert not node_controls.observed("edge-1", {APPROVE_DELETIONS: "wrong"}, {})
     assert not node_controls.observed("edge-1", {}, {})
-    assert node_controls.observed("edge-1", {RELEASE_BRAKE: brake.engaged.id}, {})
-    assert not node_controls.observed("edge-1", {RELEASE_BRAKE: brake.engaged.id}, {}) and not brake.stops
+    assert node_controls.observed("edge-1", {APPROVE_DELETIONS: brake.engaged.id}, {})
+    assert not node_controls.observed("edge-1", {APPROVE_DELETIONS: brake.engaged.id}, {}) and not brake.stops
 
 
 def test_a_brake_of_an_earlier_life_is_taken_over_once(node_controls):
@@ -76,3 +76,20 @@ def test_without_a_limit_there_is_no_brake():
     made = NodeControls(Limits(), text=str)
     made.observed("edge-1", {}, {"brake": {"id": "0123abcd", "count": 7}})
     assert made.brake("edge-1") is None and made.braked() == 0
+
+
+def test_former_names_are_understood_and_warned_of_once(node_controls):
+    """For one version more; where both stand there the new one counts."""
+    former = {"fairlead.dev/hold": "disk swap"}
+    assert node_controls.observed("edge-1", former, {}) and node_controls.hold("edge-1") == "disk swap"
+    [warning] = node_controls.renamed("edge-1", former)
+    assert "fairlead.dev/hold is called fairlead.dev/paused" in warning
+    assert node_controls.renamed("edge-1", former) == node_controls.renamed("edge-1", {PAUSED: "x"}) == []
+    assert node_controls.renamed("edge-2", former) != []
+    assert paused({**former, PAUSED: "inventory"}) == "inventory"
+
+
+def test_a_guard_that_tripped_in_a_former_hub_is_taken_over(node_controls):
+    """Its EdgeNode said it in other words."""
+    node_controls.observed("edge-1", {}, {"brake": {"id": "0123abcd", "count": 7}})
+    assert node_controls.observed("edge-1", {"fairlead.dev/release-brake": "0123abcd"}, {})

@@ -82,11 +82,11 @@ def test_a_deleted_node_is_away_for_that_reason(core):
 def test_a_held_node_is_told_with_the_reason(core):
     """Somebody said that nothing may be sent to it, and why; and that it is over."""
     seen = status_cache.Observed(version="1", generation=1, status={}, head={})
-    for reason in ({"fairlead.dev/hold": "stock taking"}, {}):
+    for reason in ({"fairlead.dev/paused": "stock taking"}, {}):
         core.hub.edge_node_observed("edge-1", seen, reason, core.now)
     assert [(type, "stock taking" in data["message"]) for type, _, data in told(core)] == [
-        ("node.on_hold", True),
-        ("node.hold_ended", True),
+        ("node.paused", True),
+        ("node.resumed", True),
     ]
 
 

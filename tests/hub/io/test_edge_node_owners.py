@@ -21,7 +21,7 @@ def owned(defined: Cluster) -> Any:
         defined.apply(edge_node(name))
         uid = defined.get(f"/api/v1/nodes/{name}")["metadata"]["uid"]
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
-        metadata = {"name": name, "annotations": {"fairlead.dev/hold": "why"}}
+        metadata = {"name": name, "annotations": {"fairlead.dev/paused": "why"}}
         if name != "free":
             metadata["ownerReferences"] = [owner]  # type: ignore[assignment]
         defined.apply({"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": metadata})
@@ -41,7 +41,7 @@ async def test_they_outlive_their_nodes(owned: Cluster, client: Kube, monkeypatc
     await edge_node_owners.drop(client)
     for name in ("old-1", "old-2", "free"):
         found = metadata(owned, name)
-        assert "ownerReferences" not in found and found["annotations"]["fairlead.dev/hold"] == "why"
+        assert "ownerReferences" not in found and found["annotations"]["fairlead.dev/paused"] == "why"
     assert metadata(owned, "free")["resourceVersion"] == before
 
 

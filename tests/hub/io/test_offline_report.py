@@ -123,12 +123,12 @@ async def test_what_is_stopped_says_by_whom(kube: Cluster, client: Kube, namespa
     assert await code() == "deleting"
     root, merge = f"{OURS}/edgenodes/edge-1", "application/merge-patch+json"
     brake = {"id": "0123abcd", "count": 7, "since": "2026-11-20T12:00:00Z", "released": False}
-    await client.request("PATCH", f"{root}/status", {"status": {"brake": brake}}, content_type=merge)
-    assert await code() == "braked"
-    assert (await offline_report.nodes(client))[0]["brake"]["count"] == 7
-    await client.request("PATCH", root, edge_account(hold="disk swap"), content_type=merge)
-    assert await code() == "held_back"
-    assert (await offline_report.nodes(client))[0]["hold"] == "disk swap"
+    await client.request("PATCH", f"{root}/status", {"status": {"deletionGuard": brake}}, content_type=merge)
+    assert await code() == "deletion_guard"
+    assert (await offline_report.nodes(client))[0]["deletionGuard"]["count"] == 7
+    await client.request("PATCH", root, edge_account(paused="disk swap"), content_type=merge)
+    assert await code() == "paused"
+    assert (await offline_report.nodes(client))[0]["paused"] == "disk swap"
 
 
 async def test_an_object_no_rule_selects(kube: Cluster, client: Kube, namespace: str) -> None:

@@ -26,8 +26,8 @@ def test_a_connected_node_that_holds_everything_is_synced():
         "Connected": ("True", "Connected"),
         "Synced": ("True", "AllHeld"),
         "RulesReadable": ("True", "AllReadable"),
-        "OnHold": ("False", "NotOnHold"),
-        "Braked": ("False", "NotBraked"),
+        "Paused": ("False", "NotPaused"),
+        "DeletionGuard": ("False", "NotTripped"),
     }
     assert (found["storeEpoch"], found["grantedTopics"]) == (str(2**52), ["a/t", "b/t"])
 
