@@ -142,7 +142,7 @@ class RestraintWorld(RecordWorld):
             for each in NODES:
                 self.annotate(each, PAUSED, None)
                 told = self.brake_told(each)
-                if told is not None and not told["released"]:
+                if told is not None and not told["approved"]:
                     self.annotate(each, APPROVE_DELETIONS, told["id"])
         else:
             self.interfere(name)
