@@ -132,7 +132,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "held": account.held,
         "pending": len(session.unsynced.pending) if session is not None else 0,
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
-        "inFlight": len(session.flights) if session is not None else 0,
+        "inFlight": session.unsynced.count(key_state.InFlight) if session is not None else 0,
         "parked": account.parked,
         "paused": account.hold,
         "deletionGuard": edge_node.guard_status(account.brake),
@@ -293,8 +293,8 @@ def _unsynced(session: NodeSession, state: key_state.State, seconds: float, now:
         case Withheld(cause=Cause.NOT_GRANTED, why=why):
             return Step("withheld", f"withheld: {why}")
         case Withheld(cause=Cause.DELETION_GUARD, why=why):
-            stopped = session.brake.why if session.brake is not None and session.brake.stops else why
-            return Step("deletion_guard", stopped)
+            guard = session.deliveries.guard
+            return Step("deletion_guard", guard.why if guard is not None and guard.stops else why)
         case Withheld(why=why):
             return Step("kept", f"kept, not deleted yet: {why}")
     return Step("queued", "queued")

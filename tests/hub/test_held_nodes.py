@@ -93,7 +93,7 @@ def test_what_was_in_flight_is_believed_and_not_sent_again_while_held(core):
     for core.now in (6.0, 12.0, 600.0):
         edge.say(message.Keepalive())
         core.hub.tick(edge.session, core.now)
-        assert edge.sent() == [] and edge.session.parked == {}
+        assert edge.sent() == [] and edge.session.unsynced.parked() == {}
         assert edge.session.next_tick() > core.now, "nothing is due that may not be done"
     core.annotate("edge-1")
     assert [header.resource for header in edge.sent()] == [second.resource]
@@ -108,7 +108,7 @@ def test_a_parked_object_stays_parked_while_its_node_is_held(core):
     core.now = 4000.0
     edge.say(message.Keepalive())
     core.hub.tick(edge.session, core.now)
-    assert edge.sent() == [] and len(edge.session.parked) == 1
+    assert edge.sent() == [] and len(edge.session.unsynced.parked()) == 1
     core.annotate("edge-1")
     core.hub.tick(edge.session, core.now)
     assert told(edge.sent()) == [("Update", "a")]

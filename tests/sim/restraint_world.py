@@ -99,9 +99,9 @@ class RestraintWorld(RecordWorld):
 
     def frames(self, name: str, session: NodeSession) -> list[tuple[Any, bytes]]:
         if self.ignores_holds:
-            session.hold = ""
+            session.deliveries.paused = ""
         if self.ignores_brakes:
-            session.brake = None
+            session.deliveries.guard = None
         brake = self.hub.node_controls.brake(name)
         assert brake is not None
         if brake.released and not self.released[name]:

@@ -280,10 +280,9 @@ class World:
     # ---- laws ------------------------------------------------------------------------------------
 
     def _check_account(self, session: NodeSession, edge: Edge) -> None:
-        for outcome in session.outcomes:
+        for outcome in session.take_events():
             if isinstance(outcome, Acked) and (outcome.held.uid, outcome.held.digest) not in edge.ever_durable:
                 raise LawBroken(f"law 1 at {self.now:.2f}: {edge.name} acked {outcome.key} without having stored it")
-        session.outcomes.clear()
 
     def _check_converged(self) -> None:
         expected = _held(self.cluster.live())

@@ -1,6 +1,6 @@
 """What became of deliveries in one session: facts for the hub's records, counts and events.
 
-NodeSession ─outcomes─▶ Hub ─▶ Records (Acked, Removed, Parked, Unparked) · Counts · Happenings
+Deliveries ─events─▶ Hub ─▶ ObjectSync, Counts, Kubernetes Events, CloudEvents
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ class LinkServer:
             link.aborted = link.aborted or f"{session.closing.code}: {session.closing.reason}"
             self._close(link.socket)
             return
-        if session.outcomes:
+        if session.has_events:
             self._hub.tick(session, self._clock())
         if session.has_frames and not link.goes_on:
             link.goes_on = True

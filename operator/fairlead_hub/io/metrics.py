@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.counts import LATENCY_BUCKETS
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.key_state import Backoff, Queued, Withheld
+from fairlead_hub.delivery.key_state import Backoff, InFlight, Queued, Withheld
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube
 
@@ -57,7 +57,7 @@ class HubMetrics(Collector):
                 "Keys waiting in all nodes' queues.",
                 sum(each.count(Queued, Backoff) for each in unsynced),
             ),
-            ("in_flight", "Messages sent and not yet answered.", sum(len(s.flights) for s in sessions)),
+            ("in_flight", "Messages sent and not yet answered.", sum(each.count(InFlight) for each in unsynced)),
             (
                 "pending_objects",
                 "Objects on their way to a connected node.",

@@ -20,7 +20,7 @@ def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
     drain = core.hub.sync_controller.drain
 
     def listening(which, now):
-        told.extend(which.outcomes)
+        told.extend(which.deliveries.events)
         drain(which, now)
 
     core.hub.sync_controller.drain = listening
@@ -33,7 +33,7 @@ def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
         if isinstance(one, delivery_events.Parked | delivery_events.Unparked | delivery_events.Acked)
     ]
     assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "Acked"], story
-    assert story[1].why == "newer" and not session.outcomes
+    assert story[1].why == "newer" and not session.has_events
 
 
 @pytest.mark.parametrize("kind", get_args(delivery_events.Outcome), ids=lambda kind: kind.__name__)

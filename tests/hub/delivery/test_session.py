@@ -87,7 +87,7 @@ def opened(cluster, held=(), **limits):
                     for o in held
                 )
                 made.receive(message.Entries(parent_id=header.id, last=True), entries, 0.0)
-    made.outcomes.clear()
+    made.take_events()
     return made
 
 
@@ -96,8 +96,7 @@ def sent(session, now=0.0):
 
 
 def outcomes(session):
-    taken, session.outcomes[:] = list(session.outcomes), []
-    return taken
+    return session.take_events()
 
 
 def ack(session, header, now=0.0, **more):
@@ -231,13 +230,13 @@ def test_one_send_and_the_policys_retries_then_parked(cluster):
     made = opened(cluster)
     times = []
     now = 0.0
-    while KEY not in made.parked:
+    while KEY not in made.unsynced.parked():
         made.tick(now)
         times += [now] * len(sent(made, now))
         now += 0.5
         made.receive(message.Keepalive(), b"", now)
     assert times == [0.0, 6.0, 13.0], "5 s timeout, then 1 s; 5 s timeout, then 2 s"
-    parked = made.parked[KEY]
+    parked = made.unsynced.parked()[KEY]
     assert (parked.code, parked.retries) == ("timeout", 2)
     assert [type(o) for o in outcomes(made)] == [Retried, Retried, Parked]
 
@@ -255,7 +254,7 @@ def test_a_poison_object_does_not_delay_the_others(cluster):
             nack(made, header, code="digest_mismatch", permanent=True)
         else:
             ack(made, header)
-    assert set(made.parked) == {KEY}
+    assert set(made.unsynced.parked()) == {KEY}
     assert len(made.held) == 5
 
 
@@ -265,7 +264,7 @@ def test_a_permanent_nack_parks_at_once(cluster):
     made = opened(cluster)
     [update] = sent(made)
     nack(made, update, code="too_large", reason="over the limit", permanent=True)
-    assert (made.parked[KEY].code, made.parked[KEY].retries) == ("too_large", 0)
+    assert (made.unsynced.parked()[KEY].code, made.unsynced.parked()[KEY].retries) == ("too_large", 0)
 
 
 def test_a_long_explanation_is_cut(cluster):
@@ -273,7 +272,7 @@ def test_a_long_explanation_is_cut(cluster):
     cluster.put()
     made = opened(cluster)
     nack(made, sent(made)[0], code="too_large", reason="r" * 60_000, permanent=True)
-    assert len(made.parked[KEY].reason) == message.REASON_CHARS_MAX
+    assert len(made.unsynced.parked()[KEY].reason) == message.REASON_CHARS_MAX
 
 
 def test_a_newer_version_unparks(cluster):
@@ -297,7 +296,7 @@ def test_the_schedule_unparks_for_one_try(cluster):
     made.tick(60.0)
     [again] = sent(made, 60.0)
     nack(made, again, 60.0)
-    assert made.parked[KEY].next_retry_at == pytest.approx(60.0 + 120.0)
+    assert made.unsynced.parked()[KEY].next_retry_at == pytest.approx(60.0 + 120.0)
 
 
 def test_a_late_ack_of_a_lapsed_send_counts(cluster):
@@ -407,7 +406,7 @@ def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(clus
     cluster.put()
     sent(made := opened(cluster))
     tries = 0
-    while not made.parked:
+    while not made.unsynced.parked():
         now = made.next_tick()
         assert made.tick(now) and (made.next_tick() > now or made.has_frames)
         tries += len(sent(made, now))
@@ -439,7 +438,7 @@ def test_an_unchanged_offer_takes_nothing_from_the_retries(cluster):
     cluster.put()
     made = opened(cluster)
     sends, now = 0, 0.0
-    while not made.parked:
+    while not made.unsynced.parked():
         made.offer(KEY, now)
         made.audit(now)
         made.tick(now)
@@ -465,7 +464,7 @@ def test_something_newer_has_all_its_retries_also_after_a_scheduled_try(cluster)
     nack(made, older, 60.0)
     [newer] = sent(made, 60.0)
     nack(made, newer, 60.0)
-    assert made.parked == {}, "one failure of three that are allowed"
+    assert made.unsynced.parked() == {}, "one failure of three that are allowed"
 
 
 def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(cluster):

@@ -1,0 +1,453 @@
+"""What one node holds and what it should hold: every key from the one to the other, and what became of it.
+
+    offer(key) ─▶ queued ─▶ frames() ─▶ in flight ─▶ acked  ─▶ Acked | Removed
+                     ▲                        ├──▶ nacked ─▶ retry, or Parked at once when permanent
+                     └── retry after a delay ─┴──▶ lapsed ─▶ retry, or Parked after the last one
+
+Where each key is stands in ``unsynced``; a key that is in sync has nothing there.  At most one message is in flight for
+a key.  The session brings frames and the time, and sends what it is given; what happened is left in ``events``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from fairlead_hub.cluster.content import ContentId, Held, LiveObject
+from fairlead_hub.cluster.desired_state import View
+from fairlead_hub.cluster.placement import Desired
+from fairlead_hub.delivery import backoff, frames
+from fairlead_hub.delivery.deletion_guard import DeletionGuard
+from fairlead_hub.delivery.delivery_events import (
+    Acked,
+    Compared,
+    Outcome,
+    Parked,
+    Recovered,
+    Removed,
+    Retried,
+    Unparked,
+)
+from fairlead_hub.delivery.frames import Frame
+from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow
+from fairlead_hub.delivery.key_state import (
+    Backoff,
+    Cause,
+    ImpossibleTransition,
+    InFlight,
+    KeyState,
+    Queued,
+    Reported,
+    State,
+    Withheld,
+    is_pending,
+)
+from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
+from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
+from fairlead_wire import message
+
+DELETION_PRIORITY = 5
+"""Deletes go with the ordinary traffic: an object nobody wants any more is no reason to delay one that is wanted."""
+
+
+class Deliveries:
+    """See the module.  ``now`` is always seconds of one monotonic clock."""
+
+    __slots__ = (
+        "_fault",
+        "_limits",
+        "_policy",
+        "_reconcile",
+        "_take_id",
+        "_view",
+        "events",
+        "guard",
+        "held",
+        "in_flight",
+        "live",
+        "node",
+        "paused",
+        "unsynced",
+    )
+
+    def __init__(
+        self,
+        node: str,
+        view: View,
+        *,
+        limits: WindowLimits,
+        policy: Delivery,
+        reconcile: Reconcile,
+        take_id: Callable[[], int],
+        paused: str = "",
+        guard: DeletionGuard | None = None,
+    ) -> None:
+        self.node = node
+        self.held: dict[str, Held] = {}
+        self.unsynced = UnsyncedKeys()
+        self.in_flight = InFlightWindow(limits)
+        self.events: list[Outcome] = []
+        self.live = False
+        """It is known what the node holds: ``held`` is true, changes flow."""
+        self.paused = paused
+        """Why nothing is sent now; empty: it is."""
+        self.guard = guard
+        self._view = view
+        self._limits = limits
+        self._policy = policy
+        self._reconcile = reconcile
+        self._take_id = take_id
+        self._fault: ImpossibleTransition | None = None
+
+    # ---- changes in the cluster ------------------------------------------------------------------
+
+    def begin(self, held: dict[str, Held], divergent_buckets: int, now: float) -> None:
+        """It is known now what the node holds; the comparison found so many buckets that differed."""
+        self.held = held
+        self.live = True
+        self.events.append(Compared(divergent_buckets=divergent_buckets, differences=self.diff(now)))
+
+    def diff(self, now: float) -> int:
+        """Queue every difference between what is held and what is wanted; returns how many there are.
+
+        Asked after the comparison, when rules or labels changed, and when a watch has become certain.
+        """
+        if not self.live:
+            return 0
+        wanted = self._view.wanted(self.node)
+        unwanted = self.held.keys() - wanted.keys()
+        if self.guard is not None:
+            self.guard.set_due(unwanted)
+        differing = [key for key, live in wanted.items() if not _same(self.held.get(key), live)]
+        differing += sorted(unwanted)
+        # What was kept or late and is right again has to be told, too.
+        found = set(differing)
+        for key in [*differing, *(key for key in self.unsynced if key not in found)]:
+            self.offer(key, now)
+        return len(differing)
+
+    def offer(self, key: str, now: float) -> None:
+        """Something about this key may have changed; what exactly is looked up when it is sent."""
+        if not self.live:
+            return
+        try:
+            self._consider(key, now)
+        except ImpossibleTransition as error:
+            self._break(error)
+
+    def _consider(self, key: str, now: float) -> None:
+        desired = self._view.wish(self.node, key)
+        held = self.held.get(key)
+        if self.guard is not None:
+            (self.guard.add if desired is None and held is not None else self.guard.drop)(key)
+        record = self.unsynced.get(key)
+        if record is None:
+            if not _is(held, desired):
+                self.unsynced.move(key, "offered", Queued(_priority(desired)), now)
+            return
+        if record.reported is not None and (desired is None or desired.live.uid != record.reported.uid):
+            self._end_report(key, record)
+        if type(record.state) is not InFlight and _is(held, desired):
+            self._match(key, record)
+        else:
+            self._offer_again(key, record, desired, _content_id(desired, held), now)
+
+    def _offer_again(
+        self, key: str, record: KeyState, desired: Desired | None, content_id: ContentId | None, now: float
+    ) -> None:
+        """An offer of what failed, or is in flight, takes nothing from its retries; anything newer begins anew."""
+        priority = _priority(desired)
+        is_newer = record.failures is None or record.failures.content_id != content_id
+        if is_newer:
+            record.failures = None
+        match record.state:
+            case Queued(priority=before):
+                if priority < before:
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case InFlight(id=id, content_id=sent, again=again):
+                if again is not None or sent != content_id:
+                    again = priority if again is None else min(again, priority)
+                    self.unsynced.move(key, "offered", InFlight(id, sent, again), now)
+            case Parked() as parked:
+                if is_newer:
+                    self._unparked(parked, "newer" if desired is not None else "unwanted")
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case Backoff():
+                if is_newer:
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case Withheld():
+                self.unsynced.move(key, "offered", Queued(priority), now)
+
+    def _break(self, error: ImpossibleTransition) -> None:
+        """A mistake of ours about one key.  It is raised where only this node's session ends by it: in ``frames``."""
+        self.live = False
+        self._fault = error
+
+    # ---- sending ---------------------------------------------------------------------------------
+
+    @property
+    def has_frames(self) -> bool:
+        """Is there anything to send now, as far as the window allows?"""
+        if self._fault is not None:
+            return True
+        return self.live and not self.paused and self.unsynced.has_queued and self.in_flight.has_room
+
+    def frames(self, now: float, limit: int) -> Iterator[Frame]:
+        """About ``limit`` frames to send now, in this order.
+
+        Raises ``ImpossibleTransition``: end the session; the node comes back and is compared.
+        """
+        if self._fault is not None:
+            raise self._fault
+        if not self.live or self.paused:
+            return
+        self._wake(now)
+        sent = 0
+        while sent < limit and self.in_flight.has_room:
+            key = self.unsynced.first_queued()
+            if key is None:
+                return
+            for frame in self._message(key, now):
+                sent += 1
+                yield frame
+
+    def _message(self, key: str, now: float) -> Iterator[Frame]:
+        desired = self._view.wish(self.node, key)
+        held = self.held.get(key)
+        if _is(held, desired):
+            self._match(key, self.unsynced.pending[key])
+            return
+        if desired is None:
+            assert held is not None
+            if withheld := self._withheld_deletion(key, held, now):
+                self._keep(key, withheld, now)
+                return
+            deletion = InFlightMessage(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
+            yield frames.delete(self._sent(deletion, len(held.path), now), held)
+            return
+        live = desired.live
+        if why := self._view.withheld(self.node, key):
+            self.unsynced.move(key, "withheld", Withheld(Cause.NOT_GRANTED, why), now)
+            return
+        update = InFlightMessage(key=key, uid=live.uid, path=live.path, held=live.held, policy=desired.delivery)
+        if live.problem is not None:
+            self._park(update, live.problem.code, live.problem.reason, now)
+            return
+        id = self._sent(update, len(live.content), now, in_parts=frames.parts(live, self._limits.chunk_bytes) > 0)
+        yield from frames.update(id, live, self._limits.chunk_bytes)
+
+    def _sent(self, sent: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> int:
+        id = self._take_id()
+        self.unsynced.move(sent.key, "sent", InFlight(id, sent.content_id), now)
+        self.in_flight.sent(id, sent, size, now, in_parts=in_parts)
+        return id
+
+    def _withheld_deletion(self, key: str, held: Held, now: float) -> Withheld | None:
+        if why := self._view.doubt(self.node, held.path):
+            return Withheld(Cause.DELETION_BLOCKED, why)
+        if self.guard is not None and (why := self.guard.objection(key, now)):
+            return Withheld(Cause.DELETION_GUARD, why)
+        return None
+
+    def _keep(self, key: str, withheld: Withheld, now: float) -> None:
+        """Offered again by the diff that follows when the watch becomes certain, or the deletions are approved."""
+        record = self.unsynced.pending[key]
+        self._end_report(key, record)
+        record.failures = None
+        self.unsynced.move(key, "withheld", withheld, now)
+
+    # ---- answers ---------------------------------------------------------------------------------
+
+    def acked(self, header: message.Ack, now: float) -> None:
+        for answered in self.in_flight.acked(header.parent_id, cumulative=header.cumulative, now=now):
+            self._acked(answered, now)
+
+    def nacked(self, header: message.Nack, now: float) -> None:
+        refused = self.in_flight.nacked(header.parent_id, now)
+        if refused is not None:
+            after = header.retry_after
+            self._failed(refused, header.code, header.reason, now, permanent=header.permanent, after=after)
+
+    def _acked(self, answered: Answered, now: float) -> None:
+        acked = answered.message
+        key = acked.key
+        held = self.held.get(key)
+        record = self.unsynced.get(key)
+        if acked.held is not None:
+            if held is not None and held.uid != acked.uid:
+                # A new object under an old name: the edge dropped the old one in the same commit, so its record goes.
+                self.events.append(Removed(key=key, uid=held.uid, path=held.path))
+            self.held[key] = acked.held
+            seconds = now - record.since if record is not None and is_pending(record.state) else 0.0
+            self.events.append(Acked(key=key, held=acked.held, seconds=seconds))
+        else:
+            if held is not None and held.uid == acked.uid:
+                del self.held[key]
+            self.events.append(Removed(key=key, uid=acked.uid, path=acked.path))
+            if self.guard is not None and key not in self.held:
+                self.guard.drop(key)
+        if record is None:
+            self.offer(key, now)
+            return
+        is_current = _is_current(record, answered.id)
+        if type(record.state) is InFlight and not is_current:
+            return
+        desired = self._view.wish(self.node, key)
+        if _is(self.held.get(key), desired):
+            # Also when only the answer was slow and a retry or a parking was already arranged.
+            self._match(key, record)
+            return
+        if is_current:
+            self._supersede(key, record, now)
+        self.offer(key, now)
+
+    def _supersede(self, key: str, record: KeyState, now: float) -> None:
+        """It was answered, and something newer is wanted: that goes at once, with all its retries."""
+        state = record.state
+        assert isinstance(state, InFlight)
+        record.failures = None
+        priority = self._priority(key) if state.again is None else state.again
+        self.unsynced.move(key, "superseded", Queued(priority), now)
+
+    def _failed(
+        self,
+        answered: Answered,
+        code: str,
+        reason: str,
+        now: float,
+        *,
+        permanent: bool = False,
+        after: float | None = None,
+    ) -> None:
+        """A send was refused or not answered; of an older send of the key that says nothing any more."""
+        failed = answered.message
+        key = failed.key
+        record = self.unsynced.get(key)
+        if record is None or not _is_current(record, answered.id):
+            return
+        assert isinstance(record.state, InFlight)
+        if record.state.again is not None:
+            self._supersede(key, record, now)
+            return
+        content_id = record.state.content_id
+        failures = None
+        if not permanent:
+            failures = backoff.retry(
+                record.failures, content_id, failed.policy, node=self.node, key=key, retry_after=after
+            )
+        if failures is None:
+            self._park(failed, code, reason, now)
+            return
+        record.failures = failures
+        due = now + failures.previous
+        self.unsynced.move(key, "failed", Backoff(due, failures.retries), now)
+        self.events.append(Retried(key=key, code=code))
+
+    def _park(self, given_up: InFlightMessage, code: str, reason: str, now: float) -> None:
+        record = self.unsynced.pending[given_up.key]
+        retries = record.failures.retries if record.failures is not None else 0
+        record.failures, seconds = backoff.park(record.failures, given_up.content_id, self._reconcile)
+        record.reported = Reported(given_up.uid, given_up.path)
+        parked = Parked(
+            key=given_up.key,
+            content_id=given_up.content_id,
+            path=given_up.path,
+            code=code,
+            reason=reason[: message.REASON_CHARS_MAX],
+            retries=retries,
+            next_retry_at=now + seconds,
+        )
+        self.unsynced.move(given_up.key, "gave up", parked, now)
+        self.events.append(parked)
+
+    def _priority(self, key: str) -> int:
+        return _priority(self._view.wish(self.node, key))
+
+    def _unparked(self, parked: Parked, why: str) -> None:
+        self.events.append(Unparked(key=parked.key, uid=parked.uid, path=parked.path, why=why))
+
+    def _match(self, key: str, record: KeyState) -> None:
+        """The edge holds what is wanted: nothing is to be done for this key."""
+        if type(record.state) is Parked:
+            self._unparked(record.state, "unwanted")
+        if record.reported is not None:
+            self._end_report(key, record)
+        self.unsynced.matched(key)
+
+    def _end_report(self, key: str, record: KeyState) -> None:
+        """What was reported of this key is over; a record of something the edge never got goes with it."""
+        reported, record.reported = record.reported, None
+        held = self.held.get(key)
+        if reported is not None:
+            gone = held is None or held.uid != reported.uid
+            self.events.append(Removed(key=key, uid=reported.uid, path=reported.path) if gone else Recovered(key=key))
+
+    def reported(self, key: str, uid: str, path: str) -> None:
+        """The status of this object at this node says that it is late or kept; it is set right when that is over."""
+        record = self.unsynced.get(key)
+        if record is not None:
+            record.reported = Reported(uid, path)
+
+    def take_events(self) -> list[Outcome]:
+        """What happened since the last call; each is given out once."""
+        events, self.events = self.events, []
+        return events
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        """What time asks for: sends that were not answered, retries, and what was parked."""
+        try:
+            for lapsed in self.in_flight.lapsed(now):
+                self._failed(lapsed, "timeout", f"no ack within {lapsed.message.policy.ack_timeout:g} s", now)
+            if not self.paused:
+                self._wake(now)
+        except ImpossibleTransition as error:
+            self._break(error)
+
+    def _wake(self, now: float) -> None:
+        """What has waited long enough is queued: retries, and what was parked."""
+        for key in self.unsynced.due(now):
+            state = self.unsynced.state(key)
+            if isinstance(state, Parked):
+                self._unparked(state, "schedule")
+            self.unsynced.move(key, "due", Queued(self._priority(key)), now)
+
+    def next_tick(self) -> float | None:
+        """When ``tick`` may have something to do; None: not before something else happens."""
+        # Paused, what is due would be due all the time, and nothing may be done about it.
+        due = (self.in_flight.next_deadline(), None if self.paused else self.unsynced.next_due())
+        return min((at for at in due if at is not None), default=None)
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def state_of(self, key: str) -> State:
+        """Where it is, as it is told: on a paused node nothing that waits to be sent goes."""
+        state = self.unsynced.state(key)
+        if self.paused and isinstance(state, Queued | Backoff | Withheld) and is_pending(state):
+            return Withheld(Cause.PAUSE, self.paused)
+        return state
+
+
+def _is(held: Held | None, desired: Desired | None) -> bool:
+    """The edge has exactly what is wanted."""
+    return held is None if desired is None else _same(held, desired.live)
+
+
+def _same(held: Held | None, live: LiveObject) -> bool:
+    return held is not None and held.digest == live.digest and held.uid == live.uid
+
+
+def _is_current(record: KeyState, id: int) -> bool:
+    """Is this the message of the key that is in flight?"""
+    return type(record.state) is InFlight and record.state.id == id
+
+
+def _priority(desired: Desired | None) -> int:
+    return desired.priority if desired is not None else DELETION_PRIORITY
+
+
+def _content_id(desired: Desired | None, held: Held | None) -> ContentId | None:
+    """What would be sent, or deleted; None: nothing."""
+    if desired is not None:
+        return desired.live.content_id
+    return ContentId(held.uid, "") if held is not None else None
