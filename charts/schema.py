@@ -1,9 +1,10 @@
 """Writes what the charts' `config` may hold into their values.schema.json, from the programs' own settings.
 
-    .venv/bin/python charts/schema.py            # after a change of settings; a test tells when it is due
+    .venv/bin/python charts/schema.py            # after a change of settings; a test fails while it is due
 
-So `--set hub.config.lisen=…` fails at `helm install` and not in a Pod that does not start. Nothing is required there:
-the charts fill in what their programs need. Only shapes are checked here; the programs judge the values.
+So `--set hub.config.lisen=…` fails at `helm install` and not in a Pod that does not start, and so does a number out of
+its range. Nothing is required there: the charts fill in what their programs need. What several keys say together is
+judged by the programs.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_wire import struct_mistakes
 
 CHARTS = Path(__file__).resolve().parent
-PLACES: Mapping[str, Mapping[tuple[str, ...], type[msgspec.Struct]]] = {
+PLACES: Mapping[str, Mapping[tuple[str, ...], Any]] = {
     "fairlead": {
         ("hub", "config"): HubSettings,
         ("messaging", "config"): MessagingSettings,
@@ -30,15 +32,21 @@ PLACES: Mapping[str, Mapping[tuple[str, ...], type[msgspec.Struct]]] = {
     "fairlead-edge": {("config",): EdgeSettings},
 }
 """Chart, and in its values where which program's settings stand."""
+DROPPED = ("title", "default", "description")
+"""What keys mean, and their defaults, is on the reference pages."""
 
 
-def of(model: type[msgspec.Struct]) -> dict[str, Any]:
+def of(model: Any) -> dict[str, Any]:
     """The schema of a program's settings, in one piece."""
-    (reference,), definitions = msgspec.json.schema_components([model], ref_template="{name}")
-    whole = _inlined(reference, definitions)
-    assert isinstance(whole, dict)
-    whole.pop("required", None)
-    return whole
+    if struct_mistakes.is_model(model):
+        (whole,), definitions = msgspec.json.schema_components([model], ref_template="{name}")
+    else:
+        whole = model.model_json_schema(by_alias=True, ref_template="{model}")
+        definitions = whole.pop("$defs", {})
+    found = _inlined(whole, definitions)
+    assert isinstance(found, dict)
+    found.pop("required", None)
+    return found
 
 
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
@@ -48,12 +56,7 @@ def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         return _inlined(definitions[schema["$ref"]], definitions)
-    # What keys mean, and their defaults, is on the reference pages.
-    kept = {
-        key: value
-        for key, value in schema.items()
-        if key not in ("title", "default", "description") and (key, value) != ("required", [])
-    }
+    kept = {key: value for key, value in schema.items() if key not in DROPPED and (key, value) != ("required", [])}
     if "properties" in kept:
         kept["properties"] = {name: _inlined(each, definitions) for name, each in kept["properties"].items()}
     return {key: value if key == "properties" else _inlined(value, definitions) for key, value in kept.items()}

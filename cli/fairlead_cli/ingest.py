@@ -227,13 +227,13 @@ def backfill(
     from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills
     from fairlead_ingest.io.pipeline import preflight, session
-    from fairlead_ingest.settings import start_of
+    from fairlead_ingest.source import starting_position
     from fairlead_wire.io import logs
 
     bounds = []
     for name, text in (("--from", begin), ("--until", end)):
         try:
-            moment = None if text is None else start_of(int(text) if text.isdigit() else text)
+            moment = None if text is None else starting_position.parse(int(text) if text.isdigit() else text)
         except ValueError:
             moment = ""
         if isinstance(moment, str):

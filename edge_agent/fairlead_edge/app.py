@@ -256,7 +256,7 @@ class Agent:
 
     async def _listen(self, stack: contextlib.AsyncExitStack) -> None:
         told = self._told
-        host, port = listen_address.parse("http_listen", told.http_listen)
+        host, port = listen_address.parse(told.http_listen)
         await stack.enter_async_context(
             await listen(
                 self._http, key="http_listen", host=host, port=port, context=self._server_tls, plain=told.plain_http
@@ -264,7 +264,7 @@ class Agent:
         )
         if told.health_listen and told.health_listen != told.http_listen:
             health = server.health_application(metrics=self._metrics, unready=self._unready)
-            host, port = listen_address.parse("health_listen", told.health_listen)
+            host, port = listen_address.parse(told.health_listen)
             await stack.enter_async_context(await listen(health, key="health_listen", host=host, port=port))
 
     # ---- routes ----------------------------------------------------------------------------------

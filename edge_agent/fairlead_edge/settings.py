@@ -1,18 +1,21 @@
-"""What an edge agent is told by its settings file or ``FAIRLEAD_EDGE_*``; values only, checked for sense."""
+"""What the settings file of an edge agent, or ``FAIRLEAD_EDGE_*``, may say; values only, checked for sense.
+
+The text below a key is its line on the reference page.  Times are seconds, sizes bytes.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Meta
 
-from fairlead_wire import listen_address
+from fairlead_wire import listen_address, mistakes
 from fairlead_wire.file_path import FilePath
-from fairlead_wire.listen_address import is_loopback
-from fairlead_wire.mistakes import shown
+from fairlead_wire.mistakes import Mistake, shown
 
 STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4
@@ -24,18 +27,13 @@ _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``max_bytes``: what objects and messages together may take on disk (write-ahead logs come on top).
+    """What may be kept on disk."""
 
-    ``evict`` says what a full store does with a message that arrives: refuse it (``never``), or drop the oldest of the
-    queues that are less urgent to make room, counted as evicted (``less-urgent``).
-    """
-
-    max_bytes: int = 1024 * 1024 * 1024
+    max_bytes: Annotated[int, Meta(ge=STORE_BYTES_MIN)] = 1024 * 1024 * 1024
+    """What objects (a quarter) and messages together may take on disk; write-ahead logs come on top."""
     evict: Literal["never", "less-urgent"] = "never"
-
-    def __post_init__(self) -> None:
-        if self.max_bytes < STORE_BYTES_MIN:
-            raise ValueError(f"max_bytes: must be at least {STORE_BYTES_MIN}, is {self.max_bytes}")
+    """What a full store does with a message that arrives: `never` refuses it; `less-urgent` drops the oldest of the
+    queues that are less urgent, counted as evicted."""
 
     @property
     def object_bytes(self) -> int:
@@ -47,89 +45,83 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CleanupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often what has expired is removed, and whether behind live messages too, not only at the front."""
+    """When what has expired is removed."""
 
-    interval_seconds: float = 60.0
+    interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
+    """How often what has expired is removed."""
     check_entire_queue_on_cleanup: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.interval_seconds <= 86_400:
-            raise ValueError(f"interval_seconds: must be above 0 and at most 86400, is {self.interval_seconds:g}")
+    """Whether expired messages behind living ones are removed too, not only those at the front of a queue."""
 
 
 class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``attempt_seconds_max``: longest pause between two attempts to reach the hub; each is jittered."""
+    """The link to the hub."""
 
-    attempt_seconds_max: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 0.01 <= self.attempt_seconds_max <= 3600:
-            raise ValueError(f"attempt_seconds_max: must be 0.01 to 3600, is {self.attempt_seconds_max:g}")
+    attempt_seconds_max: Annotated[float, Meta(ge=0.01, le=3600)] = 1.0
+    """Longest pause between two attempts to reach the hub; each is jittered."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole file.  ``health_listen`` absent: health is served on ``http_listen``."""
+    """The whole file."""
 
     node: str
+    """Name of the Kubernetes Node this agent is; the certificate carries the same name."""
     hub_url: str
+    """`wss://host:port`; `ws://` with `security = "insecure"` only."""
     data_dir: FilePath
+    """Folder of the stores, for the agent alone."""
     http_listen: str = "127.0.0.1:10550"
+    """Local API for applications and the Kubernetes-style reads; plain HTTP on loopback only."""
     health_listen: str | None = None
+    """Where health and metrics are served, always in plain HTTP; absent: on `http_listen`."""
     security: Literal["mtls", "insecure"] = "mtls"
+    """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
+    """Authority of the hub; required with `mtls`, as the two below. Read again when the file changes."""
     tls_cert: FilePath | None = None
+    """The node's certificate."""
     tls_key: FilePath | None = None
+    """The key of `tls_cert`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lines below this level are not written."""
     store: StoreSettings = StoreSettings()
     cleanup: CleanupSettings = CleanupSettings()
     link: LinkSettings = LinkSettings()
 
     def __post_init__(self) -> None:
-        if wrong := list(self._wrong()):
-            raise ValueError("\n".join(wrong))
+        mistakes.refuse(self._wrong())
 
-    def _wrong(self) -> Iterator[str]:
-        """Everything at once, a line each."""
+    def _wrong(self) -> Iterator[Mistake]:
         if not _NODE.fullmatch(self.node):
-            yield f"node: must be the name of a Kubernetes Node, is {shown(self.node)}"
+            yield Mistake("node", f"must be the name of a Kubernetes Node, is {shown(self.node)}")
         if not self.data_dir:
-            yield "data_dir: must be a folder"
+            yield Mistake("data_dir", "must be a folder")
         for key in ("http_listen", "health_listen"):
-            value = getattr(self, key)
-            if value is not None and (reason := _listen_wrong(key, value)):
-                yield reason
+            if (value := getattr(self, key)) is not None:
+                yield from listen_address.find(key, value)
         yield from self._hub_url_wrong()
         if self.security == "mtls":
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):
-                    yield f'{key}: required with security = "mtls"'
-        elif not _listen_wrong("http_listen", self.http_listen) and not self.plain_http:
-            yield 'http_listen: must be a loopback address with security = "insecure"'
+                    yield Mistake(key, 'required with security = "mtls"')
+        elif not listen_address.find("http_listen", self.http_listen) and not self.plain_http:
+            yield Mistake("http_listen", 'must be a loopback address with security = "insecure"')
 
-    def _hub_url_wrong(self) -> Iterator[str]:
+    def _hub_url_wrong(self) -> Iterator[Mistake]:
         try:
             url = urlsplit(self.hub_url)
             port = url.port
         except ValueError as error:
-            yield f"hub_url: {error}"
+            yield Mistake("hub_url", str(error))
             return
         if url.scheme not in ("ws", "wss") or not url.hostname:
-            yield f"hub_url: must be wss://host:port, is {shown(self.hub_url)}"
+            yield Mistake("hub_url", f"must be wss://host:port, is {shown(self.hub_url)}")
         elif not port:
             # The scheme's own port is hardly ever meant, and its symptom is a link that does not come up.
-            yield f"hub_url: must name the port, for example {url.scheme}://{url.hostname}:{HUB_PORT}"
+            yield Mistake("hub_url", f"must name the port, for example {url.scheme}://{url.hostname}:{HUB_PORT}")
         elif url.scheme == "ws" and self.security != "insecure":
-            yield 'hub_url: ws:// only with security = "insecure"'
+            yield Mistake("hub_url", 'ws:// only with security = "insecure"')
 
     @property
     def plain_http(self) -> bool:
         """The local API answers plain HTTP on loopback only; elsewhere TLS alone, with ``tls_cert``."""
-        return is_loopback(listen_address.parse("http_listen", self.http_listen)[0])
-
-
-def _listen_wrong(key: str, text: str) -> str:
-    try:
-        listen_address.parse(key, text)
-    except ValueError as error:
-        return str(error)
-    return ""
+        return listen_address.is_loopback(listen_address.parse(self.http_listen)[0])

@@ -193,7 +193,7 @@ class _Program:
 
         settings = self._settings
         asked = settings.health_listen or settings.http_listen
-        host, port = listen_address.parse("http_listen", asked or f"127.0.0.1:{PORT_DEFAULT}")
+        host, port = listen_address.parse(asked or f"127.0.0.1:{PORT_DEFAULT}")
         desk = None
         if settings.receipts:
             known = [(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in settings.jobs()]

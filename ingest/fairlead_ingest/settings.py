@@ -1,249 +1,253 @@
-"""What a user may set for an ingest job; values only, checked where they are made.
+"""What the settings file of an ingest job, or ``FAIRLEAD_INGEST_*``, may say: keys, defaults, limits.
 
-Every limit has its name here. ``pipelines`` is for several tables in one job: each entry inherits what it leaves out.
+``pipelines`` is for several tables in one job: each entry inherits what it leaves out.  The text below a key is its
+line on the reference page.  Times are seconds, sizes bytes.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal, Self
 
-import msgspec
+import pydantic
+from pydantic import AfterValidator, Field
 
-from fairlead_ingest.source import data_loss_policy
+from fairlead_ingest.source import starting_position
 from fairlead_ingest.table import folders
-from fairlead_wire import event, listen_address
+from fairlead_wire import event, listen_address, mistakes
 from fairlead_wire.file_path import FilePath
+from fairlead_wire.mistakes import Mistake
+from fairlead_wire.model import ListenAddress, Model
 
-AVAILABLE_NOW = "available-now"
-FORMATS = ("envelope", "raw")
-SINK_DEFAULT = "delta"
-SINKS = (SINK_DEFAULT, "parquet")
-SECURITY = ("mtls", "insecure")
-NAMED_POSITIONS = ("earliest", "latest", "table")
-PORT_DEFAULT = 11016
+AVAILABLE_NOW: Final = "available-now"
+SINK_DEFAULT: Final = "delta"
+SINKS: Final = (SINK_DEFAULT, "parquet")
+PORT_DEFAULT: Final = 11016
 _TOPIC = re.compile(r"[^/\s]+/[^/\s]+")
+_READER = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TRANSFORM = re.compile(r".+:[A-Za-z_]\w*")
 
 
-class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+def _topic(name: str) -> str:
+    if not _TOPIC.fullmatch(name):
+        raise ValueError(f"must be namespace/name, is {mistakes.shown(name)}")
+    return name
+
+
+def _folder(path: str) -> str:
+    if "://" in path:
+        raise ValueError("must be a folder that every task can reach, not a URL")
+    return path
+
+
+def _transform(name: str) -> str:
+    if not _TRANSFORM.fullmatch(name):
+        raise ValueError(f"must be module:function or path.py:function, is {mistakes.shown(name)}")
+    return name
+
+
+def _reader(name: str) -> str:
+    if not _READER.fullmatch(name):
+        raise ValueError(f"must be letters, digits, '.', '_' and '-' only, at most 128, is {mistakes.shown(name)}")
+    return name
+
+
+def _position(position: str | int | datetime.datetime) -> str | int | datetime.datetime:
+    starting_position.parse(position)
+    return position
+
+
+def _trigger(trigger: str | int | float) -> str | int | float:
+    try:
+        seconds = 0.0 if trigger == AVAILABLE_NOW else float(trigger)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f'must be "{AVAILABLE_NOW}" or seconds, is {mistakes.shown(trigger)}')
+    return trigger
+
+
+Topic = Annotated[str, AfterValidator(_topic)]
+Folder = Annotated[FilePath, AfterValidator(_folder)]
+Transform = Annotated[str, AfterValidator(_transform)]
+Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
+Format = Literal["envelope", "raw"]
+Sink = Literal["delta", "parquet"]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Pipeline(Model):
     """One table of a job that fills several; a key left out is taken from the job."""
 
-    topics: list[str]
-    table: FilePath
-    checkpoint: FilePath
+    topics: list[Topic]
+    """Topics it reads, `namespace/name`."""
+    table: Folder
+    """Folder of its table."""
+    checkpoint: Folder
+    """Folder of its checkpoint."""
     name: str = ""
-    format: str | None = None
-    # What the tables are made of.
-    sink: str | None = None
-    schema: FilePath | None = None
-    # Any: TOML has times of its own, and a union of text and time cannot be told apart; start_of checks it.
-    starting_position: Any = None
-    transforms: list[str] | None = None
-    dedupe_seconds: float | None = None
+    """What it is called in logs and metrics; absent: `pipeline-1` and so on."""
+    format: Format | None = None
+    """As `format` of the job."""
+    sink: Sink | None = None
+    """As `sink` of the job."""
+    schema_file: FilePath | None = Field(default=None, alias="schema")
+    """As `schema` of the job."""
+    starting_position: Position | None = None
+    """As `starting_position` of the job."""
+    transforms: list[Transform] | None = None
+    """As `transforms` of the job."""
+    dedupe_seconds: Annotated[float, Field(ge=0)] | None = None
+    """As `dedupe_seconds` of the job."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Limits(Model):
     """How much one batch and one request may be."""
 
-    batch_rows: int = 500_000
-    batch_bytes: int = 512 * 1024 * 1024
-    page_rows: int = 10_000
-    page_bytes: int = 8 * 1024 * 1024
-    # A range smaller than this is not worth a task of its own.
-    split_bytes: int = 8 * 1024 * 1024
+    batch_rows: Count = 500_000
+    """Messages of one batch."""
+    batch_bytes: Count = 512 * 1024 * 1024
+    """Their payloads together."""
+    page_rows: Count = 10_000
+    """Messages of one answer of the service."""
+    page_bytes: Count = 8 * 1024 * 1024
+    """Their payloads together."""
+    split_bytes: Count = 8 * 1024 * 1024
+    """A range of offsets smaller than this is not worth a task of its own."""
 
-    def __post_init__(self) -> None:
-        for key in self.__struct_fields__:
-            if getattr(self, key) < 1:
-                raise ValueError(f"{key}: must be at least 1")
 
-
-class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where and how Spark runs; ``conf`` is handed to Spark as it is and wins."""
+class Spark(Model):
+    """Where and how Spark runs."""
 
     master: str = "local[*]"
+    """Spark's master."""
     driver_memory: str = "1g"
-    conf: dict[str, str] = {}
+    """Memory of the JVM, as Spark writes it."""
+    conf: dict[str, str] = Field(default={})
+    """Handed to Spark as it is; wins over what the job sets."""
 
 
-class Events(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the job tells of its tables; empty topic: nothing."""
+class Events(Model):
+    """What the job publishes about its tables."""
 
-    topic: str = event.TOPIC_DEFAULT
-
-    def __post_init__(self) -> None:
-        event.check_topic("topic", self.topic)
+    topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
+    """The topic; empty: no events."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole job. Raises ``ValueError("key: reason")`` for values that cannot be meant."""
+class Settings(Model):
+    """The whole file."""
 
     messaging_url: str
-    topics: list[str] = []
-    table: FilePath = ""
-    checkpoint: FilePath = ""
-    trigger: str | int | float = 1
-    starting_position: Any = "earliest"
-    format: str = "envelope"
-    sink: str = SINK_DEFAULT
-    schema: FilePath | None = None
-    # Functions from DataFrame to DataFrame, "module:function" or "path.py:function", in this order.
-    transforms: list[str] = []
-    # Drop what one producer sent twice under new ids within this time; 0 for none. The service does it better.
-    dedupe_seconds: float = 0
-    on_expired: str = "count"
-    on_recreated: str = "fail"
-    reader: str = "ingest"
-    pipelines: list[Pipeline] = []
-    security: str = "mtls"
+    """The messaging service: `https://` with `mtls`, `http://` with `insecure`."""
+    topics: list[Topic] = Field(default=[])
+    """Topics of the table, `namespace/name`; required without `[[pipelines]]`."""
+    table: Folder = ""
+    """Folder of the table."""
+    checkpoint: Folder = ""
+    """Folder of the checkpoint."""
+    trigger: Annotated[str | int | float, AfterValidator(_trigger)] = 1
+    """Seconds between batches (0: back to back), or `available-now`: ends when all that is there is in the table."""
+    starting_position: Position = "earliest"
+    """Where to begin without a checkpoint: `earliest`, `latest`, `table` (where the table ends), an ISO time, or
+    milliseconds since 1970."""
+    format: Format = "envelope"
+    """`raw`: the payload as it is, without columns of the edge's envelope."""
+    sink: Sink = "delta"
+    """What tables are made of."""
+    schema_file: FilePath | None = Field(default=None, alias="schema")
+    """File with the contract of message bodies; absent: the body stays text."""
+    transforms: list[Transform] = Field(default=[])
+    """Functions from DataFrame to DataFrame, `module:function` or `path.py:function`, in this order."""
+    dedupe_seconds: Annotated[float, Field(ge=0)] = 0
+    """Drop what one producer sent twice under new ids within this time; 0: none. The service does it better."""
+    on_expired: Literal["count", "gap", "fail"] = "count"
+    """What happens when messages expired before they were read."""
+    on_recreated: Literal["fail", "restart"] = "fail"
+    """What happens when a topic was deleted and made again."""
+    reader: Annotated[str, AfterValidator(_reader)] = "ingest"
+    """The job's name at the service, where its positions are seen."""
+    pipelines: list[Pipeline] = Field(default=[])
+    """Several tables in one job."""
+    security: Literal["mtls", "insecure"] = "mtls"
+    """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
+    """Authority of the service; required with `mtls`, as the two below."""
     tls_cert: FilePath | None = None
+    """The job's certificate."""
     tls_key: FilePath | None = None
-    http_listen: str | None = None
-    health_listen: str | None = None
-    # Whoever can connect may ask whether a message is in the tables.
+    """The key of `tls_cert`."""
+    http_listen: ListenAddress | None = None
+    """Health, metrics and receipts; absent: `127.0.0.1:11016`, if it is free."""
+    health_listen: ListenAddress | None = None
+    """The same with plain HTTP beyond loopback."""
     receipts: bool = False
-    log_level: str = "info"
-    # How long one request to a silent service may take before it counts as down.
-    request_seconds: float = 30.0
+    """Answer over HTTP whether a message is in the tables, to all who can connect."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lines below this level are not written."""
+    request_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """How long one request to a silent service may take before it counts as down."""
     limits: Limits = Limits()
     spark: Spark = Spark()
     events: Events = Events()
 
-    def __post_init__(self) -> None:
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        mistakes.refuse(self._wrong())
+        return self
+
+    def _wrong(self) -> Iterator[Mistake]:
         scheme = "http://" if self.security == "insecure" else "https://"
-        _one_of("security", self.security, SECURITY)
         if not self.messaging_url.startswith(scheme):
-            raise ValueError(f'messaging_url: must begin with {scheme} when security = "{self.security}"')
-        _one_of("on_expired", self.on_expired, data_loss_policy.ON_EXPIRED)
-        _one_of("on_recreated", self.on_recreated, data_loss_policy.ON_RECREATED)
-        _one_of("log_level", self.log_level, ("debug", "info", "warning", "error"))
+            yield Mistake("messaging_url", f'must begin with {scheme} with security = "{self.security}"')
         if self.security == "mtls":
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):
-                    raise ValueError(f'{key}: required when security = "mtls"')
-        if self.trigger_seconds is not None and self.trigger_seconds < 0:
-            raise ValueError("trigger: seconds must not be negative")
-        for key in ("http_listen", "health_listen"):
-            value = getattr(self, key)
-            if value is not None:
-                host, _ = listen_address.parse(key, value)
-                if key == "http_listen" and self.security == "insecure" and not listen_address.is_loopback(host):
-                    raise ValueError('http_listen: security = "insecure" listens on loopback only')
-        if not re.fullmatch(r"[A-Za-z0-9._-]{1,128}", self.reader):
-            raise ValueError("reader: letters, digits, '.', '_' and '-' only, at most 128")
-        if self.request_seconds <= 0:
-            raise ValueError("request_seconds: must be more than 0")
+                    yield Mistake(key, 'required with security = "mtls"')
+        elif self.http_listen and not listen_address.is_loopback(listen_address.parse(self.http_listen)[0]):
+            yield Mistake("http_listen", 'must be a loopback address with security = "insecure"')
         jobs = self.jobs()
         if not jobs:
-            raise ValueError("topics: required, but not set (or give [[pipelines]])")
+            yield Mistake("topics", "required, but not set (or give [[pipelines]])")
         names = [job.name for job in jobs]
-        for name in names:
+        for name in dict.fromkeys(names):
             if names.count(name) > 1:
-                raise ValueError(f"name: two pipelines are called {name!r}")
-        folders.check([(job.name, job.table, job.checkpoint) for job in jobs])
+                yield Mistake("name", f"two pipelines are called {mistakes.shown(name)}")
+        bad = [each for key, job in self._named_jobs() for each in _wrong_together(key, job)]
+        yield from bad
+        if not bad:
+            try:
+                folders.check([(job.name, job.table, job.checkpoint) for job in jobs])
+            except mistakes.Wrong as error:
+                yield from error.mistakes
 
     @property
     def trigger_seconds(self) -> float | None:
         """Seconds between batches (0: back to back); None for available-now."""
-        if self.trigger == AVAILABLE_NOW:
-            return None
-        if isinstance(self.trigger, str):
-            try:
-                return float(self.trigger)
-            except ValueError:
-                raise ValueError(f'trigger: "{AVAILABLE_NOW}" or seconds, not {self.trigger!r}') from None
-        return float(self.trigger)
+        return None if self.trigger == AVAILABLE_NOW else float(self.trigger)
 
     def jobs(self) -> list[Pipeline]:
-        """The pipelines with everything they inherit filled in and checked."""
-        given = [
-            msgspec.structs.replace(
-                pipeline,
-                name=pipeline.name or f"pipeline-{index}",
-                format=pipeline.format or self.format,
-                sink=pipeline.sink or self.sink,
-                schema=pipeline.schema or self.schema,
-                transforms=self.transforms if pipeline.transforms is None else pipeline.transforms,
-                dedupe_seconds=self.dedupe_seconds if pipeline.dedupe_seconds is None else pipeline.dedupe_seconds,
-                starting_position=self.starting_position
-                if pipeline.starting_position is None
-                else pipeline.starting_position,
-            )
-            for index, pipeline in enumerate(self.pipelines, 1)
-        ]
+        """The pipelines with everything they inherit filled in."""
+        return [job for _, job in self._named_jobs()]
+
+    def _named_jobs(self) -> Iterator[tuple[str, Pipeline]]:
+        """The pipelines, filled in, each with the key where it is written."""
         if self.topics or self.table or self.checkpoint:
-            given.insert(
-                0,
-                Pipeline(
-                    name=self.reader,
-                    topics=self.topics,
-                    table=self.table,
-                    checkpoint=self.checkpoint,
-                    format=self.format,
-                    sink=self.sink,
-                    schema=self.schema,
-                    starting_position=self.starting_position,
-                    transforms=self.transforms,
-                    dedupe_seconds=self.dedupe_seconds,
-                ),
-            )
-        for job in given:
-            _check(job)
-        return given
+            own = {name: getattr(self, name) for name in Pipeline.model_fields if name != "name"}
+            yield "", Pipeline.model_construct(name=self.reader, **own)
+        for index, pipeline in enumerate(self.pipelines):
+            inherited = {name: getattr(self, name) for name in Pipeline.model_fields if getattr(pipeline, name) is None}
+            named = {"name": pipeline.name or f"pipeline-{index + 1}"}
+            yield f"pipelines[{index}]", pipeline.model_copy(update={**inherited, **named})
 
 
-def start_of(position: Any) -> str | int:
-    """A starting position as the source takes it: a name, or milliseconds since 1970. Raises ``ValueError``."""
-    if isinstance(position, str) and position in NAMED_POSITIONS:
-        return position
-    if isinstance(position, int) and not isinstance(position, bool):
-        if position < 0:
-            raise ValueError(f"starting_position: milliseconds since 1970, not {position}")
-        return position
-    moment = position
-    if isinstance(position, str):
-        try:
-            moment = datetime.datetime.fromisoformat(position)
-        except ValueError:
-            names = ", ".join(NAMED_POSITIONS)
-            raise ValueError(f"starting_position: {names} or an ISO time, not {position!r}") from None
-    if not isinstance(moment, datetime.datetime):
-        raise ValueError(f"starting_position: a name, an ISO time or milliseconds, not {position!r}")
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return int(moment.timestamp() * 1000)
-
-
-def _check(job: Pipeline) -> None:
-    if not job.topics:
-        raise ValueError("topics: required, but not set")
-    for topic in job.topics:
-        if not _TOPIC.fullmatch(topic):
-            raise ValueError(f"topics: {topic!r} is not of the form namespace/name")
+def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
+    """What is wrong with a pipeline that has everything it inherits."""
+    for key in ("topics", "table", "checkpoint"):
+        if not getattr(job, key):
+            yield Mistake(mistakes.join(where, key), mistakes.REQUIRED)
     if len(set(job.topics)) != len(job.topics):
-        raise ValueError("topics: one is named twice")
-    for key in ("table", "checkpoint"):
-        value = getattr(job, key)
-        if not value:
-            raise ValueError(f"{key}: required, but not set")
-        if "://" in value:
-            raise ValueError(f"{key}: a folder that every task can reach, not a URL")
-    assert job.format is not None
-    _one_of("format", job.format, FORMATS)
-    _one_of("sink", job.sink, SINKS)
-    start_of(job.starting_position)
-    for name in job.transforms or ():
-        if not _TRANSFORM.fullmatch(name):
-            raise ValueError(f"transforms: {name!r} is not of the form module:function or path.py:function")
-    if job.dedupe_seconds and job.dedupe_seconds < 0:
-        raise ValueError("dedupe_seconds: must not be negative")
-    if job.format == "raw" and (job.schema or job.dedupe_seconds):
-        raise ValueError('format: "raw" has no body to type and no producer to dedupe by')
-
-
-def _one_of(key: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{key}: one of {', '.join(allowed)}, not {value!r}")
+        yield Mistake(mistakes.join(where, "topics"), "one is named twice")
+    if job.format == "raw" and (job.schema_file or job.dedupe_seconds):
+        yield Mistake(mistakes.join(where, "format"), '"raw" has no body to type and no producer to dedupe by')

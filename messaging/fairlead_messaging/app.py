@@ -27,7 +27,8 @@ from fairlead_messaging.server.io.stores.rocksdb_kv import OPEN_FILES_MAX, Rocks
 from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME as SQLITE_FILE
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
 from fairlead_messaging.server.log.kv import MemoryKV, OrderedKV
-from fairlead_messaging.server.settings import MessagingSettings, parse_listen
+from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange
 
@@ -133,7 +134,7 @@ def _tls(settings: MessagingSettings) -> tuple[ssl.SSLContext | None, asyncio.Ta
 async def _listen(
     app: web.Application, listen: str, context: ssl.SSLContext | None, event: str, gate: Gate
 ) -> contextlib.AsyncExitStack:
-    host, port = parse_listen("listen", listen)
+    host, port = listen_address.parse(listen)
     app.middlewares.insert(1, gate.note)  # behind the one that makes JSON of refusals
     # Disconnected clients cancel their handlers: an abandoned long poll must not go on waiting.
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS)

@@ -133,7 +133,7 @@ class _App:
         account.add_to(app)
         self._health.doubt = account.doubt
         self._health.add_to(app, metrics.text)
-        host, port = listen_address.parse("http_listen", settings.http_listen)
+        host, port = listen_address.parse(settings.http_listen)
         # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.
         authorities = None if listen_address.is_loopback(host) else self._authorities
         context = None if authorities is None else authorities.internal
@@ -143,7 +143,7 @@ class _App:
         if settings.health_listen is not None and settings.health_listen != settings.http_listen:
             health = web.Application()
             self._health.add_to(health, metrics.text)
-            runner, _ = await http.listen(health, *listen_address.parse("health_listen", settings.health_listen))
+            runner, _ = await http.listen(health, *listen_address.parse(settings.health_listen))
             runners.append(runner)
         return runners
 
@@ -195,7 +195,7 @@ class _App:
                 tasks.append(group.create_task(self._authorities.keep_link_loaded(), name="link tls"))
                 owners = edge_node_owners.drop(client, seconds_left=lambda: keeper.seconds_left)
                 tasks.append(group.create_task(owners, name="edge node owners"))
-            port = await server.start(*listen_address.parse("listen", settings.listen))
+            port = await server.start(*listen_address.parse(settings.listen))
             _log.info("link_listening", port=port, security=settings.security, fence=hub.fence)
             self._health.not_ready = ""
             await self._stop.wait()

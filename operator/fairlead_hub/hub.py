@@ -50,7 +50,8 @@ class Hub:
         self.settings = settings
         self.name = name
         self.object_cache = ObjectCache()
-        self.placement = Placement(self.object_cache, settings.delivery)
+        self._policy = settings.delivery.policy()
+        self.placement = Placement(self.object_cache, self._policy)
         self.desired_state = DesiredState(self.object_cache, self.placement)
         self.status_cache = status_cache.StatusCache()
         self.object_syncs = ObjectSyncStatus(self.status_cache, fence=fence)
@@ -316,7 +317,7 @@ class Hub:
             hello=hello,
             view=self.desired_state,
             limits=self.settings.window,
-            policy=self.settings.delivery,
+            policy=self._policy,
             reconcile=self.settings.reconcile,
             held_max=self.settings.link.held_max,
             keepalive_seconds=self.settings.link.keepalive_seconds,

@@ -1,17 +1,23 @@
-"""What may be configured: values, their defaults and their limits.  ``app`` reads them, nothing else does.
+"""What the settings file of the hub, or ``FAIRLEAD_HUB_*``, may say: keys, defaults, limits.  ``app`` reads them.
 
-Times are seconds, sizes bytes.  Every nested struct is one TOML table (contract section 4).
+Every nested model is one TOML table (contract section 4); the text below a key is its line on the reference page.
+Times are seconds, sizes bytes.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
 
-import msgspec
+import pydantic
+from pydantic import AfterValidator, Field
 
-from fairlead_wire import event, listen_address
+from fairlead_wire import event, listen_address, mistakes
 from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.delivery_model import DeliveryModel, Seconds
 from fairlead_wire.file_path import FilePath
+from fairlead_wire.mistakes import Mistake
+from fairlead_wire.model import ListenAddress, Model
 
 
 class Delivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,123 +40,132 @@ class Delivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.05 <= self.ack_timeout <= 3600:
-            raise ValueError(f"ack_timeout: must be from 0.05 to 3600 seconds, is {self.ack_timeout:g}")
+            raise mistakes.wrong("ack_timeout", f"must be a number from 0.05 to 3600, is {self.ack_timeout:g}")
 
 
-def _within(key: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise ValueError(f"{key}: must be from {low:g} to {high:g}, is {value:g}")
+class DeliverySettings(DeliveryModel):
+    """When an object is sent to a node again: after how long, and how often until it is parked."""
+
+    retries_with_no_delay: int = 0
+    minimum_delay_retries: int = 0
+    minimum_delay: Seconds = 1
+    maximum_delay: Seconds = 30
+    maximum_delay_retries: int = 0
+    retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] = "exponential"
+    backoff_retries: int | None = 5
+    ack_timeout: Annotated[float, Field(ge=0.05, le=3600)] = 5.0
+    """How long a message may be unanswered before the first delay starts; arriving parts restart it."""
+
+    def policy(self) -> Delivery:
+        """The same as the core's value.  Raises ``mistakes.Wrong`` for keys that do not go together."""
+        return Delivery(**self.model_dump())
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When records (ObjectSync) are written."""
+class Record(Model):
+    """When the status of objects (ObjectSync) is written."""
 
-    flush_seconds: float = 1.0
-    """Changes of one record within this time become one write."""
-    pending_seconds: float = 30.0
-    """A connected node that lags longer than this is written down as Pending."""
-    writes_in_flight: int = 32
-
-    def __post_init__(self) -> None:
-        _within("flush_seconds", self.flush_seconds, 0.01, 3600)
-        _within("pending_seconds", self.pending_seconds, 0.05, 86_400)
-        _within("writes_in_flight", self.writes_in_flight, 1, 1024)
+    flush_seconds: Annotated[float, Field(ge=0.01, le=3600)] = 1.0
+    """Changes of one ObjectSync within this time become one write."""
+    pending_seconds: Annotated[float, Field(ge=0.05, le=86_400)] = 30.0
+    """A connected node that has been behind for longer than this is written down as Pending."""
+    writes_in_flight: Annotated[int, Field(ge=1, le=1024)] = 32
+    """Writes to the API server at the same time."""
 
 
-class Reconcile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Reconcile(Model):
     """The SyncController's slow pass: the safety net, everything else is event-driven."""
 
-    interval_seconds: float = 300.0
-    parked_retry_seconds: float = 300.0
-    """A parked object is tried once more after this long, then after twice as long, up to ``parked_retry_max``."""
-    parked_retry_max_seconds: float = 3600.0
+    interval_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 300.0
+    """How often everything is compared."""
+    parked_retry_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 300.0
+    """A parked object is tried once more after this long, then after twice as long, and so on."""
+    parked_retry_max_seconds: Annotated[float, Field(ge=0.1, le=604_800)] = 3600.0
+    """Up to this; not below `parked_retry_seconds`."""
 
-    def __post_init__(self) -> None:
-        _within("interval_seconds", self.interval_seconds, 0.1, 86_400)
-        _within("parked_retry_seconds", self.parked_retry_seconds, 0.1, 86_400)
-        _within("parked_retry_max_seconds", self.parked_retry_max_seconds, self.parked_retry_seconds, 604_800)
-
-
-class DeletionGuard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When removals at a node stop until somebody says that they are meant."""
-
-    removals_max: int = 0
-    """Objects of one node that may be removed within the window; 0: as many as there are."""
-    window_seconds: float = 60.0
-
-    def __post_init__(self) -> None:
-        _within("removals_max", self.removals_max, 0, 1_000_000)
-        _within("window_seconds", self.window_seconds, 1, 86_400)
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.parked_retry_max_seconds < self.parked_retry_seconds:
+            least = f"{self.parked_retry_seconds:g}, is {self.parked_retry_max_seconds:g}"
+            raise mistakes.wrong("parked_retry_max_seconds", f"must be at least parked_retry_seconds, {least}")
+        return self
 
 
-class WindowLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeletionGuard(Model):
+    """When removals at a node stop until somebody approves them."""
+
+    removals_max: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """More removals of one node than this within the window wait for approval; 0: no limit."""
+    window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60.0
+    """The window in which removals are counted."""
+
+
+class WindowLimits(Model):
     """What may be unacknowledged towards one node at once."""
 
-    messages: int = 256
-    bytes: int = 4 * 1024 * 1024
-    chunk_bytes: int = 256 * 1024
+    messages: Annotated[int, Field(ge=1, le=65_536)] = 256
+    """Messages without an answer."""
+    bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 4 * 1024 * 1024
+    """Their size together."""
+    chunk_bytes: Annotated[int, Field(ge=1024, le=2 * 1024 * 1024)] = 256 * 1024
     """Packed contents above this travel in parts, so that slow links show progress."""
 
-    def __post_init__(self) -> None:
-        _within("messages", self.messages, 1, 65_536)
-        _within("bytes", self.bytes, 1024, 1 << 30)
-        _within("chunk_bytes", self.chunk_bytes, 1024, 2 * 1024 * 1024)
 
-
-class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Link(Model):
     """The server edges connect to."""
 
-    keepalive_seconds: float = 10.0
-    nodes_max: int = 10_000
+    keepalive_seconds: Annotated[float, Field(ge=0.1, le=600)] = 10.0
+    """Three of them without a frame end a session."""
+    nodes_max: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     """Sessions above this are refused as busy, with a time to come back."""
-    handshakes_max: int = 128
-    """Openings (TLS, upgrade, hello) begun at once; who comes later waits in the kernel's queue."""
-    upstream_window: int = 8
-    held_max: int = 100_000
+    handshakes_max: Annotated[int, Field(ge=1, le=65_536)] = 128
+    """Handshakes (TLS, upgrade, hello) begun at once; later ones wait in the kernel's queue. One that takes longer than
+    3 s gives its place to the next and goes on; one that takes 10 s is closed."""
+    upstream_window: Annotated[int, Field(ge=1, le=1024)] = 8
+    """Batches a node may have on their way to messaging at once."""
+    held_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
     """Objects one edge may say it holds; more is refused as malformed."""
     recreated_nodes: Literal["hold", "accept"] = "hold"
-    """What becomes of a certificate whose Node was deleted and made again: held until approved, or taken."""
-
-    def __post_init__(self) -> None:
-        _within("keepalive_seconds", self.keepalive_seconds, 0.1, 600)
-        _within("nodes_max", self.nodes_max, 1, 1_000_000)
-        _within("handshakes_max", self.handshakes_max, 1, 65_536)
-        _within("upstream_window", self.upstream_window, 1, 1024)
-        _within("held_max", self.held_max, 1, 10_000_000)
+    """A certificate whose Node was deleted and made again: held until approved, or accepted."""
 
 
-class Events(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the hub tells of itself."""
+class Events(Model):
+    """What the hub publishes about nodes and objects."""
 
-    topic: str = event.TOPIC_DEFAULT
-    """Made where it is missing; empty: nothing is told.  Needs ``messaging_url``."""
-
-    def __post_init__(self) -> None:
-        event.check_topic("topic", self.topic)
+    topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
+    """The topic, made where it is missing; empty: no events. Needs `messaging_url`."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything the hub can be told."""
+class Settings(Model):
+    """The whole file."""
 
     kubeconfig: FilePath | None = None
     """Path; absent: in-cluster."""
     namespace: str | None = None
-    """Where the Lease lives; absent: the in-cluster namespace, else ``default``."""
-    listen: str = "127.0.0.1:10000"
-    http_listen: str = "127.0.0.1:10002"
-    health_listen: str | None = None
-    messaging_url: str | None = None
-    security: Literal["mtls", "insecure"] = "mtls"
-    tls_ca: FilePath | None = None
-    """Authority of messaging and of whoever may look at ``http_listen``; of nodes too where ``link_ca`` is absent."""
-    link_ca: FilePath | None = None
-    """Authority of edge nodes, and of nobody else."""
-    tls_cert: FilePath | None = None
-    tls_key: FilePath | None = None
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Where the Lease is; absent: the in-cluster namespace, else `default`."""
     identity: str | None = None
-    """Holder name in the Lease; absent: host name and port.  The same identity takes over at once."""
-    delivery: Delivery = Delivery()
+    """The Lease's holder; absent: host name and `listen`. The same identity takes over at once."""
+    listen: ListenAddress = "127.0.0.1:10000"
+    """WebSocket for edges."""
+    http_listen: ListenAddress = "127.0.0.1:10002"
+    """Health, metrics and `/v1/…`: plain HTTP on loopback; elsewhere, with `mtls`, for certificates of `tls_ca`."""
+    health_listen: ListenAddress | None = None
+    """A second address for health and metrics alone, always plain HTTP."""
+    messaging_url: str | None = None
+    """`http://` or `https://`; absent: messages of nodes are answered "not now"."""
+    security: Literal["mtls", "insecure"] = "mtls"
+    """`insecure`: no TLS, `listen` must be a loopback address, and nodes are believed by their word."""
+    tls_ca: FilePath | None = None
+    """Authority of messaging and of those who may look at `http_listen`; of nodes too where `link_ca` is absent.
+    Required with `mtls`, as the two below; files are read again when they change."""
+    tls_cert: FilePath | None = None
+    """The hub's certificate."""
+    tls_key: FilePath | None = None
+    """The key of `tls_cert`."""
+    link_ca: FilePath | None = None
+    """Authority of edge nodes, and of nothing else; a node's identity is its certificate's name."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lines below this level are not written."""
+    delivery: DeliverySettings = DeliverySettings()
     record: Record = Record()
     reconcile: Reconcile = Reconcile()
     brake: DeletionGuard = DeletionGuard()
@@ -158,18 +173,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     link: Link = Link()
     events: Events = Events()
 
-    def __post_init__(self) -> None:
-        for key in ("listen", "http_listen", "health_listen"):
-            value = getattr(self, key)
-            if value is not None:
-                listen_address.parse(key, value)
-        if self.security == "insecure":
-            host, _ = listen_address.parse("listen", self.listen)
-            if not listen_address.is_loopback(host):
-                raise ValueError(f'listen: security = "insecure" binds to loopback only, not to {host}')
-        else:
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        mistakes.refuse(self._wrong())
+        return self
+
+    def _wrong(self) -> Iterator[Mistake]:
+        host, _ = listen_address.parse(self.listen)
+        if self.security == "insecure" and not listen_address.is_loopback(host):
+            yield Mistake("listen", f'must be a loopback address with security = "insecure", is {host}')
+        if self.security == "mtls":
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):
-                    raise ValueError(f'{key}: needed with security = "mtls"')
+                    yield Mistake(key, 'required with security = "mtls"')
         if self.messaging_url is not None and not self.messaging_url.startswith(("http://", "https://")):
-            raise ValueError("messaging_url: must begin with http:// or https://")
+            yield Mistake("messaging_url", "must begin with http:// or https://")

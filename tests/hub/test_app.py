@@ -269,9 +269,9 @@ def test_bad_settings_exit_2(tmp_path: Path) -> None:
     """Unknown keys and bad values: exit 2 with file, key and reason."""
     for text, reason in (
         ("nonsense = 1", "nonsense: unknown key"),
-        ('security = "insecure"\nlisten = "0.0.0.0:1"', "listen: security"),
+        ('security = "insecure"\nlisten = "0.0.0.0:1"', "listen: must be a loopback address"),
         ('security = "insecure"\n[delivery]\nack_timeout = 0', "delivery.ack_timeout"),
-        ('security = "mtls"', "tls_ca: needed"),
+        ('security = "mtls"', "tls_ca: required"),
         ('security = "insecure"\nkubeconfig = "/nowhere/kubeconfig"', "/nowhere/kubeconfig"),
     ):
         config = tmp_path / "hub.toml"

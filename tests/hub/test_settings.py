@@ -20,7 +20,7 @@ def test_the_contracts_defaults(tmp_path):
     found = read(tmp_path, INSECURE)
     assert found.listen == "127.0.0.1:10000"
     assert (found.record.flush_seconds, found.record.pending_seconds) == (1, 30)
-    delays = [delay.seconds for delay in delivery.schedule(found.delivery)]
+    delays = [delay.seconds for delay in delivery.schedule(found.delivery.policy())]
     assert len(delays) == 5
     assert (delays[0], delays[-1], found.delivery.ack_timeout) == (1, 30, 5)
 

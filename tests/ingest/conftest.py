@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService
@@ -71,7 +70,7 @@ def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: 
             "trigger": "available-now",
             "security": "insecure",
         }
-        settings = msgspec.convert({**values, **changes}, Settings)
+        settings = Settings.model_validate({**values, **changes})
         job = Job(spark, settings, settings.jobs()[0], Metrics())
         # As the program does: what has no code of ours, and a worker that was too slow to start on a busy machine, is
         # tried again from the checkpoint.

@@ -19,7 +19,7 @@ from fairlead_hub.cluster.placement import INPUTS
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.status_writer import Writer
-from fairlead_hub.settings import Delivery, Settings
+from fairlead_hub.settings import DeliverySettings, Settings
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_hub.status.object_sync_status import COLLECTIONS
@@ -30,7 +30,7 @@ CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KINDS = (CONFIG_MAP, SECRET, POD, ROUTES)
 NOON = 1_800_000_000.0
 """What the monotonic clock's zero is called on the wall: 2027-01-15T08:00:00Z."""
-QUICK = Delivery(backoff_retries=1, minimum_delay=1, maximum_delay=1, ack_timeout=5)
+QUICK = DeliverySettings(backoff_retries=1, minimum_delay=1, maximum_delay=1, ack_timeout=5)
 FENCE = 3
 
 

@@ -157,7 +157,7 @@ async def serving(kv: OrderedKV | None = None, clock: Clock | None = None, **key
     clock = clock or Clock()
     store = kv or MemoryKV()
     broker = Broker(
-        _Kept(store), msgspec.convert({"security": "insecure", **keys}, MessagingSettings), clock, "test-service"
+        _Kept(store), MessagingSettings.model_validate({"security": "insecure", **keys}), clock, "test-service"
     )
     await broker.create_system_topics()
     app = routes.application(broker, Metrics())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_wire.listen_address import is_loopback, parse
+from fairlead_wire.listen_address import find, is_loopback, parse
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from fairlead_wire.listen_address import is_loopback, parse
 )
 def test_host_and_port(text: str, expected: tuple[str, int]) -> None:
     """IPv6 stands in brackets."""
-    assert parse("listen", text) == expected
+    assert parse(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,10 @@ def test_host_and_port(text: str, expected: tuple[str, int]) -> None:
 )
 def test_what_is_no_address(text: str) -> None:
     """The reason begins with the key."""
-    with pytest.raises(ValueError, match=r"^listen: must be host:port"):
-        parse("listen", text)
+    with pytest.raises(ValueError, match=r"^must be host:port"):
+        parse(text)
+    [mistake] = find("listen", text)
+    assert str(mistake).startswith("listen: must be host:port")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LocalHost"])

@@ -1,114 +1,58 @@
-"""Everything wrong with a document is told at once, each with its key and the nearest right one."""
+"""The words of a mistake: made from the type and the limits of a key, whichever library reads it."""
 
 from __future__ import annotations
 
+import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from pydantic import Field
 
-from fairlead_wire.mistakes import Mistake, explain, find, nearest, shown
-
-
-class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    max_bytes: int = 100
-    evict: Literal["never", "less-urgent"] = "never"
-
-    def __post_init__(self) -> None:
-        if self.max_bytes < 10:
-            raise ValueError(f"max_bytes: must be at least 10, is {self.max_bytes}")
+from fairlead_wire import mistakes
+from fairlead_wire.mistakes import Mistake, Wrong, expected, nearest, shown
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    route: str
-    priority: Annotated[int, msgspec.Meta(ge=0, le=9)] = 5
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (int, "a whole number"),
+        (str | None, "text"),
+        (str | int | float, "text or a number"),
+        (list[str], "a list"),
+        (dict[str, int], "keys and values"),
+        (Mistake, "keys and values"),
+        (bool, "true or false"),
+        (datetime.datetime, "a time"),
+        (type(None), "nothing"),
+        (Literal["a", "b"] | None, "one of a, b"),
+        (Annotated[int, msgspec.Meta(ge=1, le=9)], "a whole number from 1 to 9"),
+        (Annotated[int, Field(ge=1, le=9)], "a whole number from 1 to 9"),
+        (Annotated[float, msgspec.Meta(gt=0, le=86400)] | None, "a number above 0 and at most 86400"),
+        (Annotated[float, msgspec.Meta(gt=0)], "a number above 0"),
+        (Annotated[int, Field(ge=5)], "a whole number of at least 5"),
+        (Annotated[int, msgspec.Meta(le=5)], "a whole number of at most 5"),
+        (Annotated[str, msgspec.Meta(min_length=1)], "text that is not empty"),
+        (Annotated[str, Field(min_length=2)], "text of at least 2 characters"),
+        (Annotated[str, msgspec.Meta(min_length=1, max_length=5)], "text of 1 to 5 characters"),
+        (Annotated[list[int], msgspec.Meta(max_length=5)], "a list of at most 5 entries"),
+        (Annotated[str, msgspec.Meta(pattern="^a$")], "text like ^a$"),
+    ],
+)
+def test_what_may_stand_at_a_key(annotation: Any, words: str) -> None:
+    """Plain words, with the limits."""
+    assert expected(annotation) == words
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    node: str
-    nodes_max: Annotated[int, msgspec.Meta(ge=1, description="how many")] = 1
-    trigger: str | float = 1
-    low: float = 0
-    high: float = 10
-    ca: str | None = None
-    topics: list[str] = []
-    routes: dict[str, str | Route] = {}
-    store: Store = Store()
-    security: Literal["mtls", "insecure"] = "mtls"
-    on: bool = False
-
-    def __post_init__(self) -> None:
-        if self.high < self.low:
-            raise ValueError("high: must not be below low")
-        if self.nodes_max > 5:
-            raise ValueError("nodes_max: must be at most 5\ntrigger: because of that")
-        if self.on and not self.ca:
-            raise ValueError("ca: required with on = true")
-
-
-def told(data: Any, model: type[msgspec.Struct] = Model) -> list[str]:
-    return [str(mistake) for mistake in find(data, model)]
-
-
-def test_nothing_is_wrong_with_a_good_document() -> None:
-    """As the decoder says."""
-    assert told({"node": "a", "trigger": 3, "routes": {"r": "x", "s": {"route": "y"}}, "low": 1}) == []
-
-
-def test_all_mistakes_at_once() -> None:
-    """One bad key hides no other, in whatever table."""
-    found = told(
-        {
-            "nodes_max": "many",
-            "trigger": [],
-            "topics": ["a", 2],
-            "store": {"max_bytez": 5, "evict": "allways"},
-            "securty": "mtls",
-            "max_bytes": 5,
-        }
-    )
-    assert found == [
-        "node: required, but not set",
-        "nodes_max: Expected `int`, is 'many'",
-        "trigger: Expected `float | str`, is []",
-        "topics[1]: Expected `str`, is 2",
-        "store.evict: one of less-urgent, never, is 'allways'",
-        "store.max_bytez: unknown key; did you mean store.max_bytes?",
-        "securty: unknown key; did you mean security?",
-        "max_bytes: unknown key; did you mean store.max_bytes?",
-    ]
-
-
-def test_limits_and_keys_of_unions_are_kept() -> None:
-    """The route's name is in the path, which the decoder alone loses."""
-    found = told({"node": "a", "nodes_max": 0, "routes": {"alarms": {"route": "x", "priority": 12}, "b": 3}})
-    assert found == [
-        "nodes_max: Expected `int` >= 1, is 0",
-        "routes.alarms.priority: Expected `int` <= 9, is 12",
-        "routes.b: Expected `str | object`, is 3",
-    ]
-
-
-def test_what_the_model_itself_says_is_told_to_the_end() -> None:
-    """Its first reason would hide the others; several may also come a line each."""
-    found = told({"node": "a", "low": 5, "high": 1, "nodes_max": 7, "on": True, "store": {"max_bytes": 1}, "typo": 1})
-    assert found == [
-        "store.max_bytes: must be at least 10, is 1",
-        "typo: unknown key",
-        "high: must not be below low",
-        "nodes_max: must be at most 5",
-        "trigger: because of that",
-        "ca: required with on = true",
-    ]
-
-
-def test_a_bad_switch_is_not_followed_up() -> None:
-    """What depends on it would be judged about a document nobody wrote."""
-    assert told({"node": "a", "security": "mtsl", "nodes_max": 7}) == [
-        "security: one of insecure, mtls, is 'mtsl'; did you mean mtls?"
-    ]
+def test_a_check_raises_all_it_found() -> None:
+    """A line each; what is raised otherwise is about the whole."""
+    both = Wrong(Mistake("a", "bad"), Mistake("", "worse"))
+    assert str(both) == "a: bad\nworse" and mistakes.of(both) == both.mistakes
+    assert mistakes.of(ValueError("why")) == (Mistake("", "why"),)
+    mistakes.refuse(())
+    with pytest.raises(Wrong, match=r"^k: why$"):
+        mistakes.refuse([Mistake("k", "why")])
+    assert Mistake("k", "why").below("a[2]") == Mistake("a[2].k", "why")
 
 
 def test_secrets_in_addresses_are_not_quoted() -> None:
@@ -117,57 +61,8 @@ def test_secrets_in_addresses_are_not_quoted() -> None:
     assert shown(5) == "5"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Expected `int`, got `str` - at `$.a.b`", ("a.b", "Expected `int`, got `str`")),
-        ("Object contains unknown field `x` - at `$.a`", ("a.x", "unknown key")),
-        ("Object missing required field `x`", ("x", "required, but not set")),
-        ("Object contains unknown field ``` - at `$.a`", ("a.`", "unknown key")),
-        ("key: is bad - at `$.a`", ("a.key", "is bad")),
-        ("no key at all", ("", "no key at all")),
-    ],
-)
-def test_a_decoders_message_is_read(text: str, expected: tuple[str, str]) -> None:
-    """Path and reason apart."""
-    assert explain(text) == expected
-
-
 def test_nearest_is_near_or_nothing() -> None:
     """A far-fetched guess would mislead."""
     assert nearest("priorty", ["priority", "route"]) == "priority"
     assert nearest("x", ["priority", "route"]) is None
     assert str(Mistake("", "all of it")) == "all of it"
-
-
-def test_depth_is_bounded() -> None:
-    """A document that is nothing but brackets."""
-
-    class Deep(msgspec.Struct, forbid_unknown_fields=True):
-        inner: dict[str, Any] = {}
-
-    data: dict[str, Any] = {}
-    for _ in range(5000):
-        data = {"inner": data}
-    find(data, Deep)
-
-
-TABLE_KEYS = st.sampled_from(["node", "store", "route", "x"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TABLE_KEYS, inner),
-    max_leaves=8,
-)
-KEYS = st.sampled_from([*Model.__struct_fields__, "typo"])
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(st.dictionaries(KEYS, JSON, max_size=6))
-def test_it_finds_something_exactly_where_the_decoder_refuses(data: dict[str, Any]) -> None:
-    """The two readings of a document agree, and neither raises anything else."""
-    try:
-        msgspec.convert(data, Model, strict=True)
-    except (msgspec.ValidationError, ValueError):
-        assert find(data, Model)
-    else:
-        assert find(data, Model) == ()

@@ -19,9 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from random import Random  # only ever seeded or handed in: same arguments, same schedule
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal
 
 import msgspec
+
+from fairlead_wire import mistakes, struct_mistakes
+from fairlead_wire.mistakes import wrong
 
 RETRIES_LIMIT = 200_000
 """Most retries one policy may ask for (the longest policy SNS publishes has 100,015)."""
@@ -50,8 +53,9 @@ class Delay(msgspec.Struct, frozen=True):
 class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to do when a delivery fails.
 
-    The first send is not a retry: a policy with five retries sends at most six times.  Bad values raise `ValueError`
-    (or msgspec's `ValidationError`, a `ValueError` too) that begins with the name of the key.
+    The first send is not a retry: a policy with five retries sends at most six times.  Bad values raise
+    `mistakes.Wrong` (inside of msgspec's `ValidationError` where msgspec reads them): a `ValueError` that begins with
+    the key.
     """
 
     retries_with_no_delay: int = 3
@@ -85,13 +89,14 @@ class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def parse(value: object) -> DeliveryPolicy:
-    """A policy from decoded JSON or TOML.  Raises `ValueError`: `key: reason`."""
+    """A policy from decoded JSON or TOML.  Raises ``mistakes.Wrong`` with everything that is wrong."""
     if isinstance(value, dict) and value.get("compatibility") == "zaqar":
         value = _as_zaqar_reads(value)
     try:
-        return msgspec.convert(value, DeliveryPolicy)
+        return msgspec.convert(value, DeliveryPolicy, strict=True)
     except msgspec.ValidationError as error:
-        raise ValueError(_key_first(str(error))) from None
+        found = struct_mistakes.find(value, DeliveryPolicy) or mistakes.of(error)
+        raise mistakes.Wrong(*(each if each.key else each.below("policy") for each in found)) from None
 
 
 def choose(
@@ -121,41 +126,19 @@ def _as_zaqar_reads(value: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _key_first(message: str) -> str:
-    """msgspec's wording, turned round so that it begins with the key as all other reasons do."""
-    reason, at, path = message.partition(" - at `$.")
-    if at:
-        key = path.rstrip("`")
-        choices = _choices(key) if reason.startswith("Invalid enum value") else ""
-        return f"{key}: {reason[0].lower()}{reason[1:]}{choices}"
-    if reason.startswith("Object contains unknown field"):
-        # The key is between the first backtick and the last: it may hold some itself.
-        key = reason.partition("`")[2].rpartition("`")[0]
-        return f"{key}: unknown key; known are {', '.join(DeliveryPolicy.__struct_fields__)}"
-    if reason.startswith("Expected"):
-        return f"policy: {reason[0].lower()}{reason[1:]}"
-    return reason
-
-
-def _choices(key: str) -> str:
-    allowed = get_args(get_type_hints(DeliveryPolicy)[key])
-    names = [name for choice in allowed for name in (get_args(choice) or (choice,)) if isinstance(name, str)]
-    return f"; one of {', '.join(names)}"
-
-
 def _check_delays(policy: DeliveryPolicy) -> None:
     for name in ("minimum_delay", "maximum_delay", "total_seconds_max"):
         seconds = getattr(policy, name)
         if seconds is None:
             continue
         if not 0 <= seconds <= DELAY_SECONDS_LIMIT:  # a NaN fails every comparison, so it ends here too
-            raise ValueError(f"{name}: must be from 0 to {DELAY_SECONDS_LIMIT} seconds")
+            raise wrong(name, f"must be from 0 to {DELAY_SECONDS_LIMIT} seconds")
     low, high = policy.minimum_delay, policy.maximum_delay
     if high < low:
-        raise ValueError(f"maximum_delay: must not be below minimum_delay, is {high:g} < {low:g}")
+        raise wrong("maximum_delay", f"must not be below minimum_delay, is {high:g} < {low:g}")
     if low <= 0 and policy.retry_backoff_function in ("geometric", "exponential"):
-        raise ValueError(
-            f"minimum_delay: must be above 0 for the {policy.retry_backoff_function} curve, which multiplies it"
+        raise wrong(
+            "minimum_delay", f"must be above 0 for the {policy.retry_backoff_function} curve, which multiplies it"
         )
 
 
@@ -165,24 +148,25 @@ def _check_counts(policy: DeliveryPolicy) -> None:
         count = getattr(policy, name)
         negative_is_none = policy.compatibility == "zaqar" and name in counts
         if count is not None and count < 0 and not negative_is_none:
-            raise ValueError(f"{name}: must not be negative, is {count}")
+            raise wrong(name, f"must not be negative, is {count}")
     if retries(policy) > RETRIES_LIMIT:
-        raise ValueError(f"retries_max: the policy asks for {retries(policy)} retries, the limit is {RETRIES_LIMIT}")
+        raise wrong("retries_max", f"the policy asks for {retries(policy)} retries, the limit is {RETRIES_LIMIT}")
 
 
 def _check_zaqar(policy: DeliveryPolicy) -> None:
     for name in ("minimum_delay", "maximum_delay"):
         if not isinstance(getattr(policy, name), int):
-            raise ValueError(f"{name}: Zaqar takes whole seconds, is {getattr(policy, name)}")
+            raise wrong(name, f"Zaqar takes whole seconds, is {getattr(policy, name)}")
     span = policy.maximum_delay - policy.minimum_delay
     if span < ZAQAR_SPAN_SECONDS_MIN:
-        raise ValueError(
-            f"maximum_delay: Zaqar wants it at least {ZAQAR_SPAN_SECONDS_MIN} seconds above minimum_delay, is {span}"
+        raise wrong(
+            "maximum_delay", f"Zaqar wants it at least {ZAQAR_SPAN_SECONDS_MIN} seconds above minimum_delay, is {span}"
         )
     if policy.backoff_retries not in (None, _derived_retries(policy)):
-        raise ValueError(
-            f"backoff_retries: Zaqar derives it from the delays (here {_derived_retries(policy)}); "
-            "leave it out, or leave out compatibility"
+        raise wrong(
+            "backoff_retries",
+            f"Zaqar derives it from the delays (here {_derived_retries(policy)}); "
+            "leave it out, or leave out compatibility",
         )
 
 
@@ -190,15 +174,15 @@ def _check_sns(policy: DeliveryPolicy) -> None:
     for name in ("minimum_delay", "maximum_delay"):
         seconds = getattr(policy, name)
         if seconds != int(seconds) or not SNS_DELAY_SECONDS_MIN <= seconds <= SNS_DELAY_SECONDS_MAX:
-            raise ValueError(
-                f"{name}: SNS takes whole seconds from {SNS_DELAY_SECONDS_MIN} to {SNS_DELAY_SECONDS_MAX}, is {seconds}"
+            raise wrong(
+                name, f"SNS takes whole seconds from {SNS_DELAY_SECONDS_MIN} to {SNS_DELAY_SECONDS_MAX}, is {seconds}"
             )
     if retries(policy) > SNS_RETRIES_MAX:
-        raise ValueError(f"backoff_retries: SNS allows {SNS_RETRIES_MAX} retries in all phases, is {retries(policy)}")
+        raise wrong("backoff_retries", f"SNS allows {SNS_RETRIES_MAX} retries in all phases, is {retries(policy)}")
     total = total_seconds(_within_time(policy, [_nominal(policy, n) for n in range(retries(policy))]))
     if total > SNS_TOTAL_SECONDS_MAX:
-        raise ValueError(
-            f"maximum_delay: SNS allows {SNS_TOTAL_SECONDS_MAX} seconds of waiting in all, this adds up to {total:g}"
+        raise wrong(
+            "maximum_delay", f"SNS allows {SNS_TOTAL_SECONDS_MAX} seconds of waiting in all, this adds up to {total:g}"
         )
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from fairlead_wire.mistakes import shown
+
 VERSION = 1
 TYPE_PREFIX = "dev.fairlead."
 SYSTEM_NAMESPACE = "system"
@@ -74,8 +76,9 @@ def is_reserved(topic: str) -> bool:
     return topic.partition("/")[0] == SYSTEM_NAMESPACE
 
 
-def check_topic(key: str, topic: str) -> None:
-    """Where a program's own events go: ``system/NAME``, or empty for nowhere.  Raises ``ValueError`` with the key."""
+def check_topic(topic: str) -> str:
+    """Where a program's own events go: ``system/NAME``, or empty for nowhere.  Raises ``ValueError``."""
     namespace, _, name = topic.partition("/")
     if topic and (namespace != SYSTEM_NAMESPACE or not name or "/" in name):
-        raise ValueError(f"{key}: must be {SYSTEM_NAMESPACE}/NAME, or empty for no events, is {topic!r}")
+        raise ValueError(f"must be {SYSTEM_NAMESPACE}/NAME, or empty for no events, is {shown(topic)}")
+    return topic

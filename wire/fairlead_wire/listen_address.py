@@ -12,22 +12,29 @@ import ipaddress
 import re
 from typing import Final
 
+from fairlead_wire.mistakes import Mistake, shown
+
 PORT_MAX: Final = 65_535
-_SHOWN_CHARS_MAX: Final = 80
 _ADDRESS: Final = re.compile(
     r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})"
 )
 
 
-def parse(key: str, text: str) -> tuple[str, int]:
-    """Host (IPv6 without its brackets) and port; port 0 lets the system choose.
-
-    Raises ``ValueError`` that begins with ``key``.
-    """
+def parse(text: str) -> tuple[str, int]:
+    """Host (IPv6 without its brackets) and port; port 0 lets the system choose.  Raises ``ValueError``."""
     found = _ADDRESS.fullmatch(text)
     if not found or int(found["port"]) > PORT_MAX:
-        raise ValueError(f"{key}: must be host:port, is {text[:_SHOWN_CHARS_MAX]!r}")
+        raise ValueError(f"must be host:port, is {shown(text)}")
     return found["ipv6"] or found["host"], int(found["port"])
+
+
+def find(key: str, text: str) -> tuple[Mistake, ...]:
+    """What is wrong with the address at ``key``."""
+    try:
+        parse(text)
+    except ValueError as error:
+        return (Mistake(key, str(error)),)
+    return ()
 
 
 def is_loopback(host: str) -> bool:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
+from fairlead_wire.mistakes import wrong
+
 DEAD_LETTERS = "_dead_letters"
 GAPS = "_gaps"
 
 
 def check(pipelines: Iterable[tuple[str, str, str]]) -> None:
-    """Raises ``ValueError("key: reason")``; a pipeline is its name, table and checkpoint."""
+    """Raises ``mistakes.Wrong`` naming the key; a pipeline is its name, table and checkpoint."""
     used: list[tuple[tuple[str, ...], str, str]] = []
     for name, table, checkpoint in pipelines:
         for suffix, what in (("", "rows"), (DEAD_LETTERS, "dead letters"), (GAPS, "gaps")):
@@ -35,10 +37,10 @@ def _refuse(outer: tuple[tuple[str, ...], str, str], inner: tuple[tuple[str, ...
     key = "checkpoint" if "checkpoint" in keys else "table"
     path = "/".join(inner[0]) or "/"
     if outer[0] == inner[0]:
-        raise ValueError(f"{key}: {path} would be {outer[2]} and {inner[2]}; give each a folder of its own")
+        raise wrong(key, f"{path} would be {outer[2]} and {inner[2]}; give each a folder of its own")
     if outer[1] == "table" and inner[0][len(outer[0])][:1] in ("_", "."):
         return  # hidden from readers and from vacuum
-    raise ValueError(f"{key}: {path}, {inner[2]}, lies in {outer[2]}; put it beside, not inside")
+    raise wrong(key, f"{path}, {inner[2]}, lies in {outer[2]}; put it beside, not inside")
 
 
 def _parts(path: str) -> tuple[str, ...]:

@@ -1,113 +1,114 @@
-"""Settings of the messaging service; each key is also ``FAIRLEAD_MESSAGING_<KEY>``."""
+"""What the settings file of the messaging service, or ``FAIRLEAD_MESSAGING_*``, may say: keys, defaults, limits.
+
+Every nested model is one TOML table; the text below a key is its line on the reference page.  Times are seconds,
+sizes bytes.
+"""
 
 from __future__ import annotations
 
-import ipaddress
-from typing import Literal
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal, Self
 
-import msgspec
+import pydantic
+from pydantic import AfterValidator, Field
 
 from fairlead_messaging.server.log.topic import TTL_SECONDS_MAX, expand_system_topics
+from fairlead_wire import listen_address, mistakes
 from fairlead_wire.file_path import FilePath
+from fairlead_wire.mistakes import Mistake
+from fairlead_wire.model import ListenAddress, Model
+
+COUNT_MAX: Final = 2**31 - 1
+BUDGET_MAX: Final = 2**40
+
+Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
+Budget = Annotated[int, Field(ge=1, le=BUDGET_MAX)]
 
 
-class CacheSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    max_bytes: int = 64 * 1024 * 1024
+def _system_topics(names: list[str]) -> list[str]:
+    expand_system_topics(names)
+    return names
+
+
+class CacheSettings(Model):
+    """Recent messages in memory."""
+
+    max_bytes: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024
     """Payload bytes of recent messages kept in memory, over all topics; 0 turns the cache off."""
 
-    def __post_init__(self) -> None:
-        if self.max_bytes < 0:
-            raise ValueError("max_bytes: must not be negative")
 
+class CleanupSettings(Model):
+    """Removal of what is not readable any more."""
 
-class CleanupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    interval_seconds: float = 60.0
+    interval_seconds: Annotated[float, Field(ge=0.05, le=86_400)] = 60.0
     """How often expired and unreachable rows are removed."""
 
-    def __post_init__(self) -> None:
-        if not 0.05 <= self.interval_seconds <= 86_400:
-            raise ValueError("interval_seconds: must be 0.05 to 86400")
 
+class MessagingSettings(Model):
+    """The whole file."""
 
-class MessagingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    http_listen: str = "127.0.0.1:11015"
-    health_listen: str | None = None
-    """Where /healthz, /readyz and /metrics are served in plain HTTP; absent: http_listen, if that is plain."""
+    http_listen: ListenAddress = "127.0.0.1:11015"
+    """The REST API: HTTPS with `mtls`, plain HTTP with `insecure`."""
+    health_listen: ListenAddress | None = None
+    """Where `/healthz`, `/readyz` and `/metrics` are served in plain HTTP; absent: `http_listen`, if that is plain."""
     data_dir: FilePath = "fairlead-messaging-data"
+    """The store's folder, for one process at a time."""
     store: Literal["rocksdb", "sqlite", "memory", "cassandra"] = "rocksdb"
+    """`memory` forgets everything at the end; there is no `cassandra` store yet, it is refused."""
     security: Literal["mtls", "insecure"] = "mtls"
+    """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
+    """Authority of clients; required with `mtls`, as the two below. Files are read again when they change."""
     tls_cert: FilePath | None = None
+    """The service's certificate."""
     tls_key: FilePath | None = None
+    """The key of `tls_cert`."""
     clients: list[str] | None = None
-    """Names in certificates that may ask; absent: everyone whom ``tls_ca`` vouches for."""
-    system_topics: list[str] = []
-    """Created in namespace ``system`` at start; ``prefix:N`` stands for prefix0 … prefix(N-1)."""
-    default_ttl_seconds: int = 604_800
-    poll_limit_max: int = 100_000
-    poll_bytes_max: int = 16 * 1024 * 1024
+    """Names in certificates that may ask; absent: everyone for whom `tls_ca` vouches. Needs `mtls`."""
+    system_topics: Annotated[list[str], AfterValidator(_system_topics)] = Field(default=[])
+    """Created in namespace `system` at start; `prefix:N` stands for prefix0 … prefix(N-1)."""
+    default_ttl_seconds: Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)] = 604_800
+    """How long messages live in topics that say nothing else."""
+    poll_limit_max: Count = 100_000
+    """Messages of one page at most, whatever is asked for."""
+    poll_bytes_max: Count = 16 * 1024 * 1024
     """Payload bytes after which a page ends, whatever its limit."""
-    bulk_bytes_max: int = 64 * 1024 * 1024
+    bulk_bytes_max: Count = 64 * 1024 * 1024
     """The same for one Arrow page."""
-    body_bytes_max: int = 16 * 1024 * 1024
+    body_bytes_max: Count = 16 * 1024 * 1024
     """Larger request bodies are refused (413) before they are parsed."""
-    bodies_bytes_max: int = 256 * 1024 * 1024
-    """Of all request bodies that are arriving or being worked on; beyond it callers are told to come back (503)."""
-    pages_bytes_max: int = 256 * 1024 * 1024
-    """Of all pages on their way to readers; beyond it polls are told to come back (503)."""
-    long_polls_max: int = 10_000
-    """Readers that wait for something new at the same time; others are told to come back (503)."""
-    request_seconds_max: float = 60.0
+    bodies_bytes_max: Budget = 256 * 1024 * 1024
+    """Of all request bodies that are arriving or being worked on; beyond it 503 with a time to come back. At least
+    `body_bytes_max`."""
+    pages_bytes_max: Budget = 256 * 1024 * 1024
+    """Of all pages on their way to readers; beyond it polls are answered 503. At least `body_bytes_max`."""
+    long_polls_max: Count = 10_000
+    """Readers that wait for something new at the same time; others are answered 503."""
+    request_seconds_max: Annotated[float, Field(ge=0.05, le=3600)] = 60.0
     """How long a body may take to arrive (408) and a page to leave (the connection is closed)."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Lines below this level are not written."""
     cache: CacheSettings = CacheSettings()
     cleanup: CleanupSettings = CleanupSettings()
 
-    def __post_init__(self) -> None:
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        mistakes.refuse(self._wrong())
+        return self
+
+    def _wrong(self) -> Iterator[Mistake]:
         if self.store == "cassandra":
-            raise ValueError("store: there is no cassandra store yet; use rocksdb, sqlite or memory (one machine each)")
-        host, _ = parse_listen("http_listen", self.http_listen)
-        if self.health_listen is not None:
-            parse_listen("health_listen", self.health_listen)
-        if self.security == "insecure" and not is_loopback(host):
-            raise ValueError('http_listen: security = "insecure" listens on a loopback address only')
+            yield Mistake("store", "there is no cassandra store yet; use rocksdb, sqlite or memory (one machine each)")
+        host, _ = listen_address.parse(self.http_listen)
+        if self.security == "insecure" and not listen_address.is_loopback(host):
+            yield Mistake("http_listen", f'must be a loopback address with security = "insecure", is {host}')
         if self.security == "mtls":
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):
-                    raise ValueError(f'{key}: required with security = "mtls"')
+                    yield Mistake(key, 'required with security = "mtls"')
         elif self.clients is not None:
-            raise ValueError('clients: needs security = "mtls", without which nobody has a name')
-        if not 1 <= self.default_ttl_seconds <= TTL_SECONDS_MAX:
-            raise ValueError(f"default_ttl_seconds: must be 1 to {TTL_SECONDS_MAX}")
-        for key in ("poll_limit_max", "poll_bytes_max", "bulk_bytes_max", "body_bytes_max", "long_polls_max"):
-            if not 1 <= getattr(self, key) <= 2**31 - 1:
-                raise ValueError(f"{key}: must be 1 to {2**31 - 1}")
+            yield Mistake("clients", 'needs security = "mtls": without it no client has a name')
         for key in ("bodies_bytes_max", "pages_bytes_max"):
-            if not self.body_bytes_max <= getattr(self, key) <= 2**40:
-                raise ValueError(f"{key}: must be at least body_bytes_max ({self.body_bytes_max})")
-        if not 0.05 <= self.request_seconds_max <= 3600:
-            raise ValueError("request_seconds_max: must be 0.05 to 3600")
-        try:
-            expand_system_topics(self.system_topics)
-        except ValueError as error:
-            raise ValueError(f"system_topics: {error}") from None
-
-
-def parse_listen(key: str, text: str) -> tuple[str, int]:
-    """(host, port) of ``host:port``; port 0 lets the system choose.
-
-    Raises: ValueError naming the key.
-    """
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
-        raise ValueError(f"{key}: must be host:port, not {text!r}")
-    return host.strip("[]"), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+            value = getattr(self, key)
+            if value < self.body_bytes_max:
+                yield Mistake(key, f"must be at least body_bytes_max ({self.body_bytes_max}), is {value}")

@@ -44,7 +44,7 @@ class Authorities:
             await tls.keep_loaded(self.link, self.link_files)
 
     def _say_what_is_unsafe(self, settings: Settings) -> None:
-        host, _ = listen_address.parse("http_listen", settings.http_listen)
+        host, _ = listen_address.parse(settings.http_listen)
         is_internal = (settings.messaging_url or "").startswith("https://") or not listen_address.is_loopback(host)
         if settings.link_ca is None:
             if is_internal:

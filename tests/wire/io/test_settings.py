@@ -7,6 +7,7 @@ import pytest
 
 from fairlead_wire.file_path import FilePath
 from fairlead_wire.io import logs, settings
+from fairlead_wire.mistakes import wrong
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +23,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __post_init__(self):
         if self.port > 65535:
-            raise ValueError("port: must be at most 65535")
+            raise wrong("port", "must be at most 65535")
 
 
 def load(tmp_path, text, environ=()):
@@ -67,10 +68,10 @@ def test_no_file_is_needed():
     [
         ("", "node", "required"),
         ('node = "a"\ntypo = 1\n', "typo", "unknown key"),
-        ('node = "a"\nport = "x"\n', "port", "Expected `int`"),
+        ('node = "a"\nport = "x"\n', "port", "must be a whole number, is 'x'"),
         ('node = "a"\nport = 70000\n', "port", "at most 65535"),
         ('node = "a"\n[delivery]\nmaximun_delay = 1\n', "delivery.maximun_delay", "unknown key"),
-        ('node = "a"\n[delivery]\nmaximum_delay = "soon"\n', "delivery.maximum_delay", "Expected `float`"),
+        ('node = "a"\n[delivery]\nmaximum_delay = "soon"\n', "delivery.maximum_delay", "must be a number, is 'soon'"),
         ("node = \n", "", "not TOML"),
     ],
 )
@@ -110,12 +111,12 @@ def test_all_mistakes_of_file_and_environment_are_told_at_once(tmp_path, capsys)
         load(tmp_path, 'topics = ["a", 1]\n[delivery]\nmaximum_dely = 3\n', environ)
     told = [str(each.args[0]).partition("\n")[0].removeprefix(str(tmp_path)) for each in caught.value.mistakes]
     assert told == [
-        "FAIRLEAD_EDGE_PORT: port: Expected `int`, is 'many'",
+        "FAIRLEAD_EDGE_PORT: port: must be a whole number, is 'many'",
         "FAIRLEAD_EDGE_DELIVERY_MAXIMUN_DELAY: is no key of these settings; "
         "did you mean FAIRLEAD_EDGE_DELIVERY_MAXIMUM_DELAY?",
         "FAIRLEAD_EDGE_NDOE: is no key of these settings; did you mean FAIRLEAD_EDGE_NODE?",
         "/edge.toml: node: required, but not set",
-        "/edge.toml: topics[1]: Expected `str`, is 1",
+        "/edge.toml: topics[1]: must be text, is 1",
         "/edge.toml: delivery.maximum_dely: unknown key; did you mean delivery.maximum_delay?",
     ]
     assert settings.complain("edge", caught.value) == settings.EXIT_STATUS
@@ -187,5 +188,5 @@ def test_garbage_is_a_sentence(tmp_path, text):
 
 def test_a_deeply_nested_variable_is_a_sentence():
     """The same from the environment."""
-    with pytest.raises(settings.SettingsError, match="Expected"):
+    with pytest.raises(settings.SettingsError, match="must be"):
         settings.load("edge", Model, None, {"FAIRLEAD_EDGE_NODE": "n", "FAIRLEAD_EDGE_TOPICS": "[" * 5000})

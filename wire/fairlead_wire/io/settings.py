@@ -1,6 +1,6 @@
-"""Settings from a TOML file and the environment, into a typed, frozen struct.
+"""Settings from a TOML file and the environment, into a typed, frozen value.
 
-Precedence: environment over file over the struct's default.  Every key of the file is also an
+Precedence: environment over file over the model's default.  Every key of the file is also an
 environment variable: ``FAIRLEAD_<ROOM>_<KEY>``, the names of nested tables joined with ``_``
 (``[delivery] maximum_delay`` of the hub is ``FAIRLEAD_HUB_DELIVERY_MAXIMUM_DELAY``).  Text from the
 environment is converted by the key's type; for lists, tables and unions it is read as a TOML value first.
@@ -8,6 +8,9 @@ environment is converted by the key's type; for lists, tables and unions it is r
 Unknown keys, variables of the room that are no key of it, and bad values raise ``SettingsError`` with every mistake,
 each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin with
 ``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are told without stopping anybody.
+
+The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; a ``Reader`` is what they
+have in common.
 """
 
 from __future__ import annotations
@@ -18,11 +21,9 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Protocol, TypeVar, get_args
 
-import msgspec
-
-from fairlead_wire import mistakes
+from fairlead_wire import mistakes, struct_mistakes
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.file_path import FILE_PATH
 from fairlead_wire.io import logs
@@ -34,7 +35,7 @@ ROOMS = ("hub", "edge", "messaging", "ingest")
 KNOWN_VARIABLES = frozenset(["FAIRLEAD_HUB_URL", "FAIRLEAD_MESSAGING_URL"])
 """Not settings of a room, but read by the commands that ask one."""
 
-Settings = TypeVar("Settings", bound=msgspec.Struct)
+Settings = TypeVar("Settings")
 
 _PREFIX = "FAIRLEAD_"
 _SERVICE_LINK = re.compile(
@@ -42,6 +43,16 @@ _SERVICE_LINK = re.compile(
 )
 """What a kubelet puts into every container for each Service of the namespace; nobody wrote it."""
 _log = logs.get("wire.settings")
+
+
+class Reader(Protocol):
+    """What reads a kind of model: the module ``struct_mistakes`` or ``model_mistakes``."""
+
+    def is_model(self, candidate: Any) -> bool: ...
+    def fields(self, model: Any) -> list[tuple[str, Any]]: ...
+    def read(self, data: Any, model: type[Settings]) -> Settings: ...
+    def find(self, data: Any, model: Any) -> tuple[mistakes.Mistake, ...]: ...
+    def find_value(self, value: Any, annotation: Any) -> tuple[mistakes.Mistake, ...]: ...
 
 
 class SettingsError(FairleadError):
@@ -61,21 +72,30 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
     """Read ``path`` (None: defaults and environment only) into ``model``.  Raises ``SettingsError``."""
     values = _read(path) if path else {}
     source = str(path) if path else "settings"
-    overlay = _Overlay(f"{_PREFIX}{room.upper()}_", environ)
+    reader = _reader(model)
+    overlay = _Overlay(f"{_PREFIX}{room.upper()}_", environ, reader)
     overlay.lay(values, model)
     found = [*overlay.refused, *overlay.unknown()]
-    _expand(values, model, environ.get("HOME"))
+    _expand(values, model, environ.get("HOME"), reader)
     if not found:
         try:
-            return msgspec.convert(values, model, strict=True)
-        except (msgspec.ValidationError, ValueError) as error:
-            said = mistakes.find(values, model) or (mistakes.Mistake(*mistakes.explain(str(error))),)
+            return reader.read(values, model)
+        except ValueError as error:
+            said = reader.find(values, model) or mistakes.of(error)
     else:
         told = {each.key for each in found}
-        said = tuple(each for each in mistakes.find(values, model) if each.key not in told)
+        said = tuple(each for each in reader.find(values, model) if each.key not in told)
     found += [SettingsError(overlay.origins.get(each.key, source), each.key, each.reason) for each in said]
     first, *more = found
     raise SettingsError(first.source, first.key, first.reason, more=tuple(more))
+
+
+def _reader(model: Any) -> Reader:
+    if struct_mistakes.is_model(model):
+        return struct_mistakes
+    from fairlead_wire import model_mistakes  # pydantic: never in the agent
+
+    return model_mistakes
 
 
 def complain(room: str, error: SettingsError) -> int:
@@ -125,34 +145,35 @@ def _read(path: Path) -> dict[str, Any]:
 class _Overlay:
     """The environment, laid over what the file says.  Which key came from which variable is in ``origins``."""
 
-    def __init__(self, prefix: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, prefix: str, environ: Mapping[str, str], reader: Reader) -> None:
         self._prefix = prefix
+        self._reader = reader
         self._environ = environ
         self._known: set[str] = set()
         self.origins: dict[str, str] = {}
         self.refused: list[SettingsError] = []
 
-    def lay(self, values: dict[str, Any], model: type[msgspec.Struct], prefix: str = "", path: str = "") -> bool:
+    def lay(self, values: dict[str, Any], model: Any, prefix: str = "", path: str = "") -> bool:
         """True when a variable was for this table, or one below it."""
         prefix = prefix or self._prefix
         any_here = False
-        for field in msgspec.structs.fields(model):
-            name = f"{prefix}{field.encode_name.upper()}"
-            key = f"{path}{field.encode_name}"
+        for own, annotation in self._reader.fields(model):
+            name = f"{prefix}{own.upper()}"
+            key = f"{path}{own}"
             self._known.add(name)
-            nested = _struct_of(field.type)
+            nested = _table_of(annotation, self._reader)
             if nested is not None:
-                below = values.get(field.encode_name, {})
+                below = values.get(own, {})
                 if isinstance(below, dict) and self.lay(below, nested, f"{name}_", f"{key}."):
-                    values[field.encode_name] = below
+                    values[own] = below
                     any_here = True
             if name in self._environ:
                 any_here = True
                 self.origins[key] = name
                 try:
-                    values[field.encode_name] = _value(self._environ[name], field.type)
+                    values[own] = _value(self._environ[name], annotation, self._reader)
                 except ValueError as error:
-                    values.pop(field.encode_name, None)
+                    values.pop(own, None)
                     self.refused.append(SettingsError(name, key, str(error)))
         return any_here
 
@@ -165,20 +186,20 @@ class _Overlay:
             yield SettingsError(name, "", _did_you_mean("is no key of these settings", meant))
 
 
-def _expand(values: dict[str, Any], model: type[msgspec.Struct], home: str | None) -> None:
+def _expand(values: dict[str, Any], model: Any, home: str | None, reader: Reader) -> None:
     """``~`` in the paths, which a shell would have replaced and a TOML file does not."""
-    for field in msgspec.structs.fields(model):
-        value = values.get(field.encode_name)
-        nested = _struct_of(field.type)
+    for name, annotation in reader.fields(model):
+        value = values.get(name)
+        nested = _table_of(annotation, reader)
         if nested is not None and isinstance(value, dict):
-            _expand(value, nested, home)
-        elif isinstance(value, list) and get_args(field.type):
+            _expand(value, nested, home, reader)
+        elif isinstance(value, list) and get_args(annotation):
             for each in value:
-                if isinstance(each, dict) and (inner := _struct_of(get_args(field.type)[0])):
-                    _expand(each, inner, home)
-        elif isinstance(value, str) and value.startswith("~") and _is_path(field.type):
+                if isinstance(each, dict) and (inner := _table_of(get_args(annotation)[0], reader)):
+                    _expand(each, inner, home, reader)
+        elif isinstance(value, str) and value.startswith("~") and _is_path(annotation):
             ours = home if home and value[1:2] in ("", "/") else None
-            values[field.encode_name] = ours + value[1:] if ours else os.path.expanduser(value)
+            values[name] = ours + value[1:] if ours else os.path.expanduser(value)
 
 
 def _is_path(annotation: Any) -> bool:
@@ -187,17 +208,12 @@ def _is_path(annotation: Any) -> bool:
     return any(_is_path(each) for each in get_args(annotation))
 
 
-def _struct_of(annotation: Any) -> type[msgspec.Struct] | None:
+def _table_of(annotation: Any, reader: Reader) -> Any:
     """The table a key is, if it is one; a list of tables is none."""
-    if get_origin(annotation) is list:
-        return None
-    for candidate in (annotation, *get_args(annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, msgspec.Struct):
-            return candidate
-    return None
+    return next((member for member, _ in mistakes.members(annotation) if reader.is_model(member)), None)
 
 
-def _value(text: str, annotation: Any) -> Any:
+def _value(text: str, annotation: Any, reader: Reader) -> Any:
     """Text of one variable as the key's type wants it: a TOML value when it fits, else the text itself.
 
     Raises ``ValueError`` with the reason.
@@ -210,10 +226,8 @@ def _value(text: str, annotation: Any) -> Any:
     candidates.append(text)
     reason = ""
     for candidate in candidates:
-        one = msgspec.defstruct("One", [("value", annotation)])
-        found = mistakes.find({"value": candidate}, one)
+        found = reader.find_value(candidate, annotation)
         if not found:
             return candidate
-        inner = found[0].key.removeprefix("value").removeprefix(".")
-        reason = reason or (f"{inner}: {found[0].reason}" if inner else found[0].reason)
+        reason = reason or str(found[0])
     raise ValueError(reason)

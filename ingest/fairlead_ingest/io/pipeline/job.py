@@ -35,8 +35,8 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.rows import schema, transforms
-from fairlead_ingest.settings import Pipeline, Settings, start_of
-from fairlead_ingest.source import offsets
+from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.source import offsets, starting_position
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
 from fairlead_messaging.client.io.sync_client import BulkClient, Tls
@@ -274,7 +274,8 @@ class Job:
 
     def _begin(self) -> dict[str, Any]:
         """Where each topic starts; counts only for topics that the checkpoint does not know."""
-        begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start_of(self._pipeline.starting_position))
+        start = starting_position.parse(self._pipeline.starting_position)
+        begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start)
         reached = tables.reached(self._kind, self._table, self._pipeline.topics)
         held = {topic: reached.topics[topic].p for topic in begin if topic in reached.topics}
         if held and spark_checkpoint.is_fresh(self._checkpoint):
@@ -407,7 +408,7 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
         "waitMs": IDLE_WAIT_MS,
         "requestSeconds": settings.request_seconds,
     }
-    if pipeline.schema:
+    if pipeline.schema_file:
         options["contract"] = contract_now(pipeline).encode()
     if settings.security == "mtls":
         options |= {"tlsCa": settings.tls_ca, "tlsCert": settings.tls_cert, "tlsKey": settings.tls_key}
@@ -431,19 +432,19 @@ def contract_of(path: Path) -> schema.Contract:
 
 def evolves(pipeline: Pipeline) -> bool:
     """The pipeline's table grows by what bodies bring. Raises ``Stop``."""
-    return bool(pipeline.schema) and contract_of(Path(str(pipeline.schema))).mode == schema.EVOLVE
+    return bool(pipeline.schema_file) and contract_of(Path(str(pipeline.schema_file))).mode == schema.EVOLVE
 
 
 def contract_now(pipeline: Pipeline) -> schema.Contract:
     """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
-    contract = contract_of(Path(str(pipeline.schema)))
+    contract = contract_of(Path(str(pipeline.schema_file)))
     held = tables.of(str(pipeline.sink)).dataset(Path(pipeline.table)) if contract.mode == schema.EVOLVE else None
     return contract if held is None else schema.grown(contract, from_arrow_schema(held.schema))
 
 
 def shaped(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
     """What the source gave, as the pipeline wants it: typed, the user's transforms, lineage. Raises ``Stop``."""
-    if pipeline.schema:
+    if pipeline.schema_file:
         rows = transforms.typed(rows, contract_now(pipeline))
     for name in pipeline.transforms or ():
         rows = plugins.apply(name, rows)

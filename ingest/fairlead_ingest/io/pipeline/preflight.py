@@ -23,7 +23,7 @@ def check(settings: Settings, jobs: list[Pipeline]) -> None:
             except OSError as error:
                 raise errors.Stop(errors.BAD_OPTION, f"{key}: {path}: {error.strerror}") from None
     for job in jobs:
-        if job.schema:
-            contract_of(Path(job.schema))
+        if job.schema_file:
+            contract_of(Path(job.schema_file))
         for name in job.transforms or ():
             plugins.load(name)

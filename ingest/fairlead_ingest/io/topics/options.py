@@ -28,8 +28,7 @@ from pyspark.sql import types
 from fairlead_ingest import errors
 from fairlead_ingest.pipeline.halving import Piece
 from fairlead_ingest.rows import envelope, schema
-from fairlead_ingest.settings import start_of
-from fairlead_ingest.source import data_loss_policy
+from fairlead_ingest.source import data_loss_policy, starting_position
 from fairlead_messaging.client.io.sync_client import BulkClient, Tls
 
 FORMATS = ("raw", "envelope")
@@ -185,7 +184,7 @@ def _moment(text: Mapping[str, str], name: str) -> int | None:
     if value is None:
         return None
     try:
-        start = start_of(int(value) if value.isdigit() else value)
+        start = starting_position.parse(int(value) if value.isdigit() else value)
     except ValueError:
         start = ""
     if isinstance(start, str):

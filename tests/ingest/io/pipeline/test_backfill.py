@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import polars as pl
 import pytest
 from pyspark.sql import SparkSession
@@ -21,15 +20,14 @@ def test_only_what_is_missing_is_added(
     spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Twice the same time is once the rows; dead letters too; another time is nothing."""
-    settings = msgspec.convert(
+    settings = Settings.model_validate(
         {
             "messaging_url": messaging.url,
             "topics": [topic],
             "table": str(tmp_path / "rows"),
             "checkpoint": str(tmp_path / "checkpoint"),
             "security": "insecure",
-        },
-        Settings,
+        }
     )
 
     def run(**bounds: Any) -> dict[str, int]:
@@ -52,7 +50,7 @@ def test_a_long_time_is_read_in_slices_and_told_as_it_goes(
     spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Each is committed by itself; together they are all, once."""
-    settings = msgspec.convert(
+    settings = Settings.model_validate(
         {
             "messaging_url": messaging.url,
             "topics": [topic, topic + "-none"],
@@ -61,8 +59,7 @@ def test_a_long_time_is_read_in_slices_and_told_as_it_goes(
             "security": "insecure",
             "sink": "parquet",
             "limits": {"batch_rows": 4},
-        },
-        Settings,
+        }
     )
     for number in range(10):
         messaging.publish(topic, [upstream_message(number)])

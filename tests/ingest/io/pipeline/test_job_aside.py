@@ -7,7 +7,6 @@ import socket
 import time
 from typing import Any
 
-import msgspec
 import pytest
 
 from fairlead_ingest.io import status
@@ -23,7 +22,7 @@ NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 def job(url: str) -> Job:
     values = {"messaging_url": url, "topics": TOPICS, "table": "/nowhere/rows", "checkpoint": "/nowhere/checkpoint"}
-    settings = msgspec.convert({**values, "security": "insecure"}, Settings)
+    settings = Settings.model_validate({**values, "security": "insecure"})
     made: Any = None  # the session: nothing is started
     return Job(made, settings, settings.jobs()[0], Metrics())
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
@@ -196,7 +195,7 @@ def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp
             "checkpoint": str(tmp_path / "checkpoint"),
             "security": "insecure",
         }
-        settings = msgspec.convert({**values, **changes}, Settings)
+        settings = Settings.model_validate({**values, **changes})
         [pipeline] = settings.jobs()
         done = backfill.run(spark, settings, pipeline, from_ms=None, until_ms=None, into=tmp_path / into)
         return done["rows_added"]
@@ -338,7 +337,7 @@ def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
         "security": "insecure",
         "format": form,
     }
-    settings = msgspec.convert(values, Settings)
+    settings = Settings.model_validate(values)
     job = Job(spark, settings, settings.jobs()[0], Metrics())
     job.put_aside({topic: {names[1]: "it breaks the pipeline"}})
     job.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from fairlead_ingest import errors
@@ -21,7 +20,7 @@ def settings(tmp_path: Path, **more: Any) -> Settings:
         "table": str(tmp_path / "rows"),
         "checkpoint": str(tmp_path / "checkpoint"),
     }
-    return msgspec.convert({**values, **more}, Settings)
+    return Settings.model_validate({**values, **more})
 
 
 def check(found: Settings) -> None:
