@@ -91,6 +91,10 @@ verify: dev control-plane ## a quarter of an hour: what make test leaves out: ki
 	@FAIRLEAD_EXAMPLES=fresh $(PY) -m pytest --durations=15 $(WORKERS) -m "verify or fresh" $(PYTEST) </dev/null
 	$(call timed,e2e,$(MAKE) --no-print-directory e2e)
 
+.PHONY: docs
+docs: dev ## the documentation as a site in build/site, every link checked
+	@$(PY) -m docs.site.build </dev/null
+
 .PHONY: sim
 sim: dev ## the deterministic simulation; SEEDS=how many, SEED=one to replay
 	$(call needs,tests/sim/__main__.py,the simulation is not part of this checkout)
