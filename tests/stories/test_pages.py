@@ -41,7 +41,6 @@ SHELL_SECONDS = 90
 FOLLOW_SECONDS = 4
 """What never ends by itself is given so long."""
 BLOCKS = [block for page in pages() for block in blocks(page, page.read_text())]
-LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def of(*kinds: str) -> Any:
@@ -61,13 +60,6 @@ def test_a_block_without_a_word_about_it_is_refused() -> None:
         list(blocks(page, "<!-- shown -->\n```sh\nls\n"))
     [block] = blocks(page, '<!-- json publish expect={"a": 1} -->\n```json\nx\n```\n')
     assert (block.kind, block.what, block.expect, block.text) == ("json", "publish", '{"a": 1}', "x\n")
-
-
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    """To files of the project."""
-    for target in LINK.findall(page.read_text()):
-        assert (page.parent / target).exists(), f"{page}: {target}"
 
 
 @of("by", "needs", "shown")
