@@ -278,8 +278,8 @@ def _expired(program: MessagingProgram) -> Iterator[Row]:
 def _await_cleanup(program: MessagingProgram) -> None:
     """Until a whole pass that began after everything expired is over."""
     time.sleep(2.5)  # what was published last has two seconds to live; this is the time itself, not a condition
-    passes = _metric(program, "cleanups")
-    wait_until("cleanup is done", lambda: _metric(program, "cleanups") >= passes + 2, seconds=300)
+    passes = _metric(program, "cleanups_total")
+    wait_until("cleanup is done", lambda: _metric(program, "cleanups_total") >= passes + 2, seconds=300)
 
 
 def _metric(program: MessagingProgram, name: str) -> float:

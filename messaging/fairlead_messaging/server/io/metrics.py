@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from fairlead_messaging.server.commands import Message
 from fairlead_messaging.server.topic_stats import TopicStats
@@ -12,6 +15,19 @@ from fairlead_messaging.server.topic_stats import TopicStats
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 TOPIC_LABELS_MAX = 10_000
 PREFIX = "fairlead_messaging_"
+
+
+class Total(Collector):
+    """A counter whose count is kept elsewhere, and taken over when it is asked for."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._name, self._text, self._value = name, text, 0.0
+
+    def set(self, value: float) -> None:
+        self._value = value
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(self._name, self._text, value=self._value)
 
 
 class Metrics:
@@ -34,17 +50,17 @@ class Metrics:
         self.closed_connections = self._counter(
             "closed_connections", "Connections closed: late with a request, for room, or refused", "port", "reason"
         )
-        self.batches = self._gauge("batches", "Durable writes since start")
-        self.failures = self._gauge("storage_failures", "Failed writes since start")
+        self.batches = self._total("batches", "Durable writes")
+        self.failures = self._total("storage_failures", "Failed writes")
         self.waiting = self._gauge("waiting_commands", "Commands waiting for a write")
         self.long_polls = self._gauge("long_polls", "Readers waiting for something new")
         self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies arriving or being worked on")
         self.page_bytes = self._gauge("page_bytes", "Bytes of pages on their way to readers")
-        self.removed = self._gauge("removed_rows", "Removals by cleanup since start; a whole range counts as one")
-        self.cleanups = self._gauge("cleanups", "Finished cleanup passes since start")
+        self.removed = self._total("removed_rows", "Removals by cleanup; a whole range counts as one")
+        self.cleanups = self._total("cleanups", "Finished cleanup passes")
         self.cache_bytes = self._gauge("cache_bytes", "Bytes of recent pages in memory")
-        self.cache_hits = self._gauge("cache_hits", "Polls answered from memory since start")
-        self.cache_misses = self._gauge("cache_misses", "Polls answered from the store since start")
+        self.cache_hits = self._total("cache_hits", "Polls answered from memory")
+        self.cache_misses = self._total("cache_misses", "Polls answered from the store")
         self.transactions = self._gauge("transactions_in_progress", "Transactions that may still publish")
         self.messages = self._gauge("topic_messages", "Messages a topic holds", "topic")
         self.bytes = self._gauge("topic_bytes", "Payload bytes a topic holds", "topic")
@@ -61,6 +77,11 @@ class Metrics:
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(PREFIX + name, text, labels, registry=self.registry)
+
+    def _total(self, name: str, text: str) -> Total:
+        total = Total(PREFIX + name, text)
+        self.registry.register(total)
+        return total
 
     def _histogram(self, name: str, text: str) -> Histogram:
         return Histogram(PREFIX + name, text, buckets=LATENCY_SECONDS, registry=self.registry)

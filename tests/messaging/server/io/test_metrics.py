@@ -27,3 +27,18 @@ def test_topic_stats_replace_each_other() -> None:
     assert 'reader_lag_messages{reader="r",topic="n/t"} 3.0' in metrics.text().decode()
     metrics.show_topic_stats([])
     assert "n/t" not in metrics.text().decode()
+
+
+def test_what_only_rises_is_a_counter() -> None:
+    """`rate()` over a gauge takes a restart for a fall; the service's own totals are taken over as they are."""
+    metrics = Metrics()
+    totals = ("batches", "storage_failures", "removed_rows", "cleanups", "cache_hits", "cache_misses")
+    for total in (metrics.batches, metrics.failures, metrics.removed, metrics.cleanups, metrics.cache_hits):
+        total.set(3)
+    metrics.cache_misses.set(3)
+    text = metrics.text().decode()
+    for name in totals:
+        assert f"# TYPE fairlead_messaging_{name}_total counter" in text
+        assert f"fairlead_messaging_{name}_total 3.0" in text
+    gauges = [each for each in metrics.registry.collect() if each.type == "gauge"]
+    assert gauges and not [each.name for each in gauges if "since" in each.documentation]
