@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Item, Reference
-from fairlead_edge.outbox.pump.pump import Fetch, Pump, Send, Settle, Wait
+from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
+from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.message import Ack, Nack, Refused

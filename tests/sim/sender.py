@@ -21,6 +21,7 @@ from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.pump import pump
+from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
@@ -69,8 +70,8 @@ class Sender:
     def _start(self) -> None:
         self._life += 1
         self._send: Callable[[message.Upstream, bytes], None] | None = None
-        self._flying: dict[int, pump.Send] = {}
-        self._settling: dict[int, pump.Settle] = {}
+        self._flying: dict[int, Send] = {}
+        self._settling: dict[int, Settle] = {}
         self._busy = False
         self._is_away = False
         """The last answer said that nothing would be taken."""
@@ -159,7 +160,7 @@ class Sender:
         if self._busy or self._send is None:
             return
         step = self.pump.next(self._now())
-        if isinstance(step, pump.Wait):
+        if isinstance(step, Wait):
             return
         self._check_nothing_urgent_waits(step)
         self._busy = True
@@ -180,13 +181,13 @@ class Sender:
                 )
             )
             wanted = self.pump.fetched(step, items, self._now())
-            if not isinstance(wanted, pump.Settle):
+            if not isinstance(wanted, Settle):
                 leaves = {item.offset for item in wanted.items} if wanted else set()
                 self._give_back(step.queue, [item.offset for item in items if item.offset not in leaves])
             match wanted:
-                case pump.Send() as send:
+                case Send() as send:
                     self._deliver(send)
-                case pump.Settle() as settle:
+                case Settle() as settle:
                     self._settle(settle)
             self.step()
 
@@ -195,7 +196,7 @@ class Sender:
     def _give_back(self, queue: QueueId, offsets: list[int], *, in_doubt: bool = False) -> None:
         self.outbox.in_flight.give_back(queue, offsets, in_doubt=in_doubt)
 
-    def _deliver(self, send: pump.Send) -> None:
+    def _deliver(self, send: Send) -> None:
         if self._forgets_what_is_out:  # the planted mistake: sweep and evict take what is on its way
             self.outbox.in_flight = InFlight()
         if self._send is None:
@@ -218,7 +219,7 @@ class Sender:
         header = message.Upstream(id=self._next_id, stream=stream, encoding=encoding, follows=send.follows)
         self._send(header, content)
 
-    def _settle(self, settle: pump.Settle) -> None:
+    def _settle(self, settle: Settle) -> None:
         life = self._life
         self._settling[settle.batch] = settle
 
@@ -236,17 +237,19 @@ class Sender:
 
         self._schedule(self._now() + self._random.uniform(0.0005, 0.05), settled)
 
-    def _check_nothing_urgent_waits(self, fetch: pump.Fetch) -> None:
+    def _check_nothing_urgent_waits(self, fetch: Fetch) -> None:
         """Law 2: when a batch is decided, nothing more urgent that could go is passed over."""
         handed_out = {(send.queue, item.offset) for send in self._flying.values() for item in send.items}
         handed_out |= {(settle.queue, offset) for settle in self._settling.values() for offset in settle.sent}
+        settling = {settle.queue for settle in self._settling.values()}
         for queue in run(self.outbox.queues()):
             if queue.priority >= fetch.queue.priority:
                 continue
             done = run(self.outbox.checkpoint(queue))
             waiting = run(self.outbox.fetch(queue, after=done, now=self._now(), messages_max=1000, bytes_max=1 << 30))
             left = [item for item in waiting if (queue, item.offset) not in handed_out]
-            if left and (self._is_away or self.pump.state(queue.priority) is State.IDLE):
+            is_free = queue not in settling and self.pump.state(queue.priority) is State.IDLE
+            if left and (self._is_away or is_free):
                 raise LawBroken(
                     f"law 2 at {self._now():.2f}: {self.name} goes on with {fetch.queue} while {queue} has {len(left)}"
                 )

@@ -15,6 +15,7 @@ from fairlead_edge.errors import LinkDown
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Outbox
 from fairlead_edge.outbox.pump import pump
+from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire import codec, message
@@ -132,7 +133,7 @@ class UpstreamPump:
             while True:
                 self._wake.clear()
                 step = self._pump.next(self._clock())
-                if isinstance(step, pump.Wait):
+                if isinstance(step, Wait):
                     await self._wait(step)
                 else:
                     await self._fetch(step, batches)
@@ -142,7 +143,7 @@ class UpstreamPump:
             self._pump.link_up(self._link.upstream_window)
             self._wake.set()
 
-    async def _wait(self, wait: pump.Wait) -> None:
+    async def _wait(self, wait: Wait) -> None:
         seconds = None if wait.until is None else max(0.0, wait.until - self._clock())
         try:
             async with asyncio.timeout(seconds):
@@ -150,7 +151,7 @@ class UpstreamPump:
         except TimeoutError:
             pass  # a parked priority came due
 
-    async def _fetch(self, fetch: pump.Fetch, batches: asyncio.TaskGroup) -> None:
+    async def _fetch(self, fetch: Fetch, batches: asyncio.TaskGroup) -> None:
         items = await self._outbox.fetch(
             fetch.queue,
             after=fetch.after,
@@ -160,21 +161,21 @@ class UpstreamPump:
             leaving=True,
         )
         wanted = self._pump.fetched(fetch, items, self._clock())
-        if not isinstance(wanted, pump.Settle):
+        if not isinstance(wanted, Settle):
             leaves = {item.offset for item in wanted.items} if wanted else set()
             stays = [item.offset for item in items if item.offset not in leaves]
             self._outbox.in_flight.give_back(fetch.queue, stays)
         match wanted:
-            case pump.Send() as send:
+            case Send() as send:
                 encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
                 self._pump.packed(send.batch, len(content), self._clock())
                 batches.create_task(self._deliver(send, encoding, content))
-            case pump.Settle() as settle:
+            case Settle() as settle:
                 await self._settle(settle)
             case None:
                 pass
 
-    async def _deliver(self, send: pump.Send, encoding: message.Encoding, content: bytes) -> None:
+    async def _deliver(self, send: Send, encoding: message.Encoding, content: bytes) -> None:
         patience = ANSWER_SECONDS + self._pump.bytes_in_flight / SLOWEST_BYTES_PER_SECOND
         self.counters["batches"] += 1
         self.counters["messages"] += len(send.items)
@@ -216,12 +217,12 @@ class UpstreamPump:
         if settle is not None:
             await self._settle(settle)
 
-    def _give_back(self, send: pump.Send, *, in_doubt: bool) -> None:
+    def _give_back(self, send: Send, *, in_doubt: bool) -> None:
         """They go again, if their time allows; ``in_doubt``: they, or some of them, may be in their topic."""
         offsets = [item.offset for item in send.items]
         self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=in_doubt)
 
-    async def _settle(self, settle: pump.Settle) -> None:
+    async def _settle(self, settle: Settle) -> None:
         for refusal in settle.refused:
             _log.warning(
                 "dead_lettered",

@@ -1,16 +1,18 @@
-"""The states one priority of one endpoint goes through, as a table.
+"""The states of one priority of one endpoint, as a table.
 
-    Idle ─SendMessage▶ Sending ─Checkpoint▶ Checkpointing ─Succeed▶ Idle
-                         │ ▲ Fail                │ Fail
-                         ▼ │ Retry               ▼
-                        Failing ◀────────────────┘
-                         │ Die (the delivery policy allows no further retry)
-                         ▼
-    DeadProcess ─Checkpoint▶ DeadCheckpointing ─DeadSucceed▶ DeadIdle ─SendMessage▶ DeadProcess
-         └─Revive (dead long enough)▶ Sending
+    IDLE ──SEND──▶ SENDING ──NACK──▶ DRAINING ──RETRY──▶ BACKOFF ──DUE──▶ IDLE
+     ▲               │ │                │  │
+     ├──ANSWERED─────┘ │                │  └──GIVE_UP──▶ DEAD ──REVIVE──▶ IDLE
+     └──LOST───────────┴────────────────┘
 
-The original drops batches while it is dead; here the dead states move them to the dead letters, so "dead" is a
-place to look, not a loss.  ``Throw`` is the original's variant without a store: the batch goes back to its caller.
+IDLE      nothing is unanswered; what waits may leave
+SENDING   batches are unanswered; more may leave, up to the depth of the stream
+DRAINING  an answer took nothing; nothing leaves until all answers are in
+BACKOFF   waits for its retry time; less urgent priorities go on meanwhile
+DEAD      the delivery policy allows no more retries; what waits is moved to the dead letters, until it is revived
+
+The seed drops batches while an endpoint is dead; here they are dead letters, so "dead" is a place to look, not a loss.
+``pump.Pump.next`` decides by these states; ``stream.Stream`` is the only one that takes a transition.
 """
 
 from __future__ import annotations
@@ -24,58 +26,48 @@ from fairlead_wire.errors import LocalError
 class State(enum.Enum):
     IDLE = "idle"
     SENDING = "sending"
-    CHECKPOINTING = "checkpointing"
-    FAILING = "failing"
-    DEAD_IDLE = "dead-idle"
-    DEAD_PROCESS = "dead-process"
-    DEAD_CHECKPOINTING = "dead-checkpointing"
-    CLOSED = "closed"
+    DRAINING = "draining"
+    BACKOFF = "backoff"
+    DEAD = "dead"
 
 
-class Command(enum.Enum):
-    SEND_MESSAGE = "send message"
-    CHECKPOINT = "checkpoint"
-    SUCCEED = "succeed"
-    FAIL = "fail"
+class Event(enum.Enum):
+    SEND = "send"
+    """A batch leaves."""
+    ANSWERED = "answered"
+    """The last answer is in, and all were good."""
+    NACK = "nack"
+    """An answer took nothing."""
+    LOST = "lost"
+    """The link ended before the last answer."""
     RETRY = "retry"
-    DIE = "die"
-    THROW = "throw"
+    """The last answer is in; the failed batch goes again at a time."""
+    GIVE_UP = "give up"
+    """The last answer is in; the delivery policy allows no retry."""
+    DUE = "due"
+    """The retry time has come, or the wait was ended by a success elsewhere or by a new session."""
     REVIVE = "revive"
-    DEAD_SUCCEED = "dead succeed"
-    UPDATE_ENDPOINT = "update endpoint"
-    CLOSE = "close"
+    """It was dead long enough, or a new session opened."""
 
 
-TRANSITIONS: Final[dict[tuple[State, Command], State]] = {
-    (State.IDLE, Command.SEND_MESSAGE): State.SENDING,
-    (State.IDLE, Command.UPDATE_ENDPOINT): State.IDLE,
-    (State.IDLE, Command.CLOSE): State.CLOSED,
-    (State.SENDING, Command.CHECKPOINT): State.CHECKPOINTING,
-    (State.SENDING, Command.FAIL): State.FAILING,
-    (State.SENDING, Command.DIE): State.DEAD_PROCESS,
-    (State.SENDING, Command.THROW): State.IDLE,
-    (State.CHECKPOINTING, Command.SUCCEED): State.IDLE,
-    (State.CHECKPOINTING, Command.FAIL): State.FAILING,
-    (State.CHECKPOINTING, Command.DIE): State.DEAD_PROCESS,
-    (State.CHECKPOINTING, Command.THROW): State.IDLE,
-    (State.CHECKPOINTING, Command.SEND_MESSAGE): State.SENDING,
-    (State.FAILING, Command.RETRY): State.SENDING,
-    (State.FAILING, Command.UPDATE_ENDPOINT): State.SENDING,
-    (State.FAILING, Command.DIE): State.DEAD_PROCESS,
-    (State.FAILING, Command.CLOSE): State.CLOSED,
-    (State.DEAD_IDLE, Command.SEND_MESSAGE): State.DEAD_PROCESS,
-    (State.DEAD_IDLE, Command.UPDATE_ENDPOINT): State.IDLE,
-    (State.DEAD_IDLE, Command.CLOSE): State.CLOSED,
-    (State.DEAD_PROCESS, Command.REVIVE): State.SENDING,
-    (State.DEAD_PROCESS, Command.CHECKPOINT): State.DEAD_CHECKPOINTING,
-    (State.DEAD_CHECKPOINTING, Command.DEAD_SUCCEED): State.DEAD_IDLE,
-    (State.CLOSED, Command.SEND_MESSAGE): State.CLOSED,
+TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
+    (State.IDLE, Event.SEND): State.SENDING,
+    (State.SENDING, Event.SEND): State.SENDING,
+    (State.SENDING, Event.ANSWERED): State.IDLE,
+    (State.SENDING, Event.NACK): State.DRAINING,
+    (State.SENDING, Event.LOST): State.IDLE,
+    (State.DRAINING, Event.NACK): State.DRAINING,
+    (State.DRAINING, Event.LOST): State.IDLE,
+    (State.DRAINING, Event.RETRY): State.BACKOFF,
+    (State.DRAINING, Event.GIVE_UP): State.DEAD,
+    (State.BACKOFF, Event.DUE): State.IDLE,
+    (State.DEAD, Event.REVIVE): State.IDLE,
 }
 
 
-def step(state: State, command: Command) -> State:
+def step(state: State, event: Event) -> State:
     """The next state.  Raises ``LocalError`` where the table has none: the caller lost track of the state."""
     try:
-        return TRANSITIONS[state, command]
+        return TRANSITIONS[state, event]
     except KeyError:
-        raise LocalError(f"an endpoint that is {state.value} takes no {command.value}") from None
+        raise LocalError(f"an endpoint that is {state.value} takes no {event.value}") from None

@@ -1,13 +1,19 @@
-"""One priority of the pump: its state machine, its checkpointer, where it is in its log, and what it waits for."""
+"""One priority of the pump: its state, where it is in its log, what is unanswered, and what it waits for.
+
+All of it changes in the methods here and nowhere else; the pump calls them and reads properties.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from fairlead_edge.outbox.checkpoint import Checkpointer
-from fairlead_edge.outbox.pump.endpoint_state import Command, State, step
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.pump.effects import Fetch
+from fairlead_edge.outbox.pump.endpoint_state import Event, State, step
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.delivery import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Nack
@@ -37,121 +43,271 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     retry_at: float | None
 
 
+class _Failure(msgspec.Struct, frozen=True):
+    """The latest answer that took nothing, and the first offset that goes again."""
+
+    answer: Nack
+    first: int
+
+
 class Stream:
     """One priority: its state machine, its checkpointer, and where it is in its log."""
 
     def __init__(self, queue: QueueId, checkpoint: int) -> None:
         self.queue = queue
-        self.state = State.IDLE
-        self.checkpointer = Checkpointer(checkpoint)
-        self.cursor = checkpoint
-        self.waiting = True
-        self.turn = 0
-        self.unanswered: dict[int, tuple[int, ...]] = {}
-        self.settling: dict[int, tuple[int, ...]] = {}
-        self.durable: list[int] = []
+        self._state = State.IDLE
+        self._checkpointer = Checkpointer(checkpoint)
+        self._cursor = checkpoint
+        self._has_more = True
+        self._rewinds = 0
+        self._unanswered: dict[int, tuple[int, ...]] = {}
+        self._settling: dict[int, tuple[int, ...]] = {}
+        self._durable: list[int] = []
         """Settled offsets the checkpoint has not passed yet."""
-        self.failed_from: int | None = None
-        self.failure: Nack | None = None
-        self.troubled_since: float | None = None
+        self._failure: _Failure | None = None
+        """While DRAINING."""
+        self._troubled_since: float | None = None
         """When the first answer came that took nothing; None once one took something."""
-        self.last_failure: Nack | None = None
-        self.attempts = 0
-        self.previous_seconds = 0.0
-        self.retry_at: float | None = None
-        self.dead_since = 0.0
-        self.messages_max = BATCH_MESSAGES_MAX
-        self.ratio = 1.0
+        self._last_nack: Nack | None = None
+        self._attempts = 0
+        self._previous_seconds = 0.0
+        self._retry_at: float | None = None
+        """While in BACKOFF."""
+        self._dead_since = 0.0
+        """While DEAD."""
+        self._messages_max = BATCH_MESSAGES_MAX
+        self._ratio = 1.0
         """Bytes on the link for each byte of content."""
-        self.depth = 1
+        self._depth = 1
         """Batches of this priority that may be unanswered now.  One after a failure: a cloud that comes back while
         several are in flight would take the later ones and miss the first."""
 
-    def command(self, command: Command) -> None:
-        self.state = step(self.state, command)
+    # ---- reads ----
 
-    def commit(self, offsets: tuple[int, ...]) -> int:
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def has_more(self) -> bool:
+        """Something may be in the log above the cursor."""
+        return self._has_more
+
+    @property
+    def retry_at(self) -> float | None:
+        """When it goes again; None unless in BACKOFF."""
+        return self._retry_at
+
+    @property
+    def is_retrying(self) -> bool:
+        """The last batch failed, and none was taken since."""
+        return self._attempts > 0
+
+    @property
+    def batches(self) -> int:
+        """Batches that are unanswered."""
+        return len(self._unanswered)
+
+    def messages_of(self, batch: int) -> int:
+        """Of an unanswered batch."""
+        return len(self._unanswered[batch])
+
+    @property
+    def is_full(self) -> bool:
+        """No further batch may leave before an answer."""
+        return len(self._unanswered) >= self._depth
+
+    @property
+    def must_settle_first(self) -> bool:
+        """What is being settled lies above the cursor, or is being buried: it must not be fetched again."""
+        if self._state is State.DEAD:
+            return bool(self._settling)
+        return any(offsets[-1] > self._cursor for offsets in self._settling.values())
+
+    def trouble(self) -> Trouble | None:
+        """None while what is sent is taken."""
+        if self._troubled_since is None or self._last_nack is None:
+            return None
+        return Trouble(
+            since=self._troubled_since,
+            code=self._last_nack.code,
+            reason=self._last_nack.reason,
+            attempts=self._attempts,
+            retry_at=self._retry_at,
+        )
+
+    # ---- from the store to the link ----
+
+    def offered(self) -> None:
+        """Something was stored."""
+        self._has_more = True
+
+    def fetch(self, frame_bytes: int) -> Fetch:
+        """The next messages, for a frame of this size."""
+        self._has_more = False
+        return Fetch(
+            queue=self.queue,
+            after=self._cursor,
+            messages_max=self._messages_max,
+            bytes_max=min(BATCH_BYTES_MAX, max(1, int(frame_bytes / self._ratio))),
+            rewinds=self._rewinds,
+        )
+
+    def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> tuple[Item, ...]:
+        """Those of them that may leave: none if a failure came meanwhile, and none whose time has come."""
+        if self._rewinds != fetch.rewinds or self._state is State.DRAINING:
+            self._has_more = True
+            return ()
+        if items:
+            self._cursor = items[-1].offset
+            size = sum(len(item.content) for item in items)
+            # A batch that ends short of its limits was the last: less urgent ones need not wait for its answer.
+            self._has_more = self._has_more or len(items) >= fetch.messages_max or size >= fetch.bytes_max
+        return tuple(item for item in items if item.live(now))
+
+    def send(self, batch: int, offsets: tuple[int, ...]) -> bool:
+        """A batch leaves; returns whether an earlier one is unanswered."""
+        follows = bool(self._unanswered)
+        self._step(Event.SEND)
+        self._unanswered[batch] = offsets
+        return follows
+
+    def packed(self, content: int, size: int) -> None:
+        """A batch of so much content became a frame of this size."""
+        ratio = max(RATIO_MIN, size / max(1, content))
+        self._ratio = max(ratio, RATIO_DECAY * self._ratio + (1 - RATIO_DECAY) * ratio)
+
+    def frame_bytes(self, content: int) -> int:
+        """About how large a frame so much content becomes."""
+        return int(content * self._ratio)
+
+    def bury(self, batch: int, offsets: tuple[int, ...]) -> int:
+        """These go to the dead letters; returns the checkpoint to write with it."""
+        checkpoint = self._commit(offsets)
+        self._settling[batch] = offsets
+        return checkpoint
+
+    # ---- answers ----
+
+    def acked(self, batch: int, depth_max: int) -> tuple[tuple[int, ...], int]:
+        """Something of it was taken, or all of it refused for good: its offsets, and the checkpoint to write."""
+        offsets = self._unanswered.pop(batch)
+        self._troubled_since = None
+        if self._failure is None:
+            self._attempts = 0
+            self._depth = min(self._depth + 1, depth_max)
+        self._messages_max = min(self._messages_max * 2, BATCH_MESSAGES_MAX)
+        checkpoint = self._commit(offsets)
+        self._settling[batch] = offsets
+        if self._state is State.SENDING and not self._unanswered:
+            self._step(Event.ANSWERED)
+        return offsets, checkpoint
+
+    def nacked(self, batch: int, answer: Nack, now: float) -> None:
+        """Nothing of it was taken; ``conclude`` when all answers are in."""
+        offsets = self._unanswered.pop(batch)
+        if answer.permanent:
+            # One of them is poison: halve until it is alone, then it goes to the dead letters and the rest go on.
+            self._messages_max = max(1, len(offsets) // 2)
+        self._failure = _Failure(answer, self._first_to_repeat(offsets))
+        self._last_nack = answer
+        if self._troubled_since is None:
+            self._troubled_since = now
+        self._step(Event.NACK)
+
+    def conclude(self, policy: DeliveryPolicy, uniform: Uniform, now: float) -> bool:
+        """After a failure, once all answers are in: when it goes again, or that it does not.  False: not yet."""
+        failure = self._failure
+        if failure is None or self._unanswered:
+            return False
+        self._failure = None
+        self._depth = 1
+        self._go_back(failure.first)
+        if failure.answer.permanent:
+            self._back_off(now)
+            return True
+        delay = next_delay(policy, self._attempts, uniform=uniform, previous_seconds=self._previous_seconds)
+        if delay is None:
+            self._step(Event.GIVE_UP)
+            self._dead_since = now
+            return True
+        self._attempts += 1
+        self._previous_seconds = delay.seconds
+        self._messages_max = PROBE_MESSAGES
+        # A hub that says when knows better than our curve, within reason, and the probe is small.
+        asked = failure.answer.retry_after
+        wait = delay.seconds if asked is None else min(max(asked, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)
+        self._back_off(now + wait)
+        return True
+
+    def lost(self, batch: int) -> None:
+        """No answer will come: it goes again, and costs no retry."""
+        self._go_back(self._first_to_repeat(self._unanswered.pop(batch)))
+        if not self._unanswered:
+            self._failure = None
+            self._step(Event.LOST)
+
+    def settled(self, batch: int) -> None:
+        """The store has done what it was asked for."""
+        self._durable += self._settling.pop(batch)
+
+    # ---- waits ----
+
+    def retry_no_later_than(self, time: float) -> None:
+        """What failed works again: a wait that was meant for the failure ends."""
+        if self._retry_at is not None:
+            self._retry_at = min(self._retry_at, time)
+
+    def come_due(self) -> None:
+        """The wait is over."""
+        if self._state is State.BACKOFF:
+            self._retry_at = None
+            self._step(Event.DUE)
+
+    def revive(self, now: float) -> None:
+        """A dead priority tries again after some time."""
+        if self._state is State.DEAD and now - self._dead_since >= REVIVE_SECONDS:
+            self._step(Event.REVIVE)
+
+    def reset(self) -> None:
+        """A session opened: every wait ends, every failure is forgiven."""
+        self.come_due()
+        if self._state is State.DEAD:
+            self._step(Event.REVIVE)
+        self._attempts = 0
+        self._depth = 1
+
+    # ---- parts ----
+
+    def _step(self, event: Event) -> None:
+        self._state = step(self._state, event)
+
+    def _back_off(self, until: float) -> None:
+        self._step(Event.RETRY)
+        self._retry_at = until
+
+    def _first_to_repeat(self, offsets: tuple[int, ...]) -> int:
+        return min(offsets) if self._failure is None else min(*offsets, self._failure.first)
+
+    def _go_back(self, offset: int) -> None:
+        """Start again at ``offset``; a fetch under way is void."""
+        self._cursor = min(self._cursor, offset - 1)
+        self._rewinds += 1
+        self._has_more = True
+
+    def _commit(self, offsets: tuple[int, ...]) -> int:
         """The checkpoint to write together with the settlement of ``offsets``.
 
         It may not pass what is unanswered, failed, to be fetched (again), or answered but not durable yet: after a
         crash that would count as done without having been noted anywhere.
         """
-        remaining = [self.cursor + 1, *(min(batch) for batch in (*self.unanswered.values(), *self.settling.values()))]
-        if self.failed_from is not None:
-            remaining.append(self.failed_from)
+        remaining = [self._cursor + 1]
+        remaining += (min(batch) for batch in (*self._unanswered.values(), *self._settling.values()))
+        if self._failure is not None:
+            remaining.append(self._failure.first)
         # Advanced already by a settlement still under way: this one may overtake it on its way to the disk.
-        checkpoint = min([self.checkpointer.commit((*self.durable, *offsets), remaining), *(o - 1 for o in remaining)])
-        self.durable = [offset for offset in self.durable if offset > checkpoint]
-        return checkpoint
-
-    def go_back(self, offset: int) -> None:
-        """Start again at ``offset``; a fetch under way is void."""
-        self.cursor = min(self.cursor, offset - 1)
-        self.turn += 1
-        self.waiting = True
-
-    def packed(self, content: int, size: int) -> None:
-        """A batch of so much content became a frame of this size."""
-        ratio = max(RATIO_MIN, size / max(1, content))
-        self.ratio = max(ratio, RATIO_DECAY * self.ratio + (1 - RATIO_DECAY) * ratio)
-
-    def content_bytes(self, frame_bytes: int) -> int:
-        """How much content makes a frame of this size."""
-        return min(BATCH_BYTES_MAX, max(1, int(frame_bytes / self.ratio)))
-
-    def failed(self, answer: Nack, now: float) -> None:
-        """An answer took nothing."""
-        self.last_failure = answer
-        if self.troubled_since is None:
-            self.troubled_since = now
-
-    def trouble(self) -> Trouble | None:
-        """None while what is sent is taken."""
-        if self.troubled_since is None or self.last_failure is None:
-            return None
-        return Trouble(
-            since=self.troubled_since,
-            code=self.last_failure.code,
-            reason=self.last_failure.reason,
-            attempts=self.attempts,
-            retry_at=self.retry_at,
+        checkpoint = min(
+            [self._checkpointer.commit((*self._durable, *offsets), remaining), *(o - 1 for o in remaining)]
         )
-
-    def start(self, now: float) -> None:
-        """Something of it leaves, or is buried."""
-        match self.state:
-            case State.IDLE | State.CHECKPOINTING | State.DEAD_IDLE:
-                self.command(Command.SEND_MESSAGE)
-            case State.FAILING:
-                self.command(Command.RETRY)
-            case _:
-                pass  # joins what is being sent
-        if self.state is State.DEAD_PROCESS and now - self.dead_since >= REVIVE_SECONDS:
-            self.command(Command.REVIVE)
-
-    def nothing_to_send(self) -> None:
-        """All that was to be retried has expired meanwhile."""
-        if self.state is State.FAILING:
-            self.command(Command.RETRY)
-        if self.state is State.SENDING and not self.unanswered:
-            self.command(Command.CHECKPOINT)
-            if not self.settling:
-                self.command(Command.SUCCEED)
-
-    def wait_or_die(self, failure: Nack, policy: DeliveryPolicy, uniform: Uniform, now: float) -> None:
-        """All answers are in and one of them took nothing: when it goes again, or that it does not."""
-        if failure.permanent:
-            self.retry_at = now
-            return
-        delay = next_delay(policy, self.attempts, uniform=uniform, previous_seconds=self.previous_seconds)
-        if delay is None:
-            self.command(Command.DIE)
-            self.dead_since = now
-            return
-        self.attempts += 1
-        self.previous_seconds = delay.seconds
-        self.messages_max = PROBE_MESSAGES
-        # A hub that says when knows better than our curve, within reason, and the probe is small.
-        asked = failure.retry_after
-        wait = delay.seconds if asked is None else min(max(asked, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)
-        self.retry_at = now + wait
+        self._durable = [offset for offset in self._durable if offset > checkpoint]
+        return checkpoint

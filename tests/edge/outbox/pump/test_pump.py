@@ -10,8 +10,9 @@ import pytest
 
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump import pace, pump, stream
+from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
-from fairlead_edge.outbox.pump.pump import Fetch, Pump, Send, Settle, Wait
+from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.delivery import DeliveryPolicy
@@ -287,7 +288,7 @@ def test_temporary_nack_parks_by_the_policy_and_sends_the_same_again(bench: Benc
     for delay in (1, 2, 4, 8):
         bench.nack(bench.send(now), now)
         assert bench.waits(now) == Wait(until=now + delay)
-        assert bench.pump.state(0) is State.FAILING
+        assert bench.pump.state(0) is State.BACKOFF
         now += delay
     send = bench.send(now)
     assert offsets(send) == [0, 1]
@@ -456,14 +457,14 @@ def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
     ))  # fmt: skip
     bench.store(0, 2)
     bench.nack(bench.send())
-    assert bench.pump.state(0) is State.DEAD_PROCESS
+    assert bench.pump.state(0) is State.DEAD
     effect = bench.go()
     assert isinstance(effect, Settle)
     assert [(refusal.offset, refusal.code) for refusal in effect.refused] == [
         (0, "retries_used_up"),
         (1, "retries_used_up"),
     ]
-    assert bench.pump.state(0) is State.DEAD_IDLE
+    assert bench.pump.state(0) is State.DEAD
     bench.store(0)
     later = stream.REVIVE_SECONDS
     send = bench.send(later)

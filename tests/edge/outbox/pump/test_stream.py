@@ -1,56 +1,114 @@
-"""One priority: what packs well, what is wrong, where the checkpoint may stand."""
+"""One priority: what packs well, what is wrong, where the checkpoint may stand, and who may change it."""
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.stream import BATCH_BYTES_MAX, Stream
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.message import Nack
+
+POLICY = DeliveryPolicy(
+    retries_with_no_delay=0, minimum_delay_retries=0, minimum_delay=1, maximum_delay=1, backoff_retries=0,
+    maximum_delay_retries=9,
+)  # fmt: skip
 
 
 def stream() -> Stream:
     return Stream(QueueId(UPSTREAM, 5), -1)
 
 
+def leaves(line: Stream, batch: int, *offsets: int) -> None:
+    """A batch of these is fetched and sent."""
+    items = [Item(offset, 1, "t", 0.0, None, b"x") for offset in offsets]
+    assert [item.offset for item in line.fetched(line.fetch(1 << 20), items, 0)] == list(offsets)
+    line.send(batch, offsets)
+
+
+def nack(code: str, reason: str = "") -> Nack:
+    return Nack(parent_id=1, code=code, reason=reason)
+
+
 def test_a_batch_that_packs_badly_is_believed_at_once_and_one_that_packs_well_slowly() -> None:
     """Too much on a slow line costs the alarms; too little costs a round."""
     line = stream()
-    assert line.content_bytes(4096) == 4096
+    assert line.fetch(4096).bytes_max == 4096 and line.frame_bytes(4096) == 4096
     line.packed(10_000, 1_000)
-    assert 0.9 < line.ratio < 1
+    assert 9_000 < line.frame_bytes(10_000) < 10_000
     for _ in range(100):
         line.packed(10_000, 1_000)
-    assert 35_000 < line.content_bytes(4096) < 42_000
+    assert 35_000 < line.fetch(4096).bytes_max < 42_000
     line.packed(10_000, 9_000)
-    assert line.content_bytes(4096) < 5_000
+    assert line.fetch(4096).bytes_max < 5_000
     for _ in range(200):
         line.packed(10_000_000, 1)
-    assert line.content_bytes(1 << 30) == BATCH_BYTES_MAX
+    assert line.fetch(1 << 30).bytes_max == BATCH_BYTES_MAX
 
 
 def test_trouble_lasts_from_the_first_failure_to_the_first_success() -> None:
     """With the latest reason."""
     line = stream()
     assert line.trouble() is None
-    line.failed(Nack(parent_id=1, code="one", reason="first"), 3.0)
-    line.failed(Nack(parent_id=2, code="two", reason="second"), 9.0)
+    for batch, offset in ((1, 0), (2, 1), (3, 2)):
+        leaves(line, batch, offset)
+    line.nacked(1, nack("one", "first"), 3.0)
+    line.nacked(2, nack("two", "second"), 9.0)
     trouble = line.trouble()
     assert trouble is not None and (trouble.since, trouble.code, trouble.reason) == (3.0, "two", "second")
-    line.troubled_since = None
+    line.acked(3, 8)
     assert line.trouble() is None
 
 
 def test_the_checkpoint_stays_below_what_is_not_done() -> None:
     """Unanswered, failed, or to be fetched again."""
     line = stream()
-    line.cursor = 9
-    line.unanswered = {1: (0, 1, 2), 2: (3, 4)}
-    assert line.commit((5, 6, 7, 8, 9)) == -1
-    del line.unanswered[1]
-    assert line.commit((0, 1, 2)) == 2
-    line.failed_from = 3
-    del line.unanswered[2]
-    assert line.commit((4,)) == 2
-    line.failed_from = None
-    line.go_back(3)
-    assert (line.cursor, line.waiting, line.turn) == (2, True, 1)
+    leaves(line, 1, 0, 1, 2)
+    leaves(line, 2, 3, 4)
+    leaves(line, 3, 5, 6, 7, 8, 9)
+    assert line.acked(3, 8) == ((5, 6, 7, 8, 9), -1)
+    assert line.acked(1, 8) == ((0, 1, 2), 2)
+    line.nacked(2, nack("busy"), 0)
+    assert line.conclude(POLICY, lambda: 0.5, 0)
+    assert line.must_settle_first, "what is being settled lies above what goes again"
+    line.settled(3)
+    line.settled(1)
+    assert not line.must_settle_first
+    line.come_due()
+    leaves(line, 4, 3, 4)
+    assert line.acked(4, 8) == ((3, 4), 4)
+
+
+def test_a_fetch_that_a_failure_overtook_is_void() -> None:
+    """What it read lies above what goes again."""
+    line = stream()
+    leaves(line, 1, 0)
+    under_way = line.fetch(1 << 20)
+    line.lost(1)
+    assert line.fetched(under_way, [Item(1, 1, "t", 0.0, None, b"x")], 0) == ()
+    assert line.has_more and line.fetch(1 << 20).after == -1
+
+
+def test_nothing_leaves_while_answers_to_a_failure_are_out() -> None:
+    """A fetch that was under way as the failure came: what it read leaves later, in its order."""
+    line = stream()
+    leaves(line, 1, 0)
+    leaves(line, 2, 1)
+    under_way = line.fetch(1 << 20)
+    line.nacked(1, nack("busy"), 0)
+    assert line.fetched(under_way, [Item(2, 1, "t", 0.0, None, b"x")], 0) == ()
+    assert line.has_more and line.fetch(1 << 20).after == 1
+
+
+def test_the_pump_writes_nothing_of_a_stream() -> None:
+    """Its state has one owner."""
+    written = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(Path(str(pump.__file__)).read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) != "self"
+    ]
+    assert written == []

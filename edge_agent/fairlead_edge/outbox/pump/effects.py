@@ -1,0 +1,44 @@
+"""What the pump wants done: values for the one who drives it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlead_edge.outbox.outbox import Item, Refusal
+from fairlead_edge.outbox.queue_id import QueueId
+
+
+class Fetch(msgspec.Struct, frozen=True, kw_only=True):
+    """The next live messages of this queue.  ``rewinds`` tells a fetch that was overtaken by a failure."""
+
+    queue: QueueId
+    after: int
+    messages_max: int
+    bytes_max: int
+    rewinds: int
+
+
+class Send(msgspec.Struct, frozen=True, kw_only=True):
+    """This batch on the link, in the order of these effects."""
+
+    batch: int
+    queue: QueueId
+    items: tuple[Item, ...]
+    follows: bool = False
+    """An earlier batch of this queue is unanswered as this one leaves; the hub puts them off together."""
+
+
+class Settle(msgspec.Struct, frozen=True, kw_only=True):
+    """These offsets done, durably; then call ``settled``."""
+
+    batch: int
+    queue: QueueId
+    sent: tuple[int, ...]
+    refused: tuple[Refusal, ...]
+    checkpoint: int
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing to do before something happens, or before ``until`` (None: whatever the clock says)."""
+
+    until: float | None = None
