@@ -30,10 +30,10 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What may be kept on disk."""
 
     max_bytes: Annotated[int, Meta(ge=STORE_BYTES_MIN)] = 1024 * 1024 * 1024
-    """What objects (a quarter) and messages together may take on disk; write-ahead logs come on top."""
+    """Objects may take a quarter of it, messages the rest; logs of up to 16 MiB a file come on top."""
     evict: Literal["never", "less-urgent"] = "never"
-    """What a full store does with a message that arrives: `never` refuses it; `less-urgent` drops the oldest of the
-    queues that are less urgent, counted as evicted."""
+    """A full store answers 507 (`never`), or drops the oldest messages of less urgent queues for a more urgent one,
+    counted as evicted (`less-urgent`)."""
 
     @property
     def object_bytes(self) -> int:
@@ -57,7 +57,7 @@ class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The link to the hub."""
 
     attempt_seconds_max: Annotated[float, Meta(ge=0.01, le=3600)] = 1.0
-    """Longest pause between two attempts to reach the hub; each is jittered."""
+    """Longest pause between two attempts to reach the hub; jittered; a hub that asks for more gets it."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,13 +66,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     node: str
     """Name of the Kubernetes Node this agent is; the certificate carries the same name."""
     hub_url: str
-    """`wss://host:port`; `ws://` with `security = "insecure"` only."""
+    """`wss://host:port`, the port always; `ws://` with `security = "insecure"` only."""
     data_dir: FilePath
-    """Folder of the stores, for the agent alone."""
+    """Folder for stores, token and lock; one agent at a time."""
     http_listen: str = "127.0.0.1:10550"
-    """Local API for applications and the Kubernetes-style reads; plain HTTP on loopback only."""
+    """The local API; plain HTTP on loopback only, and `insecure` needs a loopback address."""
     health_listen: str | None = None
-    """Where health and metrics are served, always in plain HTTP; absent: on `http_listen`."""
+    """`/healthz`, `/readyz`, `/metrics` in plain HTTP on an address of their own; they are on `http_listen`, too."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None

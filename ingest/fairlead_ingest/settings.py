@@ -126,14 +126,14 @@ class Spark(Model):
     driver_memory: str = "1g"
     """Memory of the JVM, as Spark writes it."""
     conf: dict[str, str] = Field(default={})
-    """Handed to Spark as it is; wins over what the job sets."""
+    """Anything of Spark's, handed over as it is; wins over what the job sets."""
 
 
 class Events(Model):
     """What the job publishes about its tables."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
-    """The topic; empty: no events."""
+    """Where commits, gaps and stops are told ([events](events.md)); empty: nowhere."""
 
 
 class Settings(Model):
@@ -142,34 +142,38 @@ class Settings(Model):
     messaging_url: str
     """The messaging service: `https://` with `mtls`, `http://` with `insecure`."""
     topics: list[Topic] = Field(default=[])
-    """Topics of the table, `namespace/name`; required without `[[pipelines]]`."""
+    """`namespace/name`; one that is not there yet is waited for. Required without `[[pipelines]]`, as the two below."""
     table: Folder = ""
-    """Folder of the table."""
+    """A folder that every task can reach, no URL of an object store
+    ([why](../decisions/0312-tables-are-folders.md)); beside it lie `<table>_dead_letters` and `<table>_gaps`."""
     checkpoint: Folder = ""
-    """Folder of the checkpoint."""
+    """A folder as well. No two of a job's folders are the same, none lies in a table (but in a hidden folder of it)."""
     trigger: Annotated[str | int | float, AfterValidator(_trigger)] = 1
-    """Seconds between batches (0: back to back), or `available-now`: ends when all that is there is in the table."""
+    """`"available-now"`: take in all that was stable at the start, then exit 0; or seconds between batches, 0: back to
+    back."""
     starting_position: Position = "earliest"
-    """Where to begin without a checkpoint: `earliest`, `latest`, `table` (where the table ends), an ISO time, or
-    milliseconds since 1970."""
+    """`earliest`, `latest`, `table` (where the table ends), an ISO time, or milliseconds since 1970; counts on
+    the first start only."""
     format: Format = "envelope"
-    """`raw`: the payload as it is, without columns of the edge's envelope."""
+    """`envelope` (columns below), or `raw` (`payload` and lineage)."""
     sink: Sink = "delta"
-    """What tables are made of."""
+    """What the tables are made of: `delta`, or `parquet` for folders of plain files, see below."""
     schema_file: FilePath | None = Field(default=None, alias="schema")
-    """File with the contract of message bodies; absent: the body stays text."""
+    """File with typed columns for the body, see below."""
     transforms: list[Transform] = Field(default=[])
-    """Functions from DataFrame to DataFrame, `module:function` or `path.py:function`, in this order."""
+    """Your own functions from DataFrame to DataFrame, `"module:function"` or `"path.py:function"`, in order; they keep
+    `_topic`, `_id`, `_published_at`, `_error`, `_payload`."""
     dedupe_seconds: Annotated[float, Field(ge=0)] = 0
-    """Drop what one producer sent twice under new ids within this time; 0: none. The service does it better."""
+    """Drop what one producer sent twice under new ids within this time (by node, epoch, stream, sequence); 0: nothing.
+    Messaging does this at publish already."""
     on_expired: Literal["count", "gap", "fail"] = "count"
-    """What happens when messages expired before they were read."""
+    """Unread messages outlived their TTL: `count` and go on, `gap` also leaves a gap row, `fail` stops."""
     on_recreated: Literal["fail", "restart"] = "fail"
-    """What happens when a topic was deleted and made again."""
+    """A topic was deleted and made anew: `fail` stops, `restart` reads the new one and leaves a gap row for the old."""
     reader: Annotated[str, AfterValidator(_reader)] = "ingest"
-    """The job's name at the service, where its positions are seen."""
+    """The name under which the service knows how far the job is: letters, digits, `.`, `_` and `-`, at most 128."""
     pipelines: list[Pipeline] = Field(default=[])
-    """Several tables in one job."""
+    """Several tables in one job, each with what differs."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
@@ -179,11 +183,12 @@ class Settings(Model):
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     http_listen: ListenAddress | None = None
-    """Health, metrics and receipts; absent: `127.0.0.1:11016`, if it is free."""
+    """Where `/healthz`, `/readyz` (503 says in which step it is), `/metrics` are served; without this key and the next
+    one `127.0.0.1:11016`, or any free port if that is taken."""
     health_listen: ListenAddress | None = None
-    """The same with plain HTTP beyond loopback."""
+    """The same, instead of `http_listen`, and beyond loopback too."""
     receipts: bool = False
-    """Answer over HTTP whether a message is in the tables, to all who can connect."""
+    """Also answer `GET /v1/receipts/ID` there, to all who can connect, see below."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
     request_seconds: Annotated[float, Field(gt=0)] = 30.0

@@ -94,7 +94,8 @@ class DeletionGuard(Model):
     """When removals at a node stop until somebody approves them."""
 
     removals_max: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """More removals of one node than this within the window wait for approval; 0: no limit."""
+    """More removals of one node than this within the window stop until they are
+    [approved](crds.md#pause-and-deletion-guard); 0: no limit."""
     window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60.0
     """The window in which removals are counted."""
 
@@ -125,14 +126,14 @@ class Link(Model):
     held_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
     """Objects one edge may say it holds; more is refused as malformed."""
     recreated_nodes: Literal["hold", "accept"] = "hold"
-    """A certificate whose Node was deleted and made again: held until approved, or accepted."""
+    """A certificate whose Node was deleted and made again waits for [approval](crds.md#identity), or is accepted."""
 
 
 class Events(Model):
     """What the hub publishes about nodes and objects."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
-    """The topic, made where it is missing; empty: no events. Needs `messaging_url`."""
+    """Where [events](events.md) go, made where it is missing; empty: nowhere. Needs `messaging_url`."""
 
 
 class Settings(Model):
@@ -162,7 +163,8 @@ class Settings(Model):
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     link_ca: FilePath | None = None
-    """Authority of edge nodes, and of nothing else; a node's identity is its certificate's name."""
+    """Authority of edge nodes, and of nothing else ([why](../decisions/0437-nodes-have-an-authority-of-their-own.md));
+    a node's identity is its certificate's name. Absent: `tls_ca`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
     delivery: DeliverySettings = DeliverySettings()

@@ -48,13 +48,16 @@ class MessagingSettings(Model):
     """The whole file."""
 
     http_listen: ListenAddress = "127.0.0.1:11015"
-    """The REST API: HTTPS with `mtls`, plain HTTP with `insecure`."""
+    """The REST API: HTTPS with `mtls`, plain HTTP with `insecure`; port 0 lets the system choose."""
     health_listen: ListenAddress | None = None
     """Where `/healthz`, `/readyz` and `/metrics` are served in plain HTTP; absent: `http_listen`, if that is plain."""
     data_dir: FilePath = "fairlead-messaging-data"
-    """The store's folder, for one process at a time."""
+    """One process at a time, whatever the store (`memory` uses none); a second one ends with 1 and names the first
+    (`data_dir/lock`, which the kernel drops with its process)."""
     store: Literal["rocksdb", "sqlite", "memory", "cassandra"] = "rocksdb"
-    """`memory` forgets everything at the end; there is no `cassandra` store yet, it is refused."""
+    """`sqlite` needs nothing but Python, and its file shrinks by up to 256 MiB a cleaning pass once more than a quarter
+    of it is free (files of an earlier version over 256 MiB only after a `VACUUM`); `memory` forgets; `cassandra` is
+    refused: there is no such store yet."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
@@ -64,9 +67,11 @@ class MessagingSettings(Model):
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     clients: list[str] | None = None
-    """Names in certificates that may ask; absent: everyone for whom `tls_ca` vouches. Needs `mtls`."""
+    """Names in certificates that may ask; 403 `forbidden` for others; absent: everyone for whom `tls_ca` vouches. Set
+    it where one authority signs edge nodes, too. Needs `mtls`."""
     system_topics: Annotated[list[str], AfterValidator(_system_topics)] = Field(default=[])
-    """Created in namespace `system` at start; `prefix:N` stands for prefix0 … prefix(N-1)."""
+    """Created at the start in namespace `system`, which is Fairlead's own; `prefix:N` stands for prefix0 … prefix(N-1).
+    Hub and ingest make `system/events` themselves ([events](events.md))."""
     default_ttl_seconds: Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)] = 604_800
     """How long messages live in topics that say nothing else."""
     poll_limit_max: Count = 100_000
@@ -76,14 +81,15 @@ class MessagingSettings(Model):
     bulk_bytes_max: Count = 64 * 1024 * 1024
     """The same for one Arrow page."""
     body_bytes_max: Count = 16 * 1024 * 1024
-    """Larger request bodies are refused (413) before they are parsed."""
+    """Larger request bodies are 413 before they are parsed; the number of messages in one is not bounded by itself."""
     bodies_bytes_max: Budget = 256 * 1024 * 1024
-    """Of all request bodies that are arriving or being worked on; beyond it 503 with a time to come back. At least
-    `body_bytes_max`."""
+    """Of all bodies arriving or being worked on, at least `body_bytes_max`; beyond: 503 `too_many_bodies`. At its worst
+    memory is some three times that; a message counts 256 bytes beside its body (so a request has at most about a
+    million), and a request that alone would be more is 413 `too_many_messages`."""
     pages_bytes_max: Budget = 256 * 1024 * 1024
-    """Of all pages on their way to readers; beyond it polls are answered 503. At least `body_bytes_max`."""
+    """Of all pages on their way to readers, at least `body_bytes_max`; beyond: 503 `too_many_pages`."""
     long_polls_max: Count = 10_000
-    """Readers that wait for something new at the same time; others are answered 503."""
+    """Readers that wait for something new at the same time; beyond: 503 `too_many_long_polls`."""
     request_seconds_max: Annotated[float, Field(ge=0.05, le=3600)] = 60.0
     """How long a body may take to arrive (408) and a page to leave (the connection is closed)."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
