@@ -68,6 +68,7 @@ _CONSUME_RESPONSE = fastavro.parse_schema(
 
 def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> PublishRequest:
     """Raises: Refused with what is wrong, TooLarge as ``requests.check_size``."""
+    _check_count(raw, bytes_max)
     asked = _decode(raw, _PUBLISH_REQUEST)
     requests.check_size(len(asked["messages"]), bytes_max)
     messages: list[bytes | MessageToPublish] = list(asked["messages"])
@@ -119,6 +120,45 @@ def encode_page(page: Page) -> bytes:
         [{"id": message_id, "payload": payload} for message_id, payload in zip(page.ids, page.payloads, strict=True)],
         _CONSUME_RESPONSE,
     )
+
+
+def _check_count(raw: bytes, bytes_max: int) -> None:
+    """Refuses too many messages before they become objects: an empty one takes a byte of the body.
+
+    Walks from block to block, so it ends at the latest with the first message that is too many.  What is no Avro is
+    left to the decoder.  Raises: TooLarge as ``requests.check_size``.
+    """
+    if len(raw) * requests.MESSAGE_OVERHEAD_BYTES <= bytes_max:
+        return
+    is_null, at = _long(raw, 0)
+    if not is_null:
+        _, at = _long(raw, at)
+    total = 0
+    count, at = _long(raw, at)
+    while count:
+        total += abs(count)
+        requests.check_size(total, bytes_max)
+        if count < 0:  # its size in bytes follows
+            size, at = _long(raw, at)
+            at += size
+        else:
+            for _ in range(count):
+                size, at = _long(raw, at)
+                at += size
+        count, at = _long(raw, at)
+
+
+def _long(raw: bytes, at: int) -> tuple[int, int]:
+    """(number, where the next one begins); 0 at the end of the bytes and for negative places."""
+    number = shift = 0
+    while 0 <= at < len(raw) and shift < 70:
+        byte = raw[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+    return 0, at
 
 
 def _decode(raw: bytes, schema: Any) -> dict[str, Any]:

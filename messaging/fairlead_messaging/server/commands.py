@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.log.kv import Batch
@@ -28,6 +28,19 @@ class Message(NamedTuple):
 
     payload: bytes
     ttl_seconds: int = 0
+
+
+Messages = Sequence[bytes | Message]
+"""Of one request; bare bytes live as long as their topic.  A million of them are not a million objects more."""
+
+
+def columns(messages: Messages) -> tuple[Sequence[bytes], list[int]]:
+    """(payloads, times to live in seconds); no times when none has its own."""
+    if all(kind is bytes for kind in set(map(type, messages))):
+        return cast("Sequence[bytes]", messages), []
+    whole = [message if isinstance(message, Message) else Message(message) for message in messages]
+    ttls = [message.ttl_seconds for message in whole]
+    return [message.payload for message in whole], ttls if any(ttls) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +86,7 @@ class Published:
 class Publish(TopicCommand[Published]):
     """``pointer``: under this transaction."""
 
-    messages: list[Message]
+    messages: Messages
     producer: Producer | None = None
     pointer: int | None = None
 

@@ -6,7 +6,7 @@ Sizes were bounded before.
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -29,7 +29,7 @@ from fairlead_messaging.api.requests import (
     PublishRequest,
     RollbackDetail,
 )
-from fairlead_messaging.server.commands import Message, Published
+from fairlead_messaging.server.commands import Message, Messages, Published
 from fairlead_messaging.server.log.reader import Page
 from fairlead_messaging.server.log.topic import parse_ttl
 from fairlead_messaging.server.producers.producer import Producer, make
@@ -60,6 +60,8 @@ def decode(raw: bytes, kind: type[Asked]) -> Asked:
 
 def publish_body(raw: bytes, bytes_max: int) -> PublishRequest:
     """Raises: Refused with what is wrong and where, TooLarge as ``check_size``."""
+    # At most three commas for each message (between messages, within one, between sequence numbers) and some others.
+    check_size(max(0, raw.count(b",") - 16) // 3, bytes_max)
     asked = decode(raw, PublishRequest)
     check_size(len(asked.messages or ()), bytes_max)
     return asked
@@ -70,13 +72,16 @@ def decode_properties(raw: bytes) -> object:
     return decode(raw, object) if raw.strip() else None
 
 
-def messages(body: PublishRequest) -> list[Message]:
+def messages(body: PublishRequest) -> Messages:
     """Raises: Refused for a bad ttl."""
+    items = body.messages or []
+    if all(kind is bytes for kind in set(map(type, items))):
+        return cast("list[bytes]", items)
     return [
-        Message(item)
+        item
         if isinstance(item, bytes)
         else Message(item.payload, parse_ttl(item.ttl, "message ttl") if item.ttl is not None else 0)
-        for item in body.messages or ()
+        for item in items
     ]
 
 

@@ -27,6 +27,7 @@ from fairlead_messaging.server.commands import (
 )
 from fairlead_messaging.server.log import topics
 from fairlead_messaging.server.log.kv import Batch, OrderedKV
+from fairlead_messaging.server.log.sequencer import Sequencer
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.subscriptions import changes
 from fairlead_messaging.server.subscriptions.commands import (
@@ -227,7 +228,7 @@ class Service:
             state = TopicState(self._kv, topics.record(self._kv, namespace, name))
             given_out = self._given_out.pop((namespace, name), None)
             if given_out is not None and given_out > state.sequencer.last:
-                state.sequencer.timestamp, state.sequencer.sequence = given_out
+                state.sequencer = Sequencer(given_out)
             self._states[namespace, name] = state
         return state
 

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from tests.support.messaging import Topics
 
+from fairlead_messaging.api.errors import Refused, TooLarge
+from fairlead_messaging.server import avro, requests
+
 AVRO = {"Content-Type": "avro/binary"}
 
 
@@ -28,6 +31,52 @@ def publish_request(pointer: int | None, *messages: bytes) -> bytes:
     head = varint(1) if pointer is None else varint(0) + varint(pointer)
     items = varint(len(messages)) + b"".join(map(avro_bytes, messages)) if messages else b""
     return head + items + varint(0)
+
+
+MANY = 1_000_000
+ROOM = MANY * requests.MESSAGE_OVERHEAD_BYTES - 1
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        varint(16 * MANY) + bytes(100),
+        (varint(1) + b"\0") * MANY,
+        (varint(-1) + varint(1) + b"\0") * MANY,
+        varint(MANY) + bytes(MANY),
+    ],
+    ids=["claimed", "single blocks", "sized blocks", "one block"],
+)
+def test_too_many_messages_are_refused_before_they_are_objects(blocks: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty one takes a byte of the body and two hundred in memory."""
+
+    def decode(*_: object) -> None:
+        raise AssertionError("decoded")
+
+    monkeypatch.setattr(avro.fastavro, "schemaless_reader", decode)
+    with pytest.raises(TooLarge):
+        avro.publish_body(varint(1) + blocks + bytes(max(0, 2 * MANY - len(blocks))) + varint(0), {}, ROOM)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (varint(-2) + varint(4) + avro_bytes(b"a") + avro_bytes(b"b")) + varint(1) + avro_bytes(b"c") + varint(0),
+        varint(3) + b"".join(map(avro_bytes, (b"a", b"b", b"c"))) + varint(0),
+    ],
+    ids=["blocks with sizes", "one block"],
+)
+def test_counting_messages_does_not_change_what_is_read(blocks: bytes) -> None:
+    """Bodies that could hold too many are walked through first."""
+    for bytes_max in (3 * requests.MESSAGE_OVERHEAD_BYTES, 2**40):
+        assert avro.publish_body(varint(1) + blocks, {}, bytes_max).messages == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("body", [b"\xff" * 20, varint(1) + varint(-1) + varint(-9), varint(0), b""])
+def test_what_is_no_avro_is_refused_by_the_decoder(body: bytes) -> None:
+    """Counting leaves it alone, and ends."""
+    with pytest.raises(Refused):
+        avro.publish_body(body, {}, 0 if len(body) < 2 else len(body) * 256 - 1)
 
 
 def consume_request(start: bytes | int | None = None, inclusive: bool = True, limit: int | None = None) -> bytes:

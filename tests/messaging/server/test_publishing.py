@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import Core, producer, publish
+from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.errors import NotFound, Refused
+from fairlead_messaging.server import publishing
+from fairlead_messaging.server.commands import Message, Publish
+from fairlead_messaging.server.log import keys, rows, running_totals
 
 
 def test_rows_of_one_request_are_contiguous() -> None:
@@ -43,3 +46,25 @@ def test_what_cannot_be_published() -> None:
     core.create("t", transactional="required")
     with pytest.raises(Refused):
         core.do(publish("t", "a"))
+
+
+@pytest.mark.parametrize("count", [1, 2, publishing.PIECE_MESSAGES, publishing.PIECE_MESSAGES + 1])
+def test_however_many_messages_a_request_has(count: int) -> None:
+    """One by one, in columns, in several pieces: the same rows, in order, without a gap, each with its own ttl."""
+    core = Core()
+    topic = core.create("t", ttl_seconds=500)
+    messages = [b"%d" % number if number % 3 else Message(b"%d" % number, 7) for number in range(count)]
+    published = core.do(Publish(namespace=NAMESPACE, name="t", messages=messages))
+    with core.kv.snapshot() as snapshot:
+        prefix = keys.table(keys.MESSAGE, topic)
+        stored = [(key[-10:], rows.decode(value)) for key, value in snapshot.scan(prefix, keys.above(prefix))]
+        expiry = keys.table(keys.EXPIRY, topic)
+        indexed = [key[-10:] for key, _ in snapshot.scan(expiry, keys.above(expiry))]
+        total = running_totals.everything(snapshot, topic)
+    assert [(row.payload, row.ttl_seconds) for _, row in stored] == [
+        (b"%d" % number, 0 if number % 3 else 7) for number in range(count)
+    ]
+    assert (stored[0][0], stored[-1][0]) == (published.first.encode(), published.last.encode())
+    assert int.from_bytes(stored[-1][0], "big") - int.from_bytes(stored[0][0], "big") == count - 1
+    assert indexed == [position for position, row in stored if row.ttl_seconds]
+    assert total == (count, sum(len(row.payload) for _, row in stored))

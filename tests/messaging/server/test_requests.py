@@ -8,7 +8,7 @@ from fairlead_messaging.api.errors import Refused, TooLarge
 from fairlead_messaging.api.message_id import FIRST, Position
 from fairlead_messaging.api.requests import WAIT_MS_MAX, PollRequest, PublishRequest, RollbackDetail
 from fairlead_messaging.server import requests
-from fairlead_messaging.server.commands import Message, Published
+from fairlead_messaging.server.commands import Published, columns
 
 
 def test_messages_are_texts_or_objects() -> None:
@@ -16,7 +16,7 @@ def test_messages_are_texts_or_objects() -> None:
     body = requests.decode(
         b'{"messages": ["YQ==", {"payload": "Yg=="}, {"payload": "Yw==", "ttl": "5"}]}', PublishRequest
     )
-    assert requests.messages(body) == [Message(b"a"), Message(b"b"), Message(b"c", 5)]
+    assert columns(requests.messages(body)) == ([b"a", b"b", b"c"], [0, 0, 5])
 
 
 def test_refusals_name_the_place() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.messaging_core import Core, producer, publish
 
 from fairlead_messaging.server import topic_state
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.kv import Batch
+from fairlead_messaging.server.log.running_totals import MARK_BYTES
 from fairlead_messaging.server.topic_state import TopicState
 
 
@@ -44,3 +47,18 @@ def test_forgotten_producers_are_read_again() -> None:
         core.service._state("n", "t").known(core.topic("t"), "p", epoch)
     core.service._state("n", "t").trim()
     assert core.do(publish("t", "a", producer=producer(0))).known == (0,)
+
+
+@given(st.lists(st.one_of(st.integers(0, 50), st.integers(0, 2 * MARK_BYTES)), max_size=3000).map(lambda s: s * 3))
+def test_rows_counted_together_leave_the_marks_of_rows_counted_singly(sizes: list[int]) -> None:
+    """Counting of ranges stands on where marks are."""
+    positions = [number.to_bytes(10, "big") for number in range(len(sizes))]
+    together, singly = Core(), Core()
+    topic = together.create("t"), singly.create("t")
+    states = TopicState(together.kv, topic[0]), TopicState(singly.kv, topic[1])
+    batches = Batch(), Batch()
+    states[0].count_all(positions, sizes, batches[0])
+    for position, size in zip(positions, sizes, strict=True):
+        states[1].count(position, 1, size, batches[1])
+    assert states[0].total == states[1].total
+    assert batches[0].operations == batches[1].operations

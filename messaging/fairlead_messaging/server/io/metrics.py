@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from fairlead_messaging.server.commands import Message
+from fairlead_messaging.server.commands import Messages, columns
 from fairlead_messaging.server.topic_stats import TopicStats
 
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -86,12 +86,12 @@ class Metrics:
     def _histogram(self, name: str, text: str) -> Histogram:
         return Histogram(PREFIX + name, text, buckets=LATENCY_SECONDS, registry=self.registry)
 
-    def note_published(self, topic: str, messages: list[Message], known: int) -> None:
+    def note_published(self, topic: str, messages: Messages, known: int) -> None:
         count, size = self._published(topic)
         stored = len(messages) - known
         if stored:
             count.inc(stored)
-            size.inc(sum(len(message.payload) for message in messages))
+            size.inc(sum(map(len, columns(messages)[0])))
         if known:
             self.known.labels(topic).inc(known)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -42,6 +42,11 @@ class Batch:
     def put(self, key: bytes, value: bytes) -> None:
         self.operations.append((PUT, key, value))
         self.size += len(key) + len(value)
+
+    def put_all(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """As ``put`` for each key with its value."""
+        self.operations.extend(zip(itertools.repeat(PUT), keys, values))
+        self.size += sum(map(len, keys)) + sum(map(len, values))
 
     def delete(self, key: bytes) -> None:
         self.operations.append((DELETE, key, b""))

@@ -10,6 +10,7 @@ stored later under the same pointer can never slip in before a reader's position
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 HAS_POINTER, HAS_TTL, IS_REFERENCE = 1, 2, 4
@@ -36,6 +37,14 @@ def encode(payload: bytes, ttl_seconds: int = 0, pointer: int = 0, *, is_referen
             payload,
         )
     )
+
+
+def encode_all(payloads: Sequence[bytes], ttls: Sequence[int] = (), pointer: int = 0) -> list[bytes]:
+    """Many rows of one pointer; ``ttls`` is empty when none has a time to live of its own."""
+    if ttls:
+        return [encode(payload, ttl, pointer) for payload, ttl in zip(payloads, ttls, strict=True)]
+    head = encode(b"", pointer=pointer)
+    return [head + payload for payload in payloads]
 
 
 def decode(value: bytes) -> Row:

@@ -6,27 +6,34 @@ timestamp = max(clock, last): a clock that steps back, a restart within one mill
 
 from __future__ import annotations
 
-from fairlead_messaging.api.message_id import SEQUENCE_MAX, Position
+from fairlead_messaging.api.message_id import POSITION_BYTES, SEQUENCE_MAX, Position
+
+_SEQUENCE_BITS = SEQUENCE_MAX.bit_length()
 
 
 class Sequencer:
-    """Gives out positions; one per topic, over all its generations."""
+    """Gives out positions; one per topic, over all its generations.
 
-    __slots__ = ("sequence", "timestamp")
+    A position is one integer here, the sequence its low bits: counting past the last sequence of a millisecond
+    reaches the first of the next by itself.
+    """
+
+    __slots__ = ("_last",)
 
     def __init__(self, last: Position | None) -> None:
-        self.timestamp, self.sequence = last if last is not None else (0, SEQUENCE_MAX)
+        self._last = last.timestamp << _SEQUENCE_BITS | last.sequence if last is not None else SEQUENCE_MAX
 
     def next(self, now_ms: int) -> Position:
         """The next position; its timestamp is the clock's or the last one given out, whichever is later."""
-        if now_ms > self.timestamp:
-            self.timestamp, self.sequence = now_ms, 0
-        elif self.sequence < SEQUENCE_MAX:
-            self.sequence += 1
-        else:
-            self.timestamp, self.sequence = self.timestamp + 1, 0
-        return Position(self.timestamp, self.sequence)
+        self._last = max(now_ms << _SEQUENCE_BITS, self._last + 1)
+        return self.last
+
+    def take(self, count: int, now_ms: int) -> list[bytes]:
+        """The next positions, encoded; at least one."""
+        first = max(now_ms << _SEQUENCE_BITS, self._last + 1)
+        self._last = first + count - 1
+        return [number.to_bytes(POSITION_BYTES, "big") for number in range(first, first + count)]
 
     @property
     def last(self) -> Position:
-        return Position(self.timestamp, self.sequence)
+        return Position(self._last >> _SEQUENCE_BITS, self._last & SEQUENCE_MAX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.commands import Command, Message, T, TopicCommand
+from fairlead_messaging.server.commands import Command, Messages, T, TopicCommand
 from fairlead_messaging.server.transactions.manager import Started
 from fairlead_messaging.server.transactions.transaction import Transaction
 
@@ -64,7 +64,7 @@ class PruneTransactions(TransactionCommand[bool]):
 class Store(TopicCommand[None]):
     """Payloads kept for a later publish under the same pointer."""
 
-    messages: list[Message]
+    messages: Messages
     pointer: int
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.api.message_id import decode_position
 from fairlead_messaging.server import publishing
-from fairlead_messaging.server.commands import Publish, Published
+from fairlead_messaging.server.commands import Publish, Published, columns
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.log.topic import Topic
@@ -38,7 +39,7 @@ def publish(
         state.count(place, touched.pending_rows, touched.pending_bytes, batch)
         touched.published, touched.pending_rows, touched.pending_bytes = touched.stored, 0, 0
     assert first is not None and last is not None
-    touched.extend(first, last, (message.ttl_seconds for message in command.messages))
+    touched.extend(first, last, columns(command.messages)[1])
     transactions.write(writing, batch)
     return Published(first=first, last=last)
 
@@ -52,11 +53,12 @@ def store(state: TopicState, transactions: TransactionManager, command: Store, b
     writing = transactions.writable(command.pointer, now_ms)
     touched = writing.touch(topic)
     prefix = keys.payloads(topic, command.pointer)
-    for payload, ttl_seconds in command.messages:
-        touched.stored = state.sequencer.next(now_ms)
-        batch.put(prefix + touched.stored.encode(), rows.encode(payload, ttl_seconds))
-        touched.pending_rows += 1
-        touched.pending_bytes += len(payload)
+    payloads, ttls = columns(command.messages)
+    positions = state.sequencer.take(len(payloads), now_ms)
+    batch.put_all([prefix + position for position in positions], rows.encode_all(payloads, ttls))
+    touched.stored = decode_position(positions[-1])
+    touched.pending_rows += len(payloads)
+    touched.pending_bytes += sum(map(len, payloads))
     transactions.write(writing, batch)
 
 

@@ -14,7 +14,7 @@ from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.headers import ARROW, AVRO, JSON, NEXT_POSITION
 from fairlead_messaging.api.requests import PollRequest, PublishRequest, RollbackDetail
 from fairlead_messaging.server import avro, page_cache, requests
-from fairlead_messaging.server.commands import Message, Publish, Published
+from fairlead_messaging.server.commands import Messages, Publish, Published
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest import bulk
@@ -60,7 +60,7 @@ async def publish(request: web.Request) -> web.Response:
     return web.Response()
 
 
-async def _publish_body(request: web.Request, content_type: str) -> tuple[PublishRequest, list[Message], int]:
+async def _publish_body(request: web.Request, content_type: str) -> tuple[PublishRequest, Messages, int]:
     """The body, its messages, and how many bytes it came in; a large one is decoded beside the event loop."""
     raw = await body(request)
     bytes_max = request.app[BROKER].settings.bodies_bytes_max - len(raw)
@@ -73,7 +73,7 @@ async def _publish_body(request: web.Request, content_type: str) -> tuple[Publis
     return asked, messages, len(raw)
 
 
-def _decoded(parse: Callable[[], PublishRequest]) -> tuple[PublishRequest, list[Message]]:
+def _decoded(parse: Callable[[], PublishRequest]) -> tuple[PublishRequest, Messages]:
     asked = parse()
     return asked, requests.messages(asked)
 
