@@ -128,15 +128,15 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "connected": account.connected,
         "lastContact": account.last_contact,
         "agent": account.agent,
-        "wanted": len(hub.desired_state.wanted(name)),
+        "wanted": len(hub.desired_state.desired_objects(name)),
         "held": account.held,
         "pending": len(session.unsynced.pending) if session is not None else 0,
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
         "inFlight": session.unsynced.count(key_state.InFlight) if session is not None else 0,
         "parked": account.parked,
-        "paused": account.hold,
-        "deletionGuard": edge_node.guard_status(account.brake),
-        "waitingFor": hub.desired_state.waiting_for(name),
+        "paused": account.paused,
+        "deletionGuard": edge_node.guard_status(account.guard),
+        "waitingFor": hub.desired_state.not_synced(name),
         "kept": session.unsynced.kept_count if session is not None else 0,
         "rules": deletion_blocked.told(hub.placement, name),
     }
@@ -165,22 +165,22 @@ def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, no
 def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject | None, now: float) -> tuple[str, str]:
     if node not in hub.placement.nodes:
         return "no_node", f"there is no edge Node {node}"
-    waiting = hub.desired_state.waiting_for(node)
+    waiting = hub.desired_state.not_synced(node)
     if key is None:
         return _unwatched(hub, type, waiting)
     session = hub.sessions.get(node)
     held = session is not None and key in session.held
     if live is None and not held:
         return _nowhere(hub, key, waiting)
-    wanted = live is not None and hub.desired_state.wish(node, key) is not None
+    wanted = live is not None and hub.desired_state.desired(node, key) is not None
     if not wanted and not held and not waiting and (session is None or session.live):
         return _unselected(hub, node, key, away=session is None)
     if session is None:
         last = hub.node_status.of(node).last_contact or "never"
         if node in hub.identities.held:
             return "identity_held", f"its certificate is from before its Node was made again: {APPROVE} approves it"
-        hold = hub.node_controls.hold(node)
-        back = f"; when it is back, nothing is sent while it is paused: {hold}" if hold else ""
+        paused = hub.node_controls.paused(node)
+        back = f"; when it is back, nothing is sent while it is paused: {paused}" if paused else ""
         would = "it should hold this" if wanted else waiting
         if wanted and live is not None and live.problem is not None:
             would += f", and cannot be given it ({live.problem.code}: {live.problem.reason})"
@@ -268,7 +268,7 @@ def routes_held(accepted: Sequence[str], errors: Sequence[tuple[str, str]]) -> t
 
 def step(session: NodeSession, key: str, now: float) -> Step:
     """At which step of the path to this node a key is."""
-    if waiting := session.waiting_for:
+    if waiting := session.not_synced:
         return Step("waiting", f"waiting: {waiting}")
     if not session.live:
         return Step("comparing", "the node's store is being compared")

@@ -247,7 +247,7 @@ class Hub:
                 continue
             self._grant(node)
             session.try_compare()
-            session.audit(now)
+            session.diff(now)
             self.sync_controller.drain(session, now)
             self.woken.add(session)
         self._audits.clear()
@@ -262,27 +262,27 @@ class Hub:
         self.node_status.observed(node, observed)
         self.identities.observed(node, observed.status, told)
         self._send_granted(now, node)
-        before = self.node_controls.hold(node)
+        before = self.node_controls.paused(node)
         if self.node_controls.observed(node, told, observed.status):
-            self._restrained(node, before, now)
+            self._may_send_changed(node, before, now)
 
     def edge_node_vanished(self, node: str, now: float, version: str = "") -> None:
         """Somebody deleted it: its annotations are gone; it is written again."""
         self.sync_controller.vanished((EDGE_NODES, "", node), node, now, version)
-        before = self.node_controls.hold(node)
+        before = self.node_controls.paused(node)
         if self.node_controls.vanished(node):
-            self._restrained(node, before, now)
+            self._may_send_changed(node, before, now)
 
-    def _restrained(self, node: str, before: str, now: float) -> None:
+    def _may_send_changed(self, node: str, before: str, now: float) -> None:
         """A hold came, changed or went, or a brake was released."""
         session = self.sessions.get(node)
-        hold = self.node_controls.hold(node)
+        paused = self.node_controls.paused(node)
         if session is not None:
-            session.pause(hold, now)
-            self.sync_controller.restrained(session)
+            session.pause(paused, now)
+            self.sync_controller.pause_changed(session)
             self.woken.add(session)
-        if hold != before and EDGE_NODES in self.status_cache.synced:
-            reason, text = ("Paused", hold) if hold else ("Resumed", f"it was paused: {before}")
+        if paused != before and EDGE_NODES in self.status_cache.synced:
+            reason, text = ("Paused", paused) if paused else ("Resumed", f"it was paused: {before}")
             self.node_status.happened(node, "Normal", reason, text, now)
         self.node_status.changed(node)
 
@@ -322,8 +322,8 @@ class Hub:
             held_max=self.settings.link.held_max,
             keepalive_seconds=self.settings.link.keepalive_seconds,
             now=now,
-            hold=self.node_controls.hold(node),
-            brake=self.node_controls.brake(node),
+            paused=self.node_controls.paused(node),
+            guard=self.node_controls.guard(node),
         )
         self._next_session += 1
         self.sessions[node] = session
@@ -430,7 +430,7 @@ class Hub:
         if "nodes" not in self.placement.inputs_synced:
             return
         for node, session in self.sessions.items():
-            if session.live and session.audit(now):
+            if session.live and session.diff(now):
                 self.woken.add(session)
             self.node_status.changed(node)
         self.node_status.forget_expired()

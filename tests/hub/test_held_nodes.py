@@ -72,7 +72,7 @@ def test_a_hub_that_starts_sends_nothing_before_it_knows_who_is_held():
     for kind in ("configmaps",):
         core.hub.kind_synced(core.hub.desired_state.kinds[kind].group_kind)
     core.settle()
-    assert edge.sent() == [] and core.hub.desired_state.waiting_for("edge-1") == "edgenodes are not listed yet"
+    assert edge.sent() == [] and core.hub.desired_state.not_synced("edge-1") == "edgenodes are not listed yet"
     core.annotate("edge-1", paused=WHY)
     core.hub.input_synced(EDGE_NODES)
     core.settle()
@@ -299,7 +299,7 @@ def test_a_hold_is_stronger_than_a_release(core):
     core.hub.drop_rule("r")
     core.settle()
     edge.sent()
-    id = core.hub.node_controls.brake("edge-1").engaged.id
+    id = core.hub.node_controls.guard("edge-1").tripped.id
     core.annotate("edge-1", paused=WHY, approve_deletions=id)
     assert edge.sent() == []
     core.annotate("edge-1", approve_deletions=id)

@@ -220,7 +220,7 @@ def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
     after.settle()
     assert told(edge.sent()) == [("Update", "a")]
     assert list(edge.session.unsynced.kept()) == [gone.key]
-    assert one.key in after.hub.placement.wanted("edge-1")
+    assert one.key in after.hub.placement.desired_objects("edge-1")
 
 
 async def test_what_is_kept_is_told_by_its_record(core):
@@ -418,7 +418,7 @@ def test_edge_routes_the_hub_cannot_read_keep_themselves_and_nothing_else(core):
     assert "spec.nodeSelector" in core.hub.placement.broken["edgeroutes/main"]
     core.settle()
     assert edge.sent() == [] and list(edge.session.unsynced.kept()) == [good.key]
-    assert core.hub.desired_state.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
+    assert core.hub.desired_state.deletion_blocked("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
     assert [each.reason for each in core.hub.kube_events.take() if each.regarding.kind == "EdgeRoutes"] == [
         "Unreadable"
     ]

@@ -1,10 +1,10 @@
-"""The world of records, where people hold nodes, and where nodes that would lose too much are braked.
+"""The world of records, where people pause nodes, and where nodes that would lose too much are guarded.
 
 Laws, besides those of ``RecordWorld``:
-3. While an EdgeNode says hold, nothing about objects is sent to its node: not by a hub that has just started, either.
-4. While a brake is engaged nothing is removed; and never more than allowed within the window, unless it was released.
-5. A hub that starts brakes whom its predecessor's documents call braked.
-And when people have taken away the holds and released the brakes, everything converges.
+3. While an EdgeNode says paused, nothing about objects is sent to its node: not by a hub that has just started, either.
+4. While a deletion guard has tripped nothing is removed; and never more than allowed in the window, unless approved.
+5. A hub that starts guards whom its predecessor's documents say to be guarded.
+And when people have ended the pauses and approved the deletions, everything converges.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ WINDOW_SECONDS = 20.0
 
 
 class RestraintWorld(RecordWorld):
-    """``ignores_holds`` and ``ignores_brakes`` plant the bugs that laws 3 and 4 are there for."""
+    """``ignores_pauses`` and ``ignores_guards`` plant the bugs that laws 3 and 4 are there for."""
 
     settings = Settings(
         security="insecure", brake=DeletionGuard(removals_max=REMOVALS_MAX, window_seconds=WINDOW_SECONDS)
     )
 
-    def __init__(self, seed: int, *, ignores_holds: bool = False, ignores_brakes: bool = False) -> None:
+    def __init__(self, seed: int, *, ignores_pauses: bool = False, ignores_guards: bool = False) -> None:
         self.told: dict[str, dict[str, str]] = {name: {} for name in NODES}
         self.removed: dict[str, dict[str, float]] = {name: {} for name in NODES}
         """Keys whose removal this hub sent without a release → when last."""
-        self.released: dict[str, set[str]] = {name: set() for name in NODES}
+        self.approved: dict[str, set[str]] = {name: set() for name in NODES}
         self.ids: list[str] = []
-        self.holds = self.brakes = 0
-        self.ignores_holds, self.ignores_brakes = ignores_holds, ignores_brakes
+        self.pauses = self.guards = 0
+        self.ignores_pauses, self.ignores_guards = ignores_pauses, ignores_guards
         super().__init__(seed)
 
     # ---- the hub ---------------------------------------------------------------------------------
 
     def start_hub(self) -> None:
         for name in NODES:
-            self.removed[name], self.released[name] = {}, set()
+            self.removed[name], self.approved[name] = {}, set()
         self.starts = True
         self.listing = self.random.randrange(10) if not self.calm else 0
         super().start_hub()
@@ -59,15 +59,15 @@ class RestraintWorld(RecordWorld):
             return  # our own documents come later than everything else
         super().observe_all()
         for name in NODES if self.starts else ():
-            told, brake = self.brake_told(name), self.hub.node_controls.brake(name)
+            told, guard = self.guard_told(name), self.hub.node_controls.guard(name)
             session = self.hub.sessions.get(name)
             if session is not None and session.live:
-                continue  # compared already: the brake may have found nothing left to stop
-            if told is not None and (brake is None or brake.engaged is None or brake.engaged.id != told["id"]):
-                raise LawBroken(f"law 5: {name} was braked under {told['id']}, the new hub does not know")
+                continue  # compared already: the guard may have found nothing left to stop
+            if told is not None and (guard is None or guard.tripped is None or guard.tripped.id != told["id"]):
+                raise LawBroken(f"law 5: {name} was guarded under {told['id']}, the new hub does not know")
         self.starts = False
 
-    def brake_told(self, node: str) -> dict[str, Any] | None:
+    def guard_told(self, node: str) -> dict[str, Any] | None:
         there = self.store.documents.get((EDGE_NODES, "", node))
         return there.status.get("deletionGuard") if there is not None else None
 
@@ -88,9 +88,9 @@ class RestraintWorld(RecordWorld):
         else:
             self.told[node][key] = value
         if not self.listing:
-            brake = self.hub.node_controls.brake(node)
-            due = set(brake.due) if brake is not None and brake.stops and brake.engaged.id == value else set()
-            self.released[node] |= due
+            guard = self.hub.node_controls.guard(node)
+            due = set(guard.due) if guard is not None and guard.stops and guard.tripped.id == value else set()
+            self.approved[node] |= due
             for key in due:
                 self.removed[node].pop(key, None)
             self.hub.edge_node_observed(node, there, self.told[node], self.now)
@@ -98,18 +98,18 @@ class RestraintWorld(RecordWorld):
     # ---- laws ------------------------------------------------------------------------------------
 
     def frames(self, name: str, session: NodeSession) -> list[tuple[Any, bytes]]:
-        if self.ignores_holds:
+        if self.ignores_pauses:
             session.deliveries.paused = ""
-        if self.ignores_brakes:
+        if self.ignores_guards:
             session.deliveries.guard = None
-        brake = self.hub.node_controls.brake(name)
-        assert brake is not None
-        if brake.released and not self.released[name]:
-            # Released before this hub knew what was due: it holds for what is due when the hub does.
-            self.released[name] |= brake.due
-        stopped = brake.stops
+        guard = self.hub.node_controls.guard(name)
+        assert guard is not None
+        if guard.approved and not self.approved[name]:
+            # Approved before this hub knew what was due: it holds for what is due when the hub does.
+            self.approved[name] |= guard.due
+        stopped = guard.stops
         found = super().frames(name, session)
-        self.brakes += brake.stops and not stopped
+        self.guards += guard.stops and not stopped
         for header, _ in found:
             if not isinstance(header, message.Update | message.Delete):
                 continue
@@ -120,10 +120,10 @@ class RestraintWorld(RecordWorld):
         return found
 
     def check_removal(self, name: str, key: str, stopped: bool) -> None:
-        if key in self.released[name]:
+        if key in self.approved[name]:
             return
         if stopped:
-            raise LawBroken(f"law 4 at {self.now:.2f}: {key} is removed from {name}, which is braked")
+            raise LawBroken(f"law 4 at {self.now:.2f}: {key} is removed from {name}, whose guard has tripped")
         removed = self.removed[name]
         removed[key] = self.now
         lately = [each for each, at in removed.items() if self.now - at <= WINDOW_SECONDS]
@@ -141,7 +141,7 @@ class RestraintWorld(RecordWorld):
         if self.calm:
             for each in NODES:
                 self.annotate(each, PAUSED, None)
-                told = self.brake_told(each)
+                told = self.guard_told(each)
                 if told is not None and not told["approved"]:
                     self.annotate(each, APPROVE_DELETIONS, told["id"])
         else:
@@ -149,12 +149,12 @@ class RestraintWorld(RecordWorld):
         super().step()
 
     def interfere(self, name: str) -> None:
-        told = self.brake_told(name)
+        told = self.guard_told(name)
         if told is not None and told["id"] not in self.ids:
             self.ids.append(told["id"])
         match self.random.randrange(100):
             case n if n < 5:
-                self.holds += 1
+                self.pauses += 1
                 self.annotate(name, PAUSED, "sim")
             case n if n < 10:
                 self.annotate(name, PAUSED, None)

@@ -142,23 +142,23 @@ def test_a_seed_replays_exactly():
     assert worlds[0].random.random() == worlds[1].random.random()
 
 
-def test_people_hold_and_nodes_are_braked_in_most_worlds():
+def test_nodes_are_paused_and_guards_trip_in_most_worlds():
     """A law about something that never happens is none."""
     worlds = [RestraintWorld(seed) for seed in range(10)]
     for world in worlds:
         world.run()
-    assert sum(world.holds > 0 for world in worlds) == 10 and sum(world.brakes > 0 for world in worlds) > 5
+    assert sum(world.pauses > 0 for world in worlds) == 10 and sum(world.guards > 0 for world in worlds) > 5
 
 
-@pytest.mark.parametrize("planted", ["ignores_holds", "ignores_brakes"])
+@pytest.mark.parametrize("planted", ["ignores_pauses", "ignores_guards"])
 def test_the_laws_notice_a_hub_that_does_what_it_was_told_not_to_do(planted):
-    """Sent while held, or removed while braked: it is said which."""
+    """Sent while paused, or removed while the guard stops it: it is said which."""
     broken = 0
     for seed in range(10):
         try:
             RestraintWorld(seed, **{planted: True}).run()
         except LawBroken as error:
-            assert ("law 3" if planted == "ignores_holds" else "law 4") in str(error)
+            assert ("law 3" if planted == "ignores_pauses" else "law 4") in str(error)
             broken += 1
     assert broken > 5
 

@@ -198,22 +198,22 @@ class World:
 
     # The view a session has of the cluster.
 
-    def wish(self, node: str, key: str) -> Desired | None:
+    def desired(self, node: str, key: str) -> Desired | None:
         live = self.object_cache.get(key)
-        return self.placement.wish(node, live) if live is not None else None
+        return self.placement.desired(node, live) if live is not None else None
 
-    def wanted(self, node: str) -> dict[str, LiveObject]:
-        return self.placement.wanted(node)
+    def desired_objects(self, node: str) -> dict[str, LiveObject]:
+        return self.placement.desired_objects(node)
 
-    def doubt(self, node: str, path: str) -> str:
+    def deletion_blocked(self, node: str, path: str) -> str:
         at = resource.parse(path)
         return deletion_blocked.blocked(self.placement, node, at, CONFIG_MAP.group_kind, self.object_cache.get(at.key))
 
     def withheld(self, node: str, key: str) -> str:
         return ""
 
-    def waiting_for(self, node: str) -> str:
-        return self.placement.waiting_for(node)
+    def not_synced(self, node: str) -> str:
+        return self.placement.not_synced(node)
 
     # ---- connections -----------------------------------------------------------------------------
 

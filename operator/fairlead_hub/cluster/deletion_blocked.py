@@ -24,7 +24,7 @@ TOLD_MAX = 5
 
 def blocked(placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None) -> str:
     """``at`` is what the node holds, ``kind`` its kind (None: discovery knows none), ``live`` what is there now."""
-    waiting = placement.waiting_for(node)
+    waiting = placement.not_synced(node)
     if waiting:
         return waiting
     if at.type == EDGE_ROUTES_TYPE:

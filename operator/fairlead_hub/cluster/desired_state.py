@@ -18,19 +18,19 @@ TOPICS_TOLD_MAX = 5
 class View(Protocol):
     """The questions."""
 
-    def wish(self, node: str, key: str) -> Desired | None:
+    def desired(self, node: str, key: str) -> Desired | None:
         """What is wanted there under this key; None: nothing."""
 
-    def wanted(self, node: str) -> dict[str, LiveObject]:
+    def desired_objects(self, node: str) -> dict[str, LiveObject]:
         """Everything that is wanted there, by key."""
 
-    def doubt(self, node: str, path: str) -> str:
+    def deletion_blocked(self, node: str, path: str) -> str:
         """Why what the node holds as this path may not be deleted there yet; empty when it may."""
 
     def withheld(self, node: str, key: str) -> str:
         """Why what is wanted there under this key may not be sent yet; empty when it may."""
 
-    def waiting_for(self, node: str) -> str:
+    def not_synced(self, node: str) -> str:
         """Why it is not known yet what is wanted there; empty when it is."""
 
 
@@ -49,19 +49,19 @@ class DesiredState:
         """Discovery found what a rule names."""
         self.kinds[f"{kind.plural}.{kind.group}" if kind.group else kind.plural] = kind
 
-    def wish(self, node: str, key: str) -> Desired | None:
+    def desired(self, node: str, key: str) -> Desired | None:
         live = self._object_cache.get(key)
-        return None if live is None else self._placement.wish(node, live)
+        return None if live is None else self._placement.desired(node, live)
 
     def live(self, node: str, key: str) -> LiveObject | None:
         """The object, if the node should hold it."""
-        wish = self.wish(node, key)
-        return None if wish is None else wish.live
+        desired = self.desired(node, key)
+        return None if desired is None else desired.live
 
-    def wanted(self, node: str) -> dict[str, LiveObject]:
-        return self._placement.wanted(node)
+    def desired_objects(self, node: str) -> dict[str, LiveObject]:
+        return self._placement.desired_objects(node)
 
-    def doubt(self, node: str, path: str) -> str:
+    def deletion_blocked(self, node: str, path: str) -> str:
         at = resource.parse(path)
         known = self.kinds.get(at.type)
         kind = known.group_kind if known is not None else None
@@ -77,5 +77,5 @@ class DesiredState:
         some = ", ".join(unwritten[:TOPICS_TOLD_MAX]) + (", …" if len(unwritten) > TOPICS_TOLD_MAX else "")
         return f"topics it names are not written down on EdgeNode {node} yet: {some}"
 
-    def waiting_for(self, node: str) -> str:
-        return self._placement.waiting_for(node)
+    def not_synced(self, node: str) -> str:
+        return self._placement.not_synced(node)

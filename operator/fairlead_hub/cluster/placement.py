@@ -1,10 +1,10 @@
 """Which node should hold which object, and whether we know enough to take anything away.
 
-    rules × node labels × object cache ──wish(node, object)──▶ Wish(priority, delivery) or None
+    rules × node labels × object cache ──desired(node, object)──▶ Desired(priority, delivery) or None
                                   ──nodes_for(object)───▶ who is concerned by a change
-                                  ──wanted(node)────────▶ all a node should hold (asked when it connects)
+                                  ──desired_objects(node)──▶ all a node should hold (asked when it connects)
 
-No delete is ever derived from a cache that is not synced: ``removals.blocked`` says why a node may not lose an object
+No delete is ever derived from a cache that is not synced: ``deletion_blocked`` says why a node may not lose an object
 yet.  A kind that cannot be listed (403, CRD gone) is *frozen*: what is there stays.
 
 What is wrong with one rule concerns that rule alone.  One that cannot be read stays in force as it could be read last,
@@ -235,7 +235,7 @@ class Placement:
         may_have = reach is not None and labels is not None and reach.nodes.matches(labels)
         return may_have or node in self.rule_nodes(name)
 
-    def wish(self, node: str, live: LiveObject) -> Desired | None:
+    def desired(self, node: str, live: LiveObject) -> Desired | None:
         """Should this node hold it?  Of several rules the most urgent priority and the first rule's delivery count."""
         known = self._wishes.get(live.key)
         if known is None or known[0] is not live:
@@ -243,10 +243,10 @@ class Placement:
                 return self._wish_for_routes(node, live)
             known = (live, self._covering(live))
         found: Desired | None = None
-        for rule, entry, wish in known[1]:
+        for rule, entry, desired in known[1]:
             if node in self._rule_nodes[rule.name] and self._selects(entry, node, live):
                 if found is None:
-                    found = wish
+                    found = desired
                 elif entry.priority < found.priority:
                     found = msgspec.structs.replace(found, priority=entry.priority)
         return found
@@ -337,7 +337,7 @@ class Placement:
             if where and live is not None:
                 yield from ((where, key) for key in live.references)
 
-    def wanted(self, node: str) -> dict[str, LiveObject]:
+    def desired_objects(self, node: str) -> dict[str, LiveObject]:
         """All this node should hold, by key."""
         found: dict[str, LiveObject] = {}
         if node not in self.nodes:
@@ -391,7 +391,7 @@ class Placement:
 
     # ---- certainty -------------------------------------------------------------------------------
 
-    def waiting_for(self, node: str) -> str:
+    def not_synced(self, node: str) -> str:
         """Why what this node should hold cannot be told yet; empty when it can."""
         for name in INPUTS:
             if name not in self.inputs_synced:

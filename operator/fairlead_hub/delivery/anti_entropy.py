@@ -1,4 +1,4 @@
-"""The opening comparison: what the edge holds against what it should hold, by bucketed digests.
+"""The comparison at the beginning of a session: what the edge holds against what it should hold, by bucketed digests.
 
     hello(root) ── equal ─────────────────────────────────────▶ Compared(held = wanted)
         └─ differs ─ compare ▸ buckets ▸ list ▸ entries ▸ … ──▶ Compared(held = wanted elsewhere, entries here)
@@ -99,15 +99,15 @@ class AntiEntropy:
         self.divergent_buckets = 0
 
     @property
-    def waiting_for(self) -> str:
+    def not_synced(self) -> str:
         """Why it cannot begin; empty when it has, or may."""
-        return "" if self._comparison is not None else self._view.waiting_for(self._hello.node)
+        return "" if self._comparison is not None else self._view.not_synced(self._hello.node)
 
     def begin(self) -> message.Compare | None:
         """What to ask first, when it may begin and has not; None also when both roots are the same."""
-        if self._comparison is not None or self.waiting_for:
+        if self._comparison is not None or self.not_synced:
             return None
-        self._comparison = Comparison(wanted=self._view.wanted(self._hello.node), held_max=self._held_max)
+        self._comparison = Comparison(wanted=self._view.desired_objects(self._hello.node), held_max=self._held_max)
         if self._comparison.equal_from_the_start(self._hello):
             self.held = self._comparison.all_held()
             return None

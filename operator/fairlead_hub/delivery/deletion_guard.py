@@ -1,11 +1,11 @@
 """The deletion guard: a node that would lose too many objects at once loses none until somebody says it is meant.
 
     removals due and sent lately ≤ removals_max ─▶ they go
-                                 >              ─▶ Engaged(id): removals stop, everything else goes on
-    released by that id ─▶ what was due may go ─▶ off          wanted again, all of it ─▶ off
+                                 >              ─▶ Tripped(id): removals stop, everything else goes on
+    approved by that id ─▶ what was due may go ─▶ off          wanted again, all of it ─▶ off
 
 A rule deleted by mistake, a selector with a typo, a namespace wiped: all look like orders, and a store at the end of a
-thin link takes days to fill again.  The id is new each time, so a release lets through what it was given for, once.
+thin link takes days to fill again.  The id is new each time, so an approval lets through what it was given for, once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Tripped(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     count: int
-    """How many were due when it engaged."""
+    """How many were due when it tripped."""
     since: str
     """RFC 3339."""
 
@@ -36,11 +36,11 @@ class DeletionGuard:
     ``news`` gets the node's name when there is something to tell of it.
     """
 
-    __slots__ = ("_allowed", "_limits", "_news", "_node", "_sent", "_text", "due", "engaged", "released")
+    __slots__ = ("_allowed", "_limits", "_news", "_node", "_sent", "_text", "approved", "due", "tripped")
 
     def __init__(self, node: str, limits: Limits, *, news: set[str], text: Callable[[float], str]) -> None:
-        self.engaged: Tripped | None = None
-        self.released = False
+        self.tripped: Tripped | None = None
+        self.approved = False
         """What was due may go, and has not all gone."""
         self.due: set[str] = set()
         """Keys the node holds and should not; without a live session, as they were at its end."""
@@ -54,27 +54,27 @@ class DeletionGuard:
 
     @property
     def stops(self) -> bool:
-        return self.engaged is not None and not self.released
+        return self.tripped is not None and not self.approved
 
     @property
     def count(self) -> int:
         """How many removals wait."""
-        return len(self.due) or (self.engaged.count if self.engaged is not None else 0)
+        return len(self.due) or (self.tripped.count if self.tripped is not None else 0)
 
     # ---- what is due -----------------------------------------------------------------------------
 
     def set_due(self, keys: Set[str]) -> None:
         """All that has to be removed: told whenever the node's store and the cluster are compared."""
         self.due = set(keys)
-        if self.released and not self._allowed:
-            self._allowed = set(keys)  # released in an earlier life, or while it was not known what is due
+        if self.approved and not self._allowed:
+            self._allowed = set(keys)  # approved in an earlier life, or while it was not known what is due
         self._settle()
 
     def add(self, key: str) -> None:
         """One more is held and no longer wanted."""
         if key not in self.due:
             self.due.add(key)
-            if self.engaged is not None:
+            if self.tripped is not None:
                 self._news.add(self._node)
 
     def drop(self, key: str) -> None:
@@ -84,16 +84,16 @@ class DeletionGuard:
             self._settle()
 
     def _settle(self) -> None:
-        if self.engaged is None:
+        if self.tripped is None:
             return
         self._allowed &= self.due
-        if not self.due or (self.released and not self._allowed):
-            self.engaged, self.released = None, False
+        if not self.due or (self.approved and not self._allowed):
+            self.tripped, self.approved = None, False
         self._news.add(self._node)
 
     # ---- what may go -----------------------------------------------------------------------------
 
-    def objection(self, key: str, now: float) -> str:
+    def blocked(self, key: str, now: float) -> str:
         """Why it may not be removed now; empty: it may, and is counted."""
         if key in self._allowed:
             return ""
@@ -103,25 +103,25 @@ class DeletionGuard:
             return ""
         if not self.stops:
             since = self._text(now)
-            self.engaged = Tripped(id=self._id(since), count=len(self.due), since=since)
-            self.released = False
+            self.tripped = Tripped(id=self._id(since), count=len(self.due), since=since)
+            self.approved = False
             self._news.add(self._node)
         return self.why
 
     @property
     def why(self) -> str:
         """In words, with the remedy."""
-        id = self.engaged.id if self.engaged is not None else ""
+        id = self.tripped.id if self.tripped is not None else ""
         return (
             f"deletion guard: {self.count} deletions are due, more than {self._limits.removals_max} at once; if they "
             f"are meant: kubectl annotate enode {self._node} --overwrite fairlead.dev/approve-deletions={id}"
         )
 
-    def release(self, id: str) -> bool:
-        """Somebody means it.  True: that was the id of the brake that is engaged now, and what is due may go."""
-        if self.engaged is None or self.engaged.id != id or self.released:
+    def approve(self, id: str) -> bool:
+        """Somebody means it.  True: that is the id under which it has tripped, and what is due may go."""
+        if self.tripped is None or self.tripped.id != id or self.approved:
             return False
-        self.released = True
+        self.approved = True
         self._allowed = set(self.due)
         self._news.add(self._node)
         return True

@@ -113,7 +113,7 @@ class Deliveries:
         """
         if not self.live:
             return 0
-        wanted = self._view.wanted(self.node)
+        wanted = self._view.desired_objects(self.node)
         unwanted = self.held.keys() - wanted.keys()
         if self.guard is not None:
             self.guard.set_due(unwanted)
@@ -135,7 +135,7 @@ class Deliveries:
             self._break(error)
 
     def _consider(self, key: str, now: float) -> None:
-        desired = self._view.wish(self.node, key)
+        desired = self._view.desired(self.node, key)
         held = self.held.get(key)
         if self.guard is not None:
             (self.guard.add if desired is None and held is not None else self.guard.drop)(key)
@@ -211,7 +211,7 @@ class Deliveries:
                 yield frame
 
     def _message(self, key: str, now: float) -> Iterator[Frame]:
-        desired = self._view.wish(self.node, key)
+        desired = self._view.desired(self.node, key)
         held = self.held.get(key)
         if _is(held, desired):
             self._match(key, self.unsynced.pending[key])
@@ -242,9 +242,9 @@ class Deliveries:
         return id
 
     def _withheld_deletion(self, key: str, held: Held, now: float) -> Withheld | None:
-        if why := self._view.doubt(self.node, held.path):
+        if why := self._view.deletion_blocked(self.node, held.path):
             return Withheld(Cause.DELETION_BLOCKED, why)
-        if self.guard is not None and (why := self.guard.objection(key, now)):
+        if self.guard is not None and (why := self.guard.blocked(key, now)):
             return Withheld(Cause.DELETION_GUARD, why)
         return None
 
@@ -291,7 +291,7 @@ class Deliveries:
         is_current = _is_current(record, answered.id)
         if type(record.state) is InFlight and not is_current:
             return
-        desired = self._view.wish(self.node, key)
+        desired = self._view.desired(self.node, key)
         if _is(self.held.get(key), desired):
             # Also when only the answer was slow and a retry or a parking was already arranged.
             self._match(key, record)
@@ -360,7 +360,7 @@ class Deliveries:
         self.events.append(parked)
 
     def _priority(self, key: str) -> int:
-        return _priority(self._view.wish(self.node, key))
+        return _priority(self._view.desired(self.node, key))
 
     def _unparked(self, parked: Parked, why: str) -> None:
         self.events.append(Unparked(key=parked.key, uid=parked.uid, path=parked.path, why=why))

@@ -1,12 +1,12 @@
-"""When the next opening (TLS, upgrade, hello) may begin.
+"""When the next handshake (TLS, upgrade, hello) may begin.
 
     the kernel's queue ──may_begin──▶ slot ──end, or slot_seconds──▶ the next
 
-An opening costs milliseconds of CPU on both sides.  If two thousand nodes that return at once all began together, each
+A handshake costs milliseconds of CPU on both sides.  If two thousand nodes that return at once all began together, each
 would wait for all, they would run into their time limits half-way, and the work would be done again.  With slots, those
 who began are soon done, and those who wait have cost nothing yet.  A peer that falls silent keeps its slot for
 ``slot_seconds`` only and goes on without: so slow links do not hold up the others, silent peers cannot, and never more
-are under way than slots times (time limit of an opening / ``slot_seconds``).
+are under way than slots times (time limit of a handshake / ``slot_seconds``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import OrderedDict
 from typing import Final
 
 SLOT_SECONDS: Final = 3.0
-"""An opening that takes longer waits for its peer and not for us."""
+"""A handshake that takes longer waits for its peer and not for us."""
 
 
 class HandshakeLimiter:

@@ -39,37 +39,37 @@ class NodeControls:
     """Of all nodes.  ``news`` names nodes of which there is something to tell; whoever tells it empties it."""
 
     def __init__(self, limits: Limits, *, text: Callable[[float], str]) -> None:
-        self.holds: dict[str, str] = {}
+        self.pauses: dict[str, str] = {}
         self.news: set[str] = set()
         self._limits = limits
         self._text = text
-        self._brakes: dict[str, DeletionGuard] = {}
+        self._guards: dict[str, DeletionGuard] = {}
         self._seen: set[str] = set()
-        """Nodes whose brake of an earlier life was taken over, or was none."""
+        """Nodes whose guard of an earlier life was taken over, or had not tripped."""
         self._warned: set[tuple[str, str]] = set()
 
-    def hold(self, node: str) -> str:
+    def paused(self, node: str) -> str:
         """Why nothing is sent there; empty when it may be."""
-        return self.holds.get(node, "")
+        return self.pauses.get(node, "")
 
-    def brake(self, node: str) -> DeletionGuard | None:
-        """None: no node is braked here (``removals_max`` is 0)."""
+    def guard(self, node: str) -> DeletionGuard | None:
+        """None: there is no limit here (``removals_max`` is 0)."""
         if not self._limits.removals_max:
             return None
-        brake = self._brakes.get(node)
-        if brake is None:
-            brake = self._brakes[node] = DeletionGuard(node, self._limits, news=self.news, text=self._text)
-        return brake
+        guard = self._guards.get(node)
+        if guard is None:
+            guard = self._guards[node] = DeletionGuard(node, self._limits, news=self.news, text=self._text)
+        return guard
 
-    def braked(self) -> int:
+    def tripped(self) -> int:
         """How many nodes' removals are stopped."""
-        return sum(brake.stops for brake in self._brakes.values())
+        return sum(guard.stops for guard in self._guards.values())
 
     def observed(self, node: str, annotations: Mapping[str, str], status: Mapping[str, Any]) -> bool:
         """An EdgeNode as it stands.  True: what may be sent to that node has changed."""
         self._restore(node, status)
-        released = self._is_released(node, current(annotations).get(APPROVE_DELETIONS, ""))
-        return self._set_hold(node, paused(annotations)) or released
+        approved = self._is_approved(node, current(annotations).get(APPROVE_DELETIONS, ""))
+        return self._set_pause(node, paused(annotations)) or approved
 
     def renamed(self, node: str, annotations: Mapping[str, str]) -> list[str]:
         """A warning for each annotation that still has its former name; each once."""
@@ -78,36 +78,36 @@ class NodeControls:
         return [f"annotation {name} is called {FORMER[name]} now; the former name ends with 0.3" for _, name in found]
 
     def vanished(self, node: str) -> bool:
-        """Its EdgeNode was deleted, and the annotations with it.  The brake stays as it is."""
-        return self._set_hold(node, "")
+        """Its EdgeNode was deleted, and the annotations with it.  The guard stays as it is."""
+        return self._set_pause(node, "")
 
     def forget(self, node: str) -> None:
-        """The Node is gone.  A hold ends with its EdgeNode, which may outlive the Node for a moment."""
-        self._brakes.pop(node, None)
+        """The Node is gone.  A pause ends with its EdgeNode, which may outlive the Node for a moment."""
+        self._guards.pop(node, None)
         self._seen.discard(node)
         self._warned.difference_update({(node, name) for name in FORMER})
 
-    def _set_hold(self, node: str, why: str) -> bool:
-        before = self.holds.pop(node, "")
+    def _set_pause(self, node: str, why: str) -> bool:
+        before = self.pauses.pop(node, "")
         if why:
-            self.holds[node] = why
+            self.pauses[node] = why
         return before != why
 
-    def _is_released(self, node: str, id: str) -> bool:
-        brake = self._brakes.get(node)
-        return bool(id) and brake is not None and brake.release(id)
+    def _is_approved(self, node: str, id: str) -> bool:
+        guard = self._guards.get(node)
+        return bool(id) and guard is not None and guard.approve(id)
 
     def _restore(self, node: str, status: Mapping[str, Any]) -> None:
-        """The first time a node is seen: the brake an earlier hub engaged.  Later we know better than the document."""
+        """The first time a node is seen: the guard of an earlier hub.  Later we know better than the document."""
         if node in self._seen:
             return
         self._seen.add(node)
         told = status.get("deletionGuard") or status.get("brake")  # the former name is of hubs before 0.2
-        brake = self.brake(node)
-        if brake is None or brake.engaged is not None or not isinstance(told, dict) or not told.get("id"):
+        guard = self.guard(node)
+        if guard is None or guard.tripped is not None or not isinstance(told, dict) or not told.get("id"):
             return
         count = told.get("count")
-        brake.engaged = Tripped(
+        guard.tripped = Tripped(
             id=str(told["id"]), count=count if isinstance(count, int) else 0, since=str(told.get("since", ""))
         )
         self.news.add(node)

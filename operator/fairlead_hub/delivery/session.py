@@ -31,7 +31,7 @@ from fairlead_wire.session import State as LinkState
 class NodeSession:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
 
-    __slots__ = ("_control", "_opening", "closing", "deliveries", "hello", "link", "node", "number")
+    __slots__ = ("_anti_entropy", "_control", "closing", "deliveries", "hello", "link", "node", "number")
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class NodeSession:
         held_max: int,
         keepalive_seconds: float,
         now: float,
-        hold: str = "",
-        brake: DeletionGuard | None = None,
+        paused: str = "",
+        guard: DeletionGuard | None = None,
     ) -> None:
         self.node = node
         self.number = number
@@ -60,14 +60,14 @@ class NodeSession:
             policy=policy,
             reconcile=reconcile,
             take_id=self.link.take_id,
-            paused=hold,
-            guard=brake,
+            paused=paused,
+            guard=guard,
         )
         self.closing: message.Refuse | None = None
         self._control: list[Frame] = []
-        self._opening: AntiEntropy | None = AntiEntropy(hello, view, held_max=held_max, take_id=self.link.take_id)
+        self._anti_entropy: AntiEntropy | None = AntiEntropy(hello, view, held_max=held_max, take_id=self.link.take_id)
 
-    # ---- opening ---------------------------------------------------------------------------------
+    # ---- comparing -------------------------------------------------------------------------------
 
     def welcome(self, header: message.Welcome, now: float) -> None:
         """After a hello that was accepted: greet, and compare as soon as it is known what the node should hold."""
@@ -77,20 +77,20 @@ class NodeSession:
 
     def try_compare(self) -> None:
         """Start the comparison if the cluster's state is known; otherwise it waits for the next call."""
-        if self._opening is not None:
-            self._ask(self._opening, self._opening.begin())
+        if self._anti_entropy is not None:
+            self._ask(self._anti_entropy, self._anti_entropy.begin())
 
-    def _ask(self, opening: AntiEntropy, question: message.Compare | message.ListBuckets | None) -> None:
+    def _ask(self, anti_entropy: AntiEntropy, question: message.Compare | message.ListBuckets | None) -> None:
         if question is not None:
             self.say(question)
-        if opening.held is not None:
-            self._opening = None
-            self.deliveries.begin(opening.held, opening.divergent_buckets, self.link.last_received)
+        if anti_entropy.held is not None:
+            self._anti_entropy = None
+            self.deliveries.begin(anti_entropy.held, anti_entropy.divergent_buckets, self.link.last_received)
 
     @property
-    def waiting_for(self) -> str:
+    def not_synced(self) -> str:
         """Why the comparison has not begun; empty when it has."""
-        return self._opening.waiting_for if self._opening is not None else ""
+        return self._anti_entropy.not_synced if self._anti_entropy is not None else ""
 
     @property
     def has_events(self) -> bool:
@@ -102,8 +102,8 @@ class NodeSession:
 
     # ---- objects ---------------------------------------------------------------------------------
 
-    def audit(self, now: float) -> int:
-        """Queue every difference between what is held and what is wanted; returns how many there are."""
+    def diff(self, now: float) -> int:
+        """Queue every difference between what is held and what is desired; returns how many there are."""
         return self.deliveries.diff(now)
 
     def offer(self, key: str, now: float) -> None:
@@ -137,7 +137,7 @@ class NodeSession:
         return self.deliveries.unsynced
 
     @property
-    def hold(self) -> str:
+    def paused(self) -> str:
         """Why nothing about objects is sent now; empty: it is."""
         return self.deliveries.paused
 
@@ -192,9 +192,9 @@ class NodeSession:
             case message.Keepalive():
                 self.say(message.Keepalive())
             case message.Buckets() | message.Entries():
-                if self._opening is None:
+                if self._anti_entropy is None:
                     raise Malformed("no comparison was asked for")
-                self._ask(self._opening, self._opening.heard(header, content))
+                self._ask(self._anti_entropy, self._anti_entropy.heard(header, content))
             case _:
                 raise Malformed(f"{type(header).__name__.lower()} is not for this session")
 

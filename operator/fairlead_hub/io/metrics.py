@@ -82,8 +82,8 @@ class HubMetrics(Collector):
                 "EdgeRoutes whose topics wait to be granted.",
                 sum(each.count(Withheld) - each.kept_count for each in unsynced),
             ),
-            ("nodes_paused", "Nodes nothing is sent to, because somebody said so.", len(hub.node_controls.holds)),
-            ("nodes_deletion_guard", "Nodes whose deletions are stopped.", hub.node_controls.braked()),
+            ("nodes_paused", "Nodes nothing is sent to, because somebody said so.", len(hub.node_controls.pauses)),
+            ("nodes_deletion_guard", "Nodes whose deletions are stopped.", hub.node_controls.tripped()),
             ("fence", "Fencing number.", hub.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)

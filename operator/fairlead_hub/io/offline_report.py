@@ -103,7 +103,7 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
     if found["code"] == "held" and live is not None and live.group_kind == content.EDGE_ROUTES:
         found["code"], found["answer"] = await _routes_held(kube, node, placement.routes[name], found["answer"])
     if found["code"] in WAITING:
-        found["code"], found["answer"] = await _restrained(kube, node, found["code"], found["answer"])
+        found["code"], found["answer"] = await _may_send_changed(kube, node, found["code"], found["answer"])
     return found
 
 
@@ -117,7 +117,7 @@ def _paused(account: dict[str, Any]) -> str:
     return pause.paused(account.get("metadata", {}).get("annotations") or {})
 
 
-async def _restrained(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
+async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
     """Something is to be done: unless people said not to, or the brake did."""
     try:
         account = await _one(kube, f"{OURS}/edgenodes/{node}")
@@ -138,7 +138,7 @@ def _verdict(
 ) -> tuple[str, str]:
     if live is None and record is None:
         return "no_object", "there is no such object in the cluster, and no record of the node holding one"
-    if live is not None and placement.wish(node, live) is None and record is None:
+    if live is not None and placement.desired(node, live) is None and record is None:
         if live.group_kind == content.EDGE_ROUTES:
             name = live.resource.name
             why = placement.broken.get(f"edgeroutes/{name}")
@@ -154,7 +154,7 @@ def _verdict(
     if record.state == "Parked":
         again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""
         return "parked", f"parked after {record.retries} retries: {record.reason}{again}"
-    if live is None or placement.wish(node, live) is None:
+    if live is None or placement.desired(node, live) is None:
         if record.reason == "Kept":
             return "kept", f"the node holds it and should not; it is kept: {record.message or record.reason}"
         return "deleting", "the node holds it and should not; its removal is due"

@@ -35,8 +35,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     edge: message.EdgeStatus | None
     pending: int = 0
     """Objects on their way."""
-    hold: str = ""
-    brake: DeletionGuard | None = None
+    paused: str = ""
+    guard: DeletionGuard | None = None
     kept: tuple[tuple[str, str], ...] = ()
     """One key that the node should not hold and may not lose yet, and why; there may be more."""
     unreadable: str = ""
@@ -121,8 +121,8 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
     """The status subresource."""
     edge = account.edge
     reason = "Connected" if account.connected else "Away"
-    paused = "Annotation" if account.hold else "NotPaused"
-    stopped = account.brake.why if account.brake is not None and account.brake.stops else ""
+    paused = "Annotation" if account.paused else "NotPaused"
+    stopped = account.guard.why if account.guard is not None and account.guard.stops else ""
     tripped = "TooManyDeletions" if stopped else "NotTripped"
     behind, why = _behind(account)
     readable = "RuleUnreadable" if account.unreadable else "AllReadable"
@@ -142,18 +142,18 @@ def status(account: Account, before: list[dict[str, Any]], generation: int, now:
         "storeBytes": edge.store_bytes if edge else 0,
         "grantedTopics": sorted(account.granted_topics),
         "routes": list(account.routes),
-        "paused": account.hold,
-        "deletionGuard": guard_status(account.brake),
+        "paused": account.paused,
+        "deletionGuard": guard_status(account.guard),
         # Former names, for one version more; definitions of before 0.2 keep only these.
-        "hold": account.hold,
-        "brake": _brake_status(account.brake),
+        "hold": account.paused,
+        "brake": _former_guard_status(account.guard),
         "identity": account.identity,
         "fence": fence,
         "conditions": [
             condition("Connected", account.connected, reason, "", before, generation, now),
             condition("Synced", not behind, behind or "AllHeld", why, before, generation, now),
             condition("RulesReadable", not account.unreadable, readable, account.unreadable, before, generation, now),
-            condition("Paused", bool(account.hold), paused, account.hold, before, generation, now),
+            condition("Paused", bool(account.paused), paused, account.paused, before, generation, now),
             condition("DeletionGuard", bool(stopped), tripped, stopped, before, generation, now),
         ],
     }
@@ -165,9 +165,9 @@ def _behind(account: Account) -> tuple[str, str]:
         return "Away", ""
     if account.parked:
         return "Parked", ""
-    if account.brake is not None and account.brake.stops:
+    if account.guard is not None and account.guard.stops:
         return "DeletionGuard", ""
-    if account.hold and account.pending:
+    if account.paused and account.pending:
         return "Paused", ""
     if account.held < account.wanted:
         return "Connected", ""
@@ -178,13 +178,13 @@ def _behind(account: Account) -> tuple[str, str]:
 
 def guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
     """What the document says of a guard; a hub that starts anew takes it from there.  None: it has not tripped."""
-    if guard is None or guard.engaged is None:
+    if guard is None or guard.tripped is None:
         return None
-    tripped = guard.engaged
-    return {"id": tripped.id, "count": guard.count, "since": tripped.since, "approved": guard.released}
+    tripped = guard.tripped
+    return {"id": tripped.id, "count": guard.count, "since": tripped.since, "approved": guard.approved}
 
 
-def _brake_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
+def _former_guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
     found = guard_status(guard)
     return None if found is None else {**found, "released": found.pop("approved")}
 
@@ -224,8 +224,8 @@ def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
 
 
 def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
-    brake = status.get("brake")
-    return (brake.get("id"), brake.get("released")) if isinstance(brake, dict) else (None, None)
+    guard = status.get("brake")
+    return (guard.get("id"), guard.get("released")) if isinstance(guard, dict) else (None, None)
 
 
 def _held_of(status: dict[str, Any]) -> Any:

@@ -246,4 +246,4 @@ def _why_not(session: NodeSession, key: str) -> str:
             return f"paused: {why}"
         case Withheld(why=why):
             return why
-    return f"paused: {session.hold}" if session.hold else "on its way"
+    return f"paused: {session.paused}" if session.paused else "on its way"

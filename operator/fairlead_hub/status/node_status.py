@@ -197,11 +197,11 @@ class NodeStatus:
         news.clear()
         for node in told & self._placement.nodes.keys():
             self._unreported.add(node)
-            brake = self._node_controls.brake(node)
+            guard = self._node_controls.guard(node)
             observed = self._cache.observed.get((EDGE_NODES, "", node))
             said = (observed.status.get("brake") or {}) if observed is not None else {}
-            if brake is not None and brake.stops and brake.engaged is not None and said.get("id") != brake.engaged.id:
-                self.happened(node, "Warning", "DeletionGuard", brake.why, now)
+            if guard is not None and guard.stops and guard.tripped is not None and said.get("id") != guard.tripped.id:
+                self.happened(node, "Warning", "DeletionGuard", guard.why, now)
 
     def happened(self, node: str, type: kube_events.Type, reason: str, text: str, now: float) -> None:
         """An event about its EdgeNode."""
@@ -283,8 +283,8 @@ class NodeStatus:
                 parked=int(said.get("objectsParked", 0)),
                 granted_topics=granted,
                 edge=None,
-                hold=self._node_controls.hold(node),
-                brake=self._node_controls.brake(node),
+                paused=self._node_controls.paused(node),
+                guard=self._node_controls.guard(node),
                 unreadable=unreadable,
                 routes=tuple(self._edge_routes.rows_of(node)),
                 identity=self._identities.status(node),
@@ -295,14 +295,14 @@ class NodeStatus:
             store_epoch=session.hello.store_epoch,
             agent=session.hello.agent,
             last_contact=self._object_syncs.text(session.link.last_received),
-            wanted=len(self._placement.wanted(node)),
+            wanted=len(self._placement.desired_objects(node)),
             held=len(session.held) if session.live else int(session.hello.held),
             parked=session.unsynced.count(Parked),
             granted_topics=granted,
             edge=self.edges.get(node),
             pending=len(session.unsynced.pending),
-            hold=self._node_controls.hold(node),
-            brake=self._node_controls.brake(node),
+            paused=self._node_controls.paused(node),
+            guard=self._node_controls.guard(node),
             kept=session.unsynced.one_kept(),
             unreadable=unreadable,
             routes=tuple(self._edge_routes.rows_of(node)),

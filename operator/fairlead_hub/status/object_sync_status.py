@@ -107,13 +107,13 @@ class ObjectSyncStatus:
             return
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
-        reason, text = ("Paused", session.hold) if session.hold else ("Lagging", f"pending for {seconds:.0f} s")
+        reason, text = ("Paused", session.paused) if session.paused else ("Lagging", f"pending for {seconds:.0f} s")
         state = session.state_of(key)
         if isinstance(state, Withheld) and state.cause is Cause.NOT_GRANTED:
             reason, text = "Withheld", state.why
         self.want(replace(record, reason=reason, message=text))
 
-    def braked(self, session: NodeSession, held: Held) -> None:
+    def tripped(self, session: NodeSession, held: Held) -> None:
         """It should go, and is kept."""
         record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
         self.want(

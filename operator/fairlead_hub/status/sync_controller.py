@@ -126,20 +126,20 @@ class SyncController:
 
     def _report_kept(self, session: NodeSession) -> None:
         """What is not removed although nobody wants it there; what is only not listed yet soon will be."""
-        is_waiting = bool(self._desired_state.waiting_for(session.node))
+        is_waiting = bool(self._desired_state.not_synced(session.node))
         for key, record in session.unsynced.stopped.items():
             held, state = session.held.get(key), record.state
             if record.reported is not None or held is None or not isinstance(state, Withheld):
                 continue
             if state.cause is Cause.DELETION_GUARD:
                 session.reported(key, held.uid, held.path)
-                self._object_syncs.braked(session, held)
+                self._object_syncs.tripped(session, held)
             elif not is_waiting:
                 session.reported(key, held.uid, held.path)
                 self._object_syncs.kept(session, held, state.why)
                 self._node_status.changed(session.node)
 
-    def restrained(self, session: NodeSession) -> None:
+    def pause_changed(self, session: NodeSession) -> None:
         """The node is held now, for another reason, or no longer: records of what waits say so."""
         for key, record in session.unsynced.pending.items():
             if record.reported is not None:
@@ -151,7 +151,7 @@ class SyncController:
     def _compare(self, session: NodeSession) -> None:
         """Set right what the records of a node say, as soon as both sides are known."""
         if session.live and all(name in self._cache.synced for name in COLLECTIONS):
-            self._object_syncs.compared(session, self._desired_state.wanted(session.node))
+            self._object_syncs.compared(session, self._desired_state.desired_objects(session.node))
 
     def compare_all(self, now: float) -> None:
         """The records' half of the SyncController's slow pass."""

@@ -69,7 +69,7 @@ def test_a_kind_that_cannot_be_listed_keeps_what_is_selected_by_it(placement):
     add(placement, {**MAPS, "namespaces": ["shop"]}, {"apiVersion": "v1", "kind": "Secret"}, nodeSelector=SHOPS)
     placement.synced.discard(CONFIG_MAP.group_kind)
     placement.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"
-    assert placement.waiting_for("edge-1") == ""
+    assert placement.not_synced("edge-1") == ""
     assert "403" in blocked(placement, ONE)
     assert blocked(placement, SECRET_ONE) == ""
     assert blocked(placement, ONE, "edge-2") == ""
@@ -122,7 +122,7 @@ def test_a_form_that_nobody_wrote_down_keeps_what_the_text_may_mean(placement):
     broken(placement, "unseen", REFERENCED, generation=2, delivery=bad, nodeSelector={"site": "x"})
     assert "SyncRule old" in blocked(placement, ONE) and blocked(placement, ONE, "edge-2") == ""
     assert "SyncRule unseen" in blocked(placement, SECRET_ONE, "edge-2")
-    assert placement.wanted("edge-1") == {}
+    assert placement.desired_objects("edge-1") == {}
     assert "what it may have selected" in deletion_blocked.consequence(placement, "old")
     assert placement.unreadable_for("edge-2") == ["unseen"]
     placement.drop_rule("unseen")

@@ -18,10 +18,10 @@ def test_wishes_follow_the_cluster(core):
     """Wanted as soon as it is there, by the key and in the whole; nothing for a node nobody knows."""
     one = core.put("a")
     view = core.hub.desired_state
-    assert view.live("edge-1", one.key) is one and view.wanted("edge-1") == {one.key: one}
-    assert view.wish("edge-9", one.key) is None and view.wanted("edge-9") == {}
+    assert view.live("edge-1", one.key) is one and view.desired_objects("edge-1") == {one.key: one}
+    assert view.desired("edge-9", one.key) is None and view.desired_objects("edge-9") == {}
     core.remove(one)
-    assert view.wish("edge-1", one.key) is None and view.live("edge-1", one.key) is None
+    assert view.desired("edge-1", one.key) is None and view.live("edge-1", one.key) is None
 
 
 def test_a_kind_of_another_group_with_the_same_plural_is_another_kind(core):
@@ -33,11 +33,11 @@ def test_a_kind_of_another_group_with_the_same_plural_is_another_kind(core):
 def test_what_discovery_never_found_is_doubted_with_any_frozen_kind_of_its_group(core):
     """It may be the one that cannot be listed: nothing of it is deleted."""
     view, till = core.hub.desired_state, "apis/shop.io/v1/namespaces/shop/tills/a"
-    assert view.doubt("edge-1", till) == ""
+    assert view.deletion_blocked("edge-1", till) == ""
     core.rule({"apiVersion": "shop.io/v1", "kind": "Till"}, name="tills")
     core.hub.kind_frozen(("shop.io", "Till"), "forbidden")
-    assert "Till cannot be listed: forbidden" in view.doubt("edge-1", till)
-    assert view.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
+    assert "Till cannot be listed: forbidden" in view.deletion_blocked("edge-1", till)
+    assert view.deletion_blocked("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
 
 
 async def test_routes_are_withheld_until_their_topics_are_written_down(core):

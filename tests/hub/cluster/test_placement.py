@@ -36,8 +36,8 @@ REFERENCED = {"apiVersion": "v1", "kind": "Secret", "select": "referenced"}
 def test_no_rule_no_object(placement):
     """Nothing is sent but EdgeRoutes."""
     one = put(placement, live(CONFIG_MAP, "a"))
-    assert placement.wanted("edge-1") == {}
-    assert placement.wish("edge-1", one) is None
+    assert placement.desired_objects("edge-1") == {}
+    assert placement.desired("edge-1", one) is None
     assert placement.nodes_for(one) == set()
 
 
@@ -52,7 +52,7 @@ def test_a_rule_selects_nodes_by_their_labels(placement):
     assert placement.nodes_for(one, dict.fromkeys(("edge-1", "edge-3", "edge-4"))) == {"edge-1"}
     assert not placement.set_node("edge-2", {"role": "shop"}), "a heartbeat is no change"
     assert placement.drop_node("edge-1")
-    assert placement.wanted("edge-1") == {}
+    assert placement.desired_objects("edge-1") == {}
 
 
 def test_bound_and_referenced_follow_the_pods(placement):
@@ -61,18 +61,18 @@ def test_bound_and_referenced_follow_the_pods(placement):
     pod = live(POD, "p", spec={"nodeName": "edge-1", "volumes": [{"secret": {"secretName": "s"}}]})
     secret, other = live(SECRET, "s"), live(SECRET, "other")
     put(placement, pod, secret, other)
-    assert set(placement.wanted("edge-1")) == {pod.key, secret.key}
-    assert placement.wanted("edge-2") == {}
+    assert set(placement.desired_objects("edge-1")) == {pod.key, secret.key}
+    assert placement.desired_objects("edge-2") == {}
     assert placement.nodes_for(secret) == {"edge-1"}
-    assert placement.wish("edge-1", other) is None
+    assert placement.desired("edge-1", other) is None
 
 
 def test_the_most_urgent_rule_counts_and_the_first_rules_delivery(placement):
     """By rule name, not by who was created first."""
     add_rule(placement, {**ALL_MAPS, "priority": 1}, name="b")
     add_rule(placement, {**ALL_MAPS, "priority": 7, "delivery": {"retries_max": 2}}, name="a")
-    wish = placement.wish("edge-1", put(placement, live(CONFIG_MAP, "a")))
-    assert (wish.priority, wish.delivery.retries_max) == (1, 2)
+    desired = placement.desired("edge-1", put(placement, live(CONFIG_MAP, "a")))
+    assert (desired.priority, desired.delivery.retries_max) == (1, 2)
 
 
 def test_edge_routes_need_no_rule(placement):
@@ -82,7 +82,7 @@ def test_edge_routes_need_no_rule(placement):
     placement.routes["main"] = sync_rule.routes(body)
     one = put(placement, live(ROUTES, "main"))
     assert placement.nodes_for(one) == {"edge-2"}
-    assert placement.wish("edge-2", one).priority == sync_rule.ROUTES_PRIORITY
+    assert placement.desired("edge-2", one).priority == sync_rule.ROUTES_PRIORITY
     assert placement.topics_of("edge-2") == {"default/telemetry", "d/t"}
     assert placement.topics_of("edge-1") == {"default/telemetry"}
 
@@ -92,7 +92,7 @@ def test_a_dropped_rule_takes_its_wishes_along(placement):
     add_rule(placement, ALL_MAPS)
     put(placement, live(CONFIG_MAP, "a"))
     assert placement.drop_rule("r") == {"edge-1", "edge-2"}
-    assert placement.wanted("edge-1") == {}
+    assert placement.desired_objects("edge-1") == {}
     assert placement.drop_rule("r") == frozenset()
 
 
@@ -146,11 +146,11 @@ def test_a_version_that_is_not_served_concerns_its_own_entry(placement):
     assert placement.set_served(kind, {"v1beta1": "no such thing", "v1": ""}) == frozenset()
     shop, ship = live(CONFIG_MAP, "a"), live(CONFIG_MAP, "a", uid="2", namespace="ship")
     put(placement, shop, ship)
-    assert placement.wanted("edge-1") == {shop.key: shop}
-    assert placement.nodes_for(ship) == set() and placement.wish("edge-1", ship) is None
+    assert placement.desired_objects("edge-1") == {shop.key: shop}
+    assert placement.nodes_for(ship) == set() and placement.desired("edge-1", ship) is None
     assert not placement.is_unserved(kind)
     placement.set_served(kind, {"v1beta1": "", "v1": ""})
-    assert len(placement.wanted("edge-1")) == 2
+    assert len(placement.desired_objects("edge-1")) == 2
 
 
 def test_a_new_rule_at_another_version_selects_nothing_before_discovery_has_answered(placement):
@@ -159,14 +159,14 @@ def test_a_new_rule_at_another_version_selects_nothing_before_discovery_has_answ
     placement.set_served(CONFIG_MAP.group_kind, {"v1": ""})
     add_rule(placement, V1BETA1, name="a")
     put(placement, live(CONFIG_MAP, "a", namespace="ship"))
-    assert placement.wanted("edge-1") == {}
+    assert placement.desired_objects("edge-1") == {}
 
 
 def test_a_kind_that_is_served_at_no_version_keeps_nobody_waiting(placement):
     """It is told, and what is there stays (removals)."""
     add_rule(placement, V1BETA1)
-    assert "ConfigMap is not listed yet" in placement.waiting_for("edge-1")
+    assert "ConfigMap is not listed yet" in placement.not_synced("edge-1")
     placement.set_served(CONFIG_MAP.group_kind, {"v1beta1": "no such thing"})
-    assert placement.waiting_for("edge-1") == "" and placement.is_unserved(CONFIG_MAP.group_kind)
+    assert placement.not_synced("edge-1") == "" and placement.is_unserved(CONFIG_MAP.group_kind)
     placement.drop_rule("r")
     assert placement.unserved == {}

@@ -1,4 +1,4 @@
-"""The opening comparison finds exactly what differs, from any two sets."""
+"""The comparison finds exactly what differs, from any two sets."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The brake: too many removals at once stop, and nothing but the right id lets them go."""
+"""The deletion guard: too many removals at once stop, and nothing but the right id lets them go."""
 
 import pytest
 
@@ -12,107 +12,107 @@ def news():
 
 
 @pytest.fixture
-def brake(news):
+def guard(news):
     return DeletionGuard("edge-1", Limits(removals_max=3, window_seconds=60), news=news, text=lambda now: f"t{now:g}")
 
 
-def going(brake, keys, now=0.0):
+def going(guard, keys, now=0.0):
     """Which of these may be removed now."""
-    return [key for key in keys if not brake.objection(key, now)]
+    return [key for key in keys if not guard.blocked(key, now)]
 
 
-def test_a_few_removals_go(brake, news):
+def test_a_few_removals_go(guard, news):
     """As many as allowed; nobody hears of it."""
-    brake.set_due({"a", "b", "c"})
-    assert going(brake, "abc") == ["a", "b", "c"]
-    assert brake.engaged is None and news == set()
+    guard.set_due({"a", "b", "c"})
+    assert going(guard, "abc") == ["a", "b", "c"]
+    assert guard.tripped is None and news == set()
 
 
-def test_one_more_and_none_goes(brake, news):
+def test_one_more_and_none_goes(guard, news):
     """Not even the first: it is not known which of them are meant."""
-    brake.set_due(set("abcd"))
-    assert going(brake, "abcd") == []
-    assert brake.stops and brake.count == 4 and news == {"edge-1"}
-    assert "4 deletions are due, more than 3" in brake.why and f"approve-deletions={brake.engaged.id}" in brake.why
+    guard.set_due(set("abcd"))
+    assert going(guard, "abcd") == []
+    assert guard.stops and guard.count == 4 and news == {"edge-1"}
+    assert "4 deletions are due, more than 3" in guard.why and f"approve-deletions={guard.tripped.id}" in guard.why
 
 
-def test_removals_that_come_one_by_one_count_together(brake):
+def test_removals_that_come_one_by_one_count_together(guard):
     """A namespace that is wiped is a stream of deletes: what went within the window counts."""
     for number, key in enumerate("abcd"):
-        brake.add(key)
-        if going(brake, key, float(number)):
-            brake.drop(key)
-    assert brake.stops and brake.due == {"d"}
+        guard.add(key)
+        if going(guard, key, float(number)):
+            guard.drop(key)
+    assert guard.stops and guard.due == {"d"}
 
 
-def test_removals_spread_over_time_are_daily_business(brake):
+def test_removals_spread_over_time_are_daily_business(guard):
     """The window forgets; memory is bounded with it."""
     for number in range(20):
-        brake.add(f"k{number}")
-        assert going(brake, [f"k{number}"], number * 30.0)
-        brake.drop(f"k{number}")
-    assert len(brake._sent) <= 3
+        guard.add(f"k{number}")
+        assert going(guard, [f"k{number}"], number * 30.0)
+        guard.drop(f"k{number}")
+    assert len(guard._sent) <= 3
 
 
-def test_a_retried_removal_counts_once(brake):
+def test_a_retried_removal_counts_once(guard):
     """Its ack was late, three times."""
-    brake.set_due({"a"})
-    assert [going(brake, "a", now) for now in (0.0, 5.0, 10.0, 15.0)] == [["a"]] * 4
+    guard.set_due({"a"})
+    assert [going(guard, "a", now) for now in (0.0, 5.0, 10.0, 15.0)] == [["a"]] * 4
 
 
-def test_only_the_id_of_this_brake_releases_it_and_only_once(brake):
+def test_only_its_own_id_approves_and_only_once(guard):
     """What was due may go; what comes later is counted again, under a new id."""
-    brake.set_due(set("abcd"))
-    going(brake, "abcd")
-    first = brake.engaged.id
-    assert not brake.release("other") and brake.stops
-    assert brake.release(first) and not brake.release(first)
-    assert going(brake, "abcd", 1.0) == list("abcd") and not brake.stops
+    guard.set_due(set("abcd"))
+    going(guard, "abcd")
+    first = guard.tripped.id
+    assert not guard.approve("other") and guard.stops
+    assert guard.approve(first) and not guard.approve(first)
+    assert going(guard, "abcd", 1.0) == list("abcd") and not guard.stops
     for key in "abcd":
-        brake.drop(key)
-    assert brake.engaged is None and not brake.released
-    brake.set_due(set("efgh"))
-    assert going(brake, "efgh", 2.0) == [] and brake.engaged.id != first
-    assert not brake.release(first)
+        guard.drop(key)
+    assert guard.tripped is None and not guard.approved
+    guard.set_due(set("efgh"))
+    assert going(guard, "efgh", 2.0) == [] and guard.tripped.id != first
+    assert not guard.approve(first)
 
 
-def test_a_mistake_that_follows_a_release_is_braked_while_the_first_removals_still_go(brake):
-    """The release was for what was due then."""
-    brake.set_due(set("abcd"))
-    going(brake, "abcd")
-    first = brake.engaged.id
-    brake.release(first)
-    brake.set_due(set("abcdefgh"))
-    assert going(brake, "efgh", 1.0) == [] and brake.stops and brake.engaged.id != first
-    assert going(brake, "abcd", 1.0) == list("abcd")
+def test_a_mistake_that_follows_an_approval_trips_it_while_the_first_removals_still_go(guard):
+    """The approval was for what was due then."""
+    guard.set_due(set("abcd"))
+    going(guard, "abcd")
+    first = guard.tripped.id
+    guard.approve(first)
+    guard.set_due(set("abcdefgh"))
+    assert going(guard, "efgh", 1.0) == [] and guard.stops and guard.tripped.id != first
+    assert going(guard, "abcd", 1.0) == list("abcd")
 
 
-def test_a_mistake_that_is_mended_ends_the_brake(brake, news):
+def test_a_mistake_that_is_mended_ends_it(guard, news):
     """The rule is back, nothing is left to remove."""
-    brake.set_due(set("abcd"))
-    going(brake, "abcd")
-    brake.set_due(set())
-    assert brake.engaged is None and going(brake, "a", 100.0) == ["a"]
+    guard.set_due(set("abcd"))
+    going(guard, "abcd")
+    guard.set_due(set())
+    assert guard.tripped is None and going(guard, "a", 100.0) == ["a"]
 
 
-def test_the_same_mistake_later_has_another_id(brake):
-    """An annotation that was left behind releases nothing."""
+def test_the_same_mistake_later_has_another_id(guard):
+    """An annotation that was left behind approves nothing."""
     ids = []
     for now in (0.0, 100.0):
-        brake.set_due(set("abcd"))
-        brake.objection("a", now)
-        ids.append(brake.engaged.id)
-        brake.set_due(set())
+        guard.set_due(set("abcd"))
+        guard.blocked("a", now)
+        ids.append(guard.tripped.id)
+        guard.set_due(set())
     assert ids[0] != ids[1]
 
 
-def test_a_release_before_it_is_known_what_is_due_holds_for_what_is_due_then(brake):
-    """A hub that starts reads id and release first, and compares with the node's store afterwards."""
-    brake.set_due(set("abcd"))
-    going(brake, "abcd")
+def test_an_approval_before_it_is_known_what_is_due_is_for_what_is_due_then(guard):
+    """A hub that starts reads id and approval first, and compares with the node's store afterwards."""
+    guard.set_due(set("abcd"))
+    going(guard, "abcd")
     reborn = DeletionGuard("edge-1", Limits(removals_max=3), news=set(), text=str)
-    reborn.engaged = brake.engaged
+    reborn.tripped = guard.tripped
     assert reborn.stops and reborn.count == 4
-    assert reborn.release(brake.engaged.id)
+    assert reborn.approve(guard.tripped.id)
     reborn.set_due(set("bcd") | set("xyz"))
     assert going(reborn, "bcdxyz") == list("bcdxyz")

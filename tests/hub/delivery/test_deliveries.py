@@ -41,20 +41,20 @@ class Cluster:
         self.blocked = self.ungranted = ""
         self.priorities: dict[str, int] = {}
 
-    def wish(self, node: str, key: str) -> Desired | None:
+    def desired(self, node: str, key: str) -> Desired | None:
         one = self.objects.get(key)
         return Desired(live=one, priority=self.priorities.get(key, 5), delivery=POLICY) if one else None
 
-    def wanted(self, node: str) -> dict[str, LiveObject]:
+    def desired_objects(self, node: str) -> dict[str, LiveObject]:
         return dict(self.objects)
 
-    def doubt(self, node: str, path: str) -> str:
+    def deletion_blocked(self, node: str, path: str) -> str:
         return self.blocked
 
     def withheld(self, node: str, key: str) -> str:
         return self.ungranted
 
-    def waiting_for(self, node: str) -> str:
+    def not_synced(self, node: str) -> str:
         return ""
 
 
@@ -292,7 +292,7 @@ def test_too_many_deletions_stop_until_they_are_approved():
     guard = DeletionGuard("edge-1", GuardLimits(removals_max=1), news=set(), text=str)
     book = Playbook(("a", "1"), ("b", "1"), guard=guard) >> remove("a") << "delete a" >> remove("b")
     assert book.state("b").cause is Cause.DELETION_GUARD
-    assert guard.engaged is not None and guard.release(guard.engaged.id)
+    assert guard.tripped is not None and guard.approve(guard.tripped.id)
     assert book >> cluster() << "delete b" >> ack("b") << "removed b" >> ack("a") << "removed a"
     assert not guard.stops
 

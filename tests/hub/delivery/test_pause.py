@@ -15,8 +15,8 @@ def test_a_hold_is_there_while_its_annotation_is(node_controls):
     """True says that something changed."""
     assert node_controls.observed("edge-1", {PAUSED: "disk swap"}, {})
     assert not node_controls.observed("edge-1", {PAUSED: "disk swap"}, {})
-    assert node_controls.hold("edge-1") == "disk swap" and node_controls.hold("edge-2") == ""
-    assert node_controls.observed("edge-1", {}, {}) and node_controls.hold("edge-1") == ""
+    assert node_controls.paused("edge-1") == "disk swap" and node_controls.paused("edge-2") == ""
+    assert node_controls.observed("edge-1", {}, {}) and node_controls.paused("edge-1") == ""
 
 
 LONG = "x" * 9999
@@ -37,51 +37,51 @@ def test_a_deleted_edge_node_holds_nothing(node_controls):
     assert node_controls.vanished("edge-1") and not node_controls.vanished("edge-1")
 
 
-def braked(node_controls, node="edge-1"):
-    brake = node_controls.brake(node)
-    brake.set_due({"a", "b"})
-    assert brake.objection("a", 0.0)
-    return brake
+def tripped(node_controls, node="edge-1"):
+    guard = node_controls.guard(node)
+    guard.set_due({"a", "b"})
+    assert guard.blocked("a", 0.0)
+    return guard
 
 
-def test_the_right_id_releases(node_controls):
+def test_the_right_id_approves(node_controls):
     """A wrong one, none, or one that was used says that nothing changed."""
-    brake = braked(node_controls)
+    guard = tripped(node_controls)
     assert not node_controls.observed("edge-1", {APPROVE_DELETIONS: "wrong"}, {})
     assert not node_controls.observed("edge-1", {}, {})
-    assert node_controls.observed("edge-1", {APPROVE_DELETIONS: brake.engaged.id}, {})
-    assert not node_controls.observed("edge-1", {APPROVE_DELETIONS: brake.engaged.id}, {}) and not brake.stops
+    assert node_controls.observed("edge-1", {APPROVE_DELETIONS: guard.tripped.id}, {})
+    assert not node_controls.observed("edge-1", {APPROVE_DELETIONS: guard.tripped.id}, {}) and not guard.stops
 
 
-def test_a_brake_of_an_earlier_life_is_taken_over_once(node_controls):
+def test_a_guard_of_an_earlier_life_is_taken_over_once(node_controls):
     """Our own documents that come back later do not bring it back."""
     told = {"brake": {"id": "0123abcd", "count": 7, "since": "t"}}
     node_controls.observed("edge-1", {}, told)
-    brake = node_controls.brake("edge-1")
-    assert brake.stops and (brake.engaged.id, brake.count) == ("0123abcd", 7) and node_controls.braked() == 1
-    brake.set_due(set())
+    guard = node_controls.guard("edge-1")
+    assert guard.stops and (guard.tripped.id, guard.count) == ("0123abcd", 7) and node_controls.tripped() == 1
+    guard.set_due(set())
     node_controls.observed("edge-1", {}, told)
-    assert not brake.stops
+    assert not guard.stops
 
 
 @pytest.mark.parametrize("told", [{"brake": None}, {"brake": 7}, {"brake": {}}, {"brake": {"id": ""}}, {}])
-def test_nonsense_in_a_status_is_no_brake(node_controls, told):
+def test_nonsense_in_a_status_trips_nothing(node_controls, told):
     """Anybody with the right may write it."""
     node_controls.observed("edge-1", {}, told)
-    assert node_controls.brake("edge-1").engaged is None
+    assert node_controls.guard("edge-1").tripped is None
 
 
-def test_without_a_limit_there_is_no_brake():
+def test_without_a_limit_there_is_no_guard():
     """Not even one of an earlier life."""
     made = NodeControls(Limits(), text=str)
     made.observed("edge-1", {}, {"brake": {"id": "0123abcd", "count": 7}})
-    assert made.brake("edge-1") is None and made.braked() == 0
+    assert made.guard("edge-1") is None and made.tripped() == 0
 
 
 def test_former_names_are_understood_and_warned_of_once(node_controls):
     """For one version more; where both stand there the new one counts."""
     former = {"fairlead.dev/hold": "disk swap"}
-    assert node_controls.observed("edge-1", former, {}) and node_controls.hold("edge-1") == "disk swap"
+    assert node_controls.observed("edge-1", former, {}) and node_controls.paused("edge-1") == "disk swap"
     [warning] = node_controls.renamed("edge-1", former)
     assert "fairlead.dev/hold is called fairlead.dev/paused" in warning
     assert node_controls.renamed("edge-1", former) == node_controls.renamed("edge-1", {PAUSED: "x"}) == []

@@ -32,20 +32,20 @@ class Cluster:
         self.objects[one.key] = one
         return one
 
-    def wish(self, node, key):
+    def desired(self, node, key):
         one = self.objects.get(key)
         return Desired(live=one, priority=5, delivery=self.policy) if one else None
 
-    def wanted(self, node):
+    def desired_objects(self, node):
         return dict(self.objects)
 
-    def doubt(self, node, path):
+    def deletion_blocked(self, node, path):
         return self.unsure
 
     def withheld(self, node, key):
         return self.ungranted
 
-    def waiting_for(self, node):
+    def not_synced(self, node):
         return self.unlisted
 
 
@@ -210,7 +210,7 @@ def test_nothing_is_deleted_in_doubt(cluster):
     assert sent(made) == []
     assert made.unsynced.kept()[KEY].why == "Secret cannot be listed: 403"
     cluster.unsure = ""
-    made.audit(1.0)
+    made.diff(1.0)
     assert [type(h) for h in sent(made, 1.0)] == [message.Delete]
 
 
@@ -440,9 +440,9 @@ def test_an_unchanged_offer_takes_nothing_from_the_retries(cluster):
     sends, now = 0, 0.0
     while not made.unsynced.parked():
         made.offer(KEY, now)
-        made.audit(now)
+        made.diff(now)
         made.tick(now)
-        made.audit(now)
+        made.diff(now)
         sends += len(sent(made, now))
         made.offer(KEY, now)
         now += 0.5

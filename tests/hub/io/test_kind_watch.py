@@ -49,7 +49,7 @@ def kube(defined: Cluster) -> Any:
 def own(hub: Hub, namespace: str) -> set[str]:
     wanted = {
         live.resource.name
-        for live in hub.desired_state.wanted("edge-1").values()
+        for live in hub.desired_state.desired_objects("edge-1").values()
         if live.resource.namespace == namespace
     }
     return wanted - {"kube-root-ca.crt"}
@@ -77,7 +77,7 @@ async def test_a_kind_nobody_serves_is_frozen_until_it_is_there(
     async with watching(client) as hub:
         await until(lambda: hub.placement.is_unserved(GADGET))
         assert "404" in hub.placement.unserved["example.com/v1", "Gadget"]
-        assert hub.placement.waiting_for("edge-1") == ""
+        assert hub.placement.not_synced("edge-1") == ""
         await apply(kube, crd)
         try:
             await until(lambda: GADGET in hub.placement.synced, seconds=30)
@@ -97,12 +97,12 @@ async def test_a_version_that_is_not_served_does_not_disturb_the_one_that_is(
         await until(lambda: own(hub, namespace) == {"a"})
         await apply(kube, sync_rule("aaa", {"apiVersion": "v2", "kind": "ConfigMap"}))
         await until(lambda: ("v2", "ConfigMap") in hub.placement.unserved)
-        assert KIND in hub.placement.synced and hub.placement.waiting_for("edge-1") == ""
+        assert KIND in hub.placement.synced and hub.placement.not_synced("edge-1") == ""
         await apply(kube, config_map("b", namespace))
         await until(lambda: own(hub, namespace) == {"a", "b"})
         await client.request("DELETE", "apis/fairlead.dev/v1alpha1/syncrules/good")
         await until(lambda: KIND not in hub.placement.synced)
-        assert own(hub, namespace) == set() and hub.placement.waiting_for("edge-1") == ""
+        assert own(hub, namespace) == set() and hub.placement.not_synced("edge-1") == ""
         await apply(kube, good)
         await until(lambda: own(hub, namespace) == {"a", "b"})
 
@@ -118,7 +118,7 @@ async def test_a_kind_nobody_answers_for_keeps_no_node_waiting(
         front.answer("GET", "api/v1/configmaps", status=503, headers={"Retry-After": "0"}, times=None)
         async with watching(front.client()) as hub:
             await until(lambda: "has not listed it" in hub.placement.frozen.get(KIND, ""))
-            await until(lambda: hub.desired_state.waiting_for("edge-1") == "")
+            await until(lambda: hub.desired_state.not_synced("edge-1") == "")
             assert "has not listed it" in hub.desired_state.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a")
             front.pass_everything()
             await until(lambda: own(hub, namespace) == {"a"}, seconds=40)

@@ -46,7 +46,7 @@ async def watching(kube: Kube) -> AsyncIterator[Hub]:
 def listed(hub: Hub) -> Callable[[], bool]:
     """Everything the hub starts from is in."""
     return lambda: (
-        not hub.desired_state.waiting_for("edge-1")
+        not hub.desired_state.not_synced("edge-1")
         and not hub.grants_known()
         and "objectsyncs" in hub.status_cache.synced
     )
@@ -66,7 +66,7 @@ def rule_for(namespace: str, name: str = "r", **more: Any) -> dict[str, Any]:
 def own(hub: Hub, namespace: str) -> set[str]:
     wanted = {
         live.resource.name
-        for live in hub.desired_state.wanted("edge-1").values()
+        for live in hub.desired_state.desired_objects("edge-1").values()
         if live.resource.namespace == namespace
     }
     return wanted - {"kube-root-ca.crt"}
@@ -191,10 +191,10 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
     }  # fmt: skip
     await apply(kube, edge_node("edge-1"), routes)
     async with watching(client) as hub:
-        await until(lambda: "edgeroutes.fairlead.dev//main" in hub.desired_state.wanted("edge-1"))
+        await until(lambda: "edgeroutes.fairlead.dev//main" in hub.desired_state.desired_objects("edge-1"))
         assert hub.grants.topics() == {"default/telemetry", "shop/alarms"}
         await client.request("DELETE", f"{ROOT}/edgeroutes/main")
-        await until(lambda: not hub.desired_state.wanted("edge-1"))
+        await until(lambda: not hub.desired_state.desired_objects("edge-1"))
 
 
 async def test_the_status_of_a_rule_is_in_the_api(defined: Cluster, client: Kube) -> None:
