@@ -28,8 +28,8 @@ from benchmarks.goals import GOALS
 from tests.support.messaging_program import MessagingProgram
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_messaging.client.io.async_client import MessagingClient
-from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 ROOM = "messaging"
 ROOT = Path(__file__).resolve().parents[1]
@@ -103,7 +103,7 @@ def _payload() -> str:
 
 def _create(program: MessagingProgram, topic: str, **properties: Any) -> None:
     async def create() -> None:
-        async with MessagingClient(program.url) as client:
+        async with AsyncClient(program.url) as client:
             await client.create_topic("default", topic, properties)
 
     asyncio.run(create())
@@ -166,7 +166,7 @@ def _fill(program: MessagingProgram, topic: str, messages: int, ttl: int | None 
     count = EXPIRED_BATCH if messages > READ_MESSAGES else 1000
 
     async def fill() -> None:
-        async with MessagingClient(program.url) as client:
+        async with AsyncClient(program.url) as client:
             pending: set[asyncio.Task[Any]] = set()
             for _ in range(messages // count):
                 if len(pending) >= 4:
@@ -214,7 +214,7 @@ def _read_arrow(program: MessagingProgram, topic: str) -> float:
 def _read_json(program: MessagingProgram, topic: str) -> float:
     async def read() -> float:
         began, count, position = time.monotonic(), 0, None
-        async with MessagingClient(program.url) as client:
+        async with AsyncClient(program.url) as client:
             while True:
                 page = await client.poll("default", topic, start_from=position, inclusive=False)
                 if not page.messages:
@@ -230,7 +230,7 @@ def _wake(program: MessagingProgram) -> Iterator[Row]:
 
     async def wake() -> float:
         waits = []
-        async with MessagingClient(program.url) as reader, MessagingClient(program.url) as writer:
+        async with AsyncClient(program.url) as reader, AsyncClient(program.url) as writer:
             position = (await reader.poll("default", "wake")).next_position
             for _ in range(WAKES):
                 waiting = asyncio.create_task(
@@ -262,7 +262,7 @@ def _expired(program: MessagingProgram) -> Iterator[Row]:
         _fill(program, topic, 1000)
 
     async def expire() -> None:
-        async with MessagingClient(program.url) as client:
+        async with AsyncClient(program.url) as client:
             await client.update_topic("default", "expired", {"ttl": 1})
 
     asyncio.run(expire())
@@ -293,7 +293,7 @@ def _poll_medians_ms(program: MessagingProgram, topics: tuple[str, ...]) -> dict
 
     async def poll() -> dict[str, float]:
         waits: dict[str, list[float]] = {topic: [] for topic in topics}
-        async with MessagingClient(program.url) as client:
+        async with AsyncClient(program.url) as client:
             for number in range(EMPTY_POLLS):
                 for topic in topics:
                     began = time.perf_counter()
@@ -317,7 +317,7 @@ def _readers(program: MessagingProgram) -> Iterator[Row]:
 def _cpu_per_message(program: MessagingProgram, readers: int) -> float:
     pid = program.running.pid
 
-    async def read(client: MessagingClient) -> int:
+    async def read(client: AsyncClient) -> int:
         count, position = 0, None
         while True:
             page = await client.poll("default", "many", start_from=position, inclusive=False, limit=1000)
@@ -327,7 +327,7 @@ def _cpu_per_message(program: MessagingProgram, readers: int) -> float:
             position = page.next_position
 
     async def read_all() -> int:
-        async with MessagingClient(program.url) as client:
+        async with AsyncClient(program.url) as client:
             return sum(await asyncio.gather(*(read(client) for _ in range(readers))))
 
     before = _cpu_seconds(pid)

@@ -36,7 +36,7 @@ from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.topics.options import Options, spark_schema
 from fairlead_ingest.io.topics.range_reader import Stretch, fetch
 from fairlead_ingest.rows import envelope, transforms
-from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 TICKS = os.sysconf("SC_CLK_TCK")
 BODY = (

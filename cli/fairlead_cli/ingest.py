@@ -90,7 +90,7 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
     """
     from fairlead_ingest.io import status as statuses
     from fairlead_ingest.io.pipeline.job import tls_of
-    from fairlead_messaging.client.io.sync_client import BulkClient
+    from fairlead_messaging.client.io.bulk_client import BulkClient
 
     now = datetime.datetime.now(datetime.UTC)
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:

@@ -19,7 +19,7 @@ from fairlead_cli.hub_account import settings_of
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
-    from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+    from fairlead_messaging.client.io.sync_client import Client
 
 DEFAULT_URL = "http://127.0.0.1:11015"
 HOW_TO_NAME = "fairlead topics --url URL … or --config FILE (a room's settings)"
@@ -73,12 +73,13 @@ def account(url: str | None, config: Path | None, ca: Path | None, cert: Path | 
 
 
 @contextmanager
-def service(context: click.Context, *, patient: bool = False) -> Iterator[SyncMessagingClient]:
+def service(context: click.Context, *, patient: bool = False) -> Iterator[Client]:
     """The service; what it refuses, or that it cannot be reached, becomes one sentence and exit status 1.
 
     `patient`: a service that restarts meanwhile is waited for, a minute at most.
     """
-    from fairlead_messaging.client.io.sync_client import SyncMessagingClient, Tls
+    from fairlead_messaging.client.io.connections import Tls
+    from fairlead_messaging.client.io.sync_client import Client
     from fairlead_messaging.client.retry import PATIENT
     from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
@@ -89,7 +90,7 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[SyncMe
             raise click.UsageError("https needs --ca, --cert and --key, or a --config that names them")
         tls = Tls(ca=str(asked.ca), cert=str(asked.cert), key=str(asked.key))
     try:
-        client = SyncMessagingClient(asked.url, tls=tls, retries=PATIENT if patient else None)
+        client = Client(asked.url, tls=tls, retries=PATIENT if patient else None)
     except LocalError as error:
         raise click.UsageError(str(error)) from None
     try:

@@ -13,7 +13,7 @@ from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
-    from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+    from fairlead_messaging.client.io.sync_client import Client
 
 PAGE_MESSAGES = 1000
 WINDOW_BITS = 14
@@ -81,7 +81,7 @@ def replay(
 
 
 def _publish(
-    client: SyncMessagingClient, target: tuple[str, str], producer_id: str, messages: list[Message]
+    client: Client, target: tuple[str, str], producer_id: str, messages: list[Message]
 ) -> tuple[int, int]:
     """How many were stored now, and how many were there."""
     from fairlead_messaging.api.requests import Producer

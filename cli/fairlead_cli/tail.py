@@ -14,7 +14,7 @@ from fairlead_cli import messaging_account, moments
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
-    from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+    from fairlead_messaging.client.io.sync_client import Client
 
 NEWEST = 10
 LIMIT_MAX = 1_000_000
@@ -90,7 +90,7 @@ def _somebody_reads() -> bool:
 
 
 def _read_on(
-    client: SyncMessagingClient, topic: Topic, start: str | int, limit: int | None, committed: bool, output: str
+    client: Client, topic: Topic, start: str | int, limit: int | None, committed: bool, output: str
 ) -> Place:
     """Print what follows from `start` on, at most `limit` messages; where it ended."""
     from fairlead_messaging.client.cursor import Cursor
@@ -108,7 +108,7 @@ def _read_on(
     return place if limit is not None and shown == limit else cursor.position
 
 
-def _newest(client: SyncMessagingClient, topic: Topic, limit: int, committed: bool) -> tuple[list[Message], Place]:
+def _newest(client: Client, topic: Topic, limit: int, committed: bool) -> tuple[list[Message], Place]:
     """The newest messages, oldest first, and the place behind them."""
     from fairlead_messaging.client.cursor import Cursor
 
@@ -124,7 +124,7 @@ def _newest(client: SyncMessagingClient, topic: Topic, limit: int, committed: bo
         wanted *= 8  # what was rolled back or expired is counted as stored, but not shown
 
 
-def _near_the_end(client: SyncMessagingClient, topic: Topic, rows: int) -> str:
+def _near_the_end(client: Client, topic: Topic, rows: int) -> str:
     """An exclusive start with at least `rows` stored behind it and not many more; "" is the beginning.
 
     The service tells how rows are spread without reading them, so a topic of any length is found into in a few steps.
@@ -149,7 +149,7 @@ def _near_the_end(client: SyncMessagingClient, topic: Topic, rows: int) -> str:
         return gone.oldest
 
 
-def _follow(client: SyncMessagingClient, topic: Topic, position: Place, committed: bool, output: str) -> None:
+def _follow(client: Client, topic: Topic, position: Place, committed: bool, output: str) -> None:
     """Print what comes, as long as somebody reads.  An outage is waited out: the same page is asked for again."""
     from fairlead_messaging.client.cursor import Cursor
     from fairlead_wire.errors import Temporary

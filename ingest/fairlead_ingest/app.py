@@ -152,12 +152,12 @@ class _Program:
     def _announcer(self) -> Announcer | None:
         from fairlead_ingest.io.event_publisher import Announcer
         from fairlead_ingest.io.pipeline.job import tls_of
-        from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+        from fairlead_messaging.client.io.sync_client import Client
 
         settings = self._settings
         if not settings.events.topic:
             return None
-        client = SyncMessagingClient(
+        client = Client(
             settings.messaging_url, tls=tls_of(settings), timeout_seconds=EVENT_SECONDS, connect_seconds=EVENT_SECONDS
         )
         source = f"/fairlead/ingest/{settings.reader}"

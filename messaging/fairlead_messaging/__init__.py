@@ -10,4 +10,68 @@
 ``app`` is the service as a program.  In each room modules decide and ``io`` acts.  A publish is answered only after its
 batch is durable; concurrent publishes share one batch.  Positions only grow: across clock steps, restarts and
 sequence overflow.
+
+What programs use is importable from here, each name loaded when it is first used: ``fairlead[client]`` needs nothing of
+the service, and without asyncio not even aiohttp.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlead_messaging.api.requests import Producer as Producer
+    from fairlead_messaging.api.responses import Message as Message
+    from fairlead_messaging.client import errors as errors
+    from fairlead_messaging.client.io.async_client import AsyncClient as AsyncClient
+    from fairlead_messaging.client.io.buffered import AsyncBufferedPublisher as AsyncBufferedPublisher
+    from fairlead_messaging.client.io.bulk_client import BulkClient as BulkClient
+    from fairlead_messaging.client.io.connections import Tls as Tls
+    from fairlead_messaging.client.io.sync_buffered import BufferedPublisher as BufferedPublisher
+    from fairlead_messaging.client.io.sync_client import Client as Client
+    from fairlead_messaging.client.io.transaction_context import AsyncTransactionContext as AsyncTransactionContext
+    from fairlead_messaging.client.io.transaction_context import TransactionContext as TransactionContext
+    from fairlead_messaging.client.retry import PATIENT as PATIENT
+
+_HOMES = {
+    "AsyncBufferedPublisher": "client.io.buffered",
+    "AsyncClient": "client.io.async_client",
+    "AsyncTransactionContext": "client.io.transaction_context",
+    "BufferedPublisher": "client.io.sync_buffered",
+    "BulkClient": "client.io.bulk_client",
+    "Client": "client.io.sync_client",
+    "Message": "api.responses",
+    "PATIENT": "client.retry",
+    "Producer": "api.requests",
+    "Tls": "client.io.connections",
+    "TransactionContext": "client.io.transaction_context",
+    "errors": "client.errors",
+}
+
+__all__ = [
+    "PATIENT",
+    "AsyncBufferedPublisher",
+    "AsyncClient",
+    "AsyncTransactionContext",
+    "BufferedPublisher",
+    "BulkClient",
+    "Client",
+    "Message",
+    "Producer",
+    "Tls",
+    "TransactionContext",
+    "errors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{home}")
+    return module if name == "errors" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -28,7 +28,7 @@ from fairlead_hub.io.metrics import HubMetrics
 from fairlead_hub.io.status_writer import KubeStatusClient, Writer
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.watches import INPUTS, Watches
-from fairlead_messaging.client.io.async_client import MessagingClient
+from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings
@@ -215,15 +215,15 @@ class _App:
             await messaging.close()
         _log.info("stopped", exit=self._exit)
 
-    def _messaging(self) -> MessagingClient | None:
+    def _messaging(self) -> AsyncClient | None:
         if self._settings.messaging_url is None:
             return None
         context = None
         if self._authorities is not None and self._settings.messaging_url.startswith("https://"):
             context = tls.client_context(self._authorities.internal_files)
-        return MessagingClient(self._settings.messaging_url, ssl_context=context)
+        return AsyncClient(self._settings.messaging_url, ssl_context=context)
 
-    def _announcer(self, hub: Hub, messaging: MessagingClient | None) -> CloudEventPublisher | None:
+    def _announcer(self, hub: Hub, messaging: AsyncClient | None) -> CloudEventPublisher | None:
         topic = self._settings.events.topic
         if messaging is None or not topic:
             return None

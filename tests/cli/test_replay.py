@@ -11,7 +11,7 @@ from tests.support.messaging import Topics
 
 from fairlead_cli import replay
 from fairlead_messaging.api.responses import Message
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 
 Run = Callable[..., Result]
 
@@ -58,7 +58,7 @@ def test_what_was_stored_in_a_transaction_is_replayed_in_order(
     monkeypatch.setattr(replay, "PAGE_MESSAGES", 3)
     run("create", "source")
     run("create", "target")
-    with SyncMessagingClient(messaging.url) as client:
+    with Client(messaging.url) as client:
         client.publish("default", "source", [b"first"])
         for end, payload in (("commit", b"kept"), ("abort", b"lost"), ("commit", b"kept too")):
             pointer = client.start_transaction().transactionWritePointer

@@ -17,7 +17,7 @@ from tests.support.processes import wait_until
 
 from fairlead_cli import tail
 from fairlead_messaging.api.responses import Page, Plan
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.request import Request
 
 Run = Callable[..., Result]
@@ -47,21 +47,21 @@ def test_only_the_end_of_a_long_topic_is_read(run: Run, messaging: Topics, monke
     monkeypatch.setattr(tail, "READ_ROWS", 20)
     run("create", "t")
     polled = 0
-    with SyncMessagingClient(messaging.url) as client:
+    with Client(messaging.url) as client:
         for start in range(0, 3000, 100):
             client.publish("default", "t", [b"%d" % number for number in range(start, start + 100)])
         pointer = client.start_transaction().transactionWritePointer
         client.publish_in(pointer, "default", "t", [b"undone"] * 200)
         client.finish_transaction(pointer, "abort")
-        ask = SyncMessagingClient.do
+        ask = Client.do
 
-        def counted(self: SyncMessagingClient, call: Request[Any]) -> Any:
+        def counted(self: Client, call: Request[Any]) -> Any:
             nonlocal polled
             answer = ask(self, call)
             polled += len(answer.messages) if isinstance(answer, Page) else 0
             return answer
 
-        monkeypatch.setattr(SyncMessagingClient, "do", counted)
+        monkeypatch.setattr(Client, "do", counted)
     answer = run("tail", "t", "--limit", "3", "--committed")
     assert last_words(answer) == ["2997", "2998", "2999"]
     assert 3 <= polled < 1000

@@ -13,7 +13,7 @@ from tests.support.messaging import Topics
 from fairlead_cli import messaging_account
 from fairlead_cli import topics as command
 from fairlead_cli.main import build
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 
 Run = Callable[..., Result]
 
@@ -58,7 +58,7 @@ def test_inspect_marks_what_readers_skip_and_wait_for(run: Run, messaging: Topic
     """Every row with its state and transaction, nothing consumed."""
     run("create", "t")
     run("publish", "t", "plain")
-    with SyncMessagingClient(messaging.url) as client:
+    with Client(messaging.url) as client:
         pointer = client.start_transaction().transactionWritePointer
         taken_back = client.publish_in(pointer, "default", "t", [b"taken back"])
         client.roll_back("default", "t", taken_back)
@@ -77,7 +77,7 @@ def test_lag_by_reader_and_who_holds_them_up(run: Run, messaging: Topics) -> Non
     run("create", "t")
     run("publish", "t", "a", "b", "c")
     assert json.loads(run("lag", "t", "-o", "json").stdout) == []
-    with SyncMessagingClient(messaging.url) as client:
+    with Client(messaging.url) as client:
         client.note_reader(
             "default", "t", "table", position=client.plan("default", "t", after="", limit_rows=1).upto or ""
         )

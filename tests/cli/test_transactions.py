@@ -8,7 +8,7 @@ from collections.abc import Callable
 from click.testing import Result
 from tests.support.messaging import Topics
 
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 
 Run = Callable[..., Result]
 
@@ -17,7 +17,7 @@ def test_who_blocks_is_seen_and_ended(run: Run, messaging: Topics) -> None:
     """Readers of committed messages stop, the operator looks and invalidates, they go on."""
     run("create", "t")
     assert run("transactions", "list").stdout == ""
-    with SyncMessagingClient(messaging.url) as client:
+    with Client(messaging.url) as client:
         pointer = client.start_transaction(600).transactionWritePointer
         client.publish_in(pointer, "default", "t", [b"stuck"])
         client.publish("default", "t", [b"behind"])
@@ -34,7 +34,7 @@ def test_who_blocks_is_seen_and_ended(run: Run, messaging: Topics) -> None:
 
 def test_one_that_touched_nothing_holds_up_nobody(run: Run, messaging: Topics) -> None:
     """It is listed all the same."""
-    with SyncMessagingClient(messaging.url) as client:
+    with Client(messaging.url) as client:
         pointer = client.start_transaction().transactionWritePointer
     assert "holds up nobody" in run("transactions", "list").stdout
     ended = run("transactions", "invalidate", str(pointer), "-o", "json")

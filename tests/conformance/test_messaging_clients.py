@@ -17,7 +17,7 @@ from tests.support.pki import Authority
 
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import errors, transaction_coordinator
-from fairlead_messaging.client.io.sync_client import Tls
+from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.client.retry import PATIENT
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary

@@ -25,9 +25,10 @@ from tests.support.messaging_program import MessagingProgram
 
 from fairlead_messaging.api import requests
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
-from fairlead_messaging.client.io.sync_buffered import SyncBufferedPublisher
-from fairlead_messaging.client.io.sync_client import BulkClient, SyncMessagingClient
-from fairlead_messaging.client.io.sync_transaction_context import SyncUnitOfWork
+from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_buffered import BufferedPublisher
+from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client.io.transaction_context import TransactionContext
 from fairlead_wire.errors import FairleadError, Permanent
 
 ROOM = "messaging"
@@ -71,8 +72,8 @@ class Producer:
         self.aborted: set[str] = set()
         self.error: BaseException | None = None
         self._random = Random(f"{seed}/{self.name}")
-        self._client = SyncMessagingClient(url, timeout_seconds=10)
-        self._publisher = SyncBufferedPublisher(self._client, *TOPIC) if kind == "told" else None
+        self._client = Client(url, timeout_seconds=10)
+        self._publisher = BufferedPublisher(self._client, *TOPIC) if kind == "told" else None
         self._told: set[str] = set()
         self._stop = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -144,7 +145,7 @@ class Producer:
     def _work(self, first: int, names: list[str]) -> None:
         kept = Kept(names)
         try:
-            with SyncUnitOfWork(self._client, participants=[kept], buffer_bytes_max=WORK_BYTES) as work:
+            with TransactionContext(self._client, participants=[kept], buffer_bytes_max=WORK_BYTES) as work:
                 for name in names:
                     work.publish(*TOPIC, _payloads([name]))
         except InDoubt as doubt:
@@ -182,7 +183,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
     """Kill ``kills`` times, then read everything and count."""
     random = Random(seed)
     with tempfile.TemporaryDirectory() as folder, MessagingProgram(Path(folder)) as program:
-        with SyncMessagingClient(program.url) as client:
+        with Client(program.url) as client:
             client.create_topic(*TOPIC)
         producers = [Producer(kind, number, program.url, seed) for number in range(PRODUCERS_OF_EACH) for kind in KINDS]
         for producer in producers:
@@ -237,6 +238,6 @@ def _read(program: MessagingProgram) -> tuple[Counter[str], int]:
 
 
 def _end_open_transactions(url: str) -> None:
-    with SyncMessagingClient(url) as client:
+    with Client(url) as client:
         for each in client.transactions():
             client.finish_transaction(each.transactionWritePointer, "invalidate")

@@ -21,7 +21,7 @@ from tests.faults.collect import Count
 from tests.support.messaging_program import MessagingProgram
 from tests.support.processes import wait_until
 
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire import delivery
 from fairlead_wire.errors import FairleadError, Permanent
 
@@ -95,7 +95,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
     random = Random(seed)
     published: set[str] = set()
     mortal: set[str] = set()
-    with _pushing(seed) as (program, endpoint), SyncMessagingClient(program.url, timeout_seconds=10) as client:
+    with _pushing(seed) as (program, endpoint), Client(program.url, timeout_seconds=10) as client:
         client.create_topic(*TOPIC)
         client.put_subscription(
             *TOPIC, "s", url=endpoint.url, delivery=delivery.parse(POLICY), dead_letter_topic="/".join(DEAD)
@@ -132,7 +132,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
         )
 
 
-def _counted(client: SyncMessagingClient, count: int) -> Any:
+def _counted(client: Client, count: int) -> Any:
     try:
         found = client.subscription(*TOPIC, "s")
     except FairleadError as error:
@@ -142,7 +142,7 @@ def _counted(client: SyncMessagingClient, count: int) -> Any:
     return found if found.delivered + found.dead_lettered + found.dropped + found.expired >= count else None
 
 
-def _change_dead_topic(client: SyncMessagingClient, turn: int) -> None:
+def _change_dead_topic(client: Client, turn: int) -> None:
     """Missing at first; there; taking nothing plain; there again.  It is never deleted: its letters are counted."""
     try:
         client.create_topic(*DEAD) if turn % 4 != 1 or turn > 3 else None

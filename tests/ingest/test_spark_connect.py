@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from tests.support.messaging_service import MessagingService, upstream_message
 
-from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 SECONDS = 550.0
 # A user's program; Spark finds our modules by their names on the server's side.

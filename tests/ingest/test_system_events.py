@@ -14,7 +14,7 @@ from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, start, wait_until
 
 from fairlead_messaging.client.errors import TopicMissing
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 
 COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
 SPARK_SECONDS = 240.0
@@ -36,7 +36,7 @@ def launch(folder: Path, messaging: MessagingService, **more: Any) -> Running:
 
 
 def told(messaging: MessagingService) -> list[dict[str, Any]]:
-    with SyncMessagingClient(messaging.url) as client:
+    with Client(messaging.url) as client:
         try:
             return [json.loads(each.payload) for each in client.poll("system", "events").messages]
         except TopicMissing:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.messaging_service import MessagingService
 
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 
 pytestmark = pytest.mark.process
 
@@ -31,7 +31,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
         program.write_text(text.replace(ADDRESS, service.url) + "\nstore([b'row'])\n")
         done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
-        with SyncMessagingClient(service.url) as client:
+        with Client(service.url) as client:
             stored = [message.payload for message in client.messages("shop", "orders")]
             [reader] = client.readers("shop", "orders")
         told = f"{len(stored)} {stored[-1].decode()} {reader.name} {reader.lag_messages}"

@@ -25,7 +25,7 @@ from tests.support.slow_link import SlowLink
 from fairlead_hub.io.link_server import LinkServer
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.status import status_cache
-from fairlead_messaging.client.io.async_client import MessagingClient
+from fairlead_messaging.client.io.async_client import AsyncClient
 
 NODE = "edge-1"
 WAIT_SECONDS = 120.0
@@ -90,7 +90,7 @@ async def line_up(
     """``routes`` of the manifest; ``settings`` of the agent."""
     async with contextlib.AsyncExitStack() as stack:
         topics = await stack.enter_async_context(serving())
-        client = await stack.enter_async_context(MessagingClient(topics.url))
+        client = await stack.enter_async_context(AsyncClient(topics.url))
         core = Core(NODE)
         core.put("main", ROUTES, namespace="", spec={**MANIFEST, "routes": routes})
         topics_named = sorted({each["topic"] for each in routes.values() if "topic" in each})

@@ -11,12 +11,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fairlead_messaging.api.responses import Message
-from fairlead_messaging.client.io.async_client import MessagingClient
-from fairlead_messaging.client.io.buffered import BufferedPublisher
-from fairlead_messaging.client.io.sync_buffered import SyncBufferedPublisher
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
-from fairlead_messaging.client.io.sync_transaction_context import SyncUnitOfWork
-from fairlead_messaging.client.io.transaction_context import UnitOfWork
+from fairlead_messaging.client.io import sync_client
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.buffered import AsyncBufferedPublisher
+from fairlead_messaging.client.io.sync_buffered import BufferedPublisher
+from fairlead_messaging.client.io.transaction_context import AsyncTransactionContext, TransactionContext
 
 KINDS = ("asyncio", "sync")
 
@@ -84,7 +83,7 @@ class Client:
 
     def __init__(self, kind: str, url: str, **how: Any) -> None:
         self.kind = kind
-        self.real: Any = MessagingClient(url, **how) if kind == "asyncio" else SyncMessagingClient(url, **how)
+        self.real: Any = AsyncClient(url, **how) if kind == "asyncio" else sync_client.Client(url, **how)
         self.ask: Any = self.real if kind == "asyncio" else _InThreads(self.real)
 
     async def __aenter__(self) -> Client:
@@ -110,10 +109,11 @@ class Client:
     async def work(self, *tables: Table, **how: Any) -> AsyncIterator[Any]:
         """A unit of work; what is yielded has `publish` as a coroutine."""
         if self.kind == "asyncio":
-            async with UnitOfWork(self.real, participants=[_Asyncio(table) for table in tables], **how) as work:
+            participants = [_Asyncio(table) for table in tables]
+            async with AsyncTransactionContext(self.real, participants=participants, **how) as work:
                 yield work
             return
-        real = SyncUnitOfWork(self.real, participants=[_Sync(table) for table in tables], **how)
+        real = TransactionContext(self.real, participants=[_Sync(table) for table in tables], **how)
         await asyncio.to_thread(real.__enter__)
         try:
             yield _InThreads(real)
@@ -127,10 +127,10 @@ class Client:
     async def publisher(self, *topic: str, **how: Any) -> AsyncIterator[Any]:
         """A buffered publisher; `flush` is a coroutine, `publish` is not: it must never wait."""
         if self.kind == "asyncio":
-            async with BufferedPublisher(self.real, *topic, **how) as publisher:
+            async with AsyncBufferedPublisher(self.real, *topic, **how) as publisher:
                 yield publisher
             return
-        real = SyncBufferedPublisher(self.real, *topic, **how)
+        real = BufferedPublisher(self.real, *topic, **how)
         try:
             yield _Publishing(real)
         finally:

@@ -9,7 +9,7 @@ from typing import Self
 
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import FairleadError
 
 START_SECONDS = 100.0
@@ -57,7 +57,7 @@ class MessagingProgram:
     def _answers(self) -> bool:
         self.running.require_alive()
         try:
-            with SyncMessagingClient(self.url) as client:
+            with Client(self.url) as client:
                 client.start_transaction(0.001)
         except FairleadError as error:
             raise OSError(str(error)) from error

@@ -17,7 +17,8 @@ from tests.support.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
 
 from fairlead_messaging.api.requests import Producer
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient, Tls
+from fairlead_messaging.client.io.connections import Tls
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import Permanent, Temporary
 
 UP_SECONDS = 20.0
@@ -53,7 +54,7 @@ class MessagingService:
             f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\n{security}'
             f'store = "{store}"\n[cleanup]\ninterval_seconds = {cleanup_seconds}\n'
         )
-        self._client = SyncMessagingClient(self.url, tls=self.tls, timeout_seconds=10.0)
+        self._client = Client(self.url, tls=self.tls, timeout_seconds=10.0)
         self._running: Running | None = None
 
     def start(self) -> MessagingService:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.pipeline.events import Numbered
-from fairlead_messaging.client.io.sync_client import Producer, SyncMessagingClient
+from fairlead_messaging.api.requests import Producer
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire import event
 from fairlead_wire.errors import FairleadError, Permanent, Temporary
 from fairlead_wire.event import Event
@@ -40,7 +41,7 @@ class _Waiting:
 class Announcer:
     """``topic`` is ``namespace/name``, ``source`` a path such as ``/fairlead/ingest/NAME``. Not thread-safe."""
 
-    def __init__(self, client: SyncMessagingClient, metrics: Metrics, *, topic: str, source: str) -> None:
+    def __init__(self, client: Client, metrics: Metrics, *, topic: str, source: str) -> None:
         self._client = client
         self._counts = metrics.events
         self._namespace, _, self._name = topic.partition("/")

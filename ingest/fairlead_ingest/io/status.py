@@ -12,7 +12,8 @@ from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
 from fairlead_ingest.source.offsets import Offsets, Position
 from fairlead_ingest.table import commit, freshness
-from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, TopicMissing
+from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
+from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import FairleadError, Temporary
 
 # The last commits that freshness and rates are taken from.

@@ -5,12 +5,26 @@ cursor.ask() ─→ Request ─(sent)→ Page ─take→ its messages; ``cursor.
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from fairlead_messaging.api.responses import Message, Page
 from fairlead_messaging.client import request
 from fairlead_messaging.client.request import Request
 from fairlead_wire.errors import RemoteError
 
 FOLLOW_WAIT_MS = 10_000
+
+
+class Reading(TypedDict, total=False):
+    """Where and how to read: ``start_from`` an id (hex), a time in milliseconds, or None for the oldest message.
+
+    ``follow``: also what comes later, without end.  ``read_committed`` (True when absent): only what is committed.
+    """
+
+    start_from: str | int | None
+    inclusive: bool
+    follow: bool
+    read_committed: bool
 
 
 class Cursor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -19,6 +19,7 @@ import msgspec
 
 from fairlead_messaging.api import error_codes, headers, routes
 from fairlead_messaging.api.requests import (
+    ArrowPollRequest,
     CommitRequest,
     InspectQuery,
     MessageToPublish,
@@ -45,26 +46,15 @@ from fairlead_messaging.api.responses import (
     Subscription,
 )
 from fairlead_messaging.api.routes import Route
-from fairlead_messaging.client import errors
+from fairlead_messaging.client import arrow_page, errors
+from fairlead_messaging.client.arrow_page import ArrowPage
 from fairlead_messaging.client.errors import Denied, TopicExists, TopicMissing, TransactionOver
-from fairlead_wire import codec
+from fairlead_messaging.client.response import Response
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import LocalError, RemoteError
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """What came back: names of ``headers`` in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    def header(self, name: str) -> str | None:
-        return self.headers.get(name.lower())
 
 
 def _raise(refused: Denied, in_doubt: bool) -> Any:
@@ -116,24 +106,12 @@ def to(route: Route[Any], *names: str | int, decode: Callable[[Response], T], **
 
 def _ask(route: Route[R], *names: str | int, **more: Any) -> Request[R]:
     """A request whose answer is the route's own."""
-    return to(route, *names, decode=lambda response: decode_json(response, route.response), **more)
+    return to(route, *names, decode=lambda response: response.json(route.response), **more)
 
 
 def _tell(route: Route[Any], *names: str | int, **more: Any) -> Request[None]:
     """A request whose answer says nothing more."""
     return to(route, *names, decode=lambda response: None, **more)
-
-
-@lru_cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
-def decode_json(response: Response, kind: type[T] | None) -> T:
-    """Raises ``RemoteError`` for a body of another shape."""
-    shape: Any = kind
-    decoded: T = codec.decode_json(_decoder(shape), response.body)
-    return decoded
 
 
 def split(topic: str) -> tuple[str, str]:
@@ -175,7 +153,7 @@ def create_topic(namespace: str, name: str, properties: Mapping[str, str | int] 
 def topic(namespace: str, name: str) -> Request[dict[str, str]]:
     """The topic's properties, ``ttl`` and ``generation`` always among them."""
     route = routes.TOPIC_PROPERTIES
-    return to(route, namespace, name, decode=lambda response: decode_json(response, route.response).properties)
+    return to(route, namespace, name, decode=lambda response: response.json(route.response).properties)
 
 
 def namespaces() -> Request[list[str]]:
@@ -220,7 +198,7 @@ def publish(
         messages = [MessageToPublish(payload=payload, ttl=ttl_seconds) for payload in payloads]
 
     def published(response: Response) -> Published:
-        return Published() if producer is None else decode_json(response, PublishedByProducer).producer
+        return Published() if producer is None else response.json(PublishedByProducer).producer
 
     body = PublishRequest(messages=messages, producer=producer)
     return to(routes.PUBLISH, namespace, name, body=body, decode=published, repeatable=producer is not None)
@@ -255,7 +233,7 @@ def poll(
         position = response.header(headers.NEXT_POSITION)
         if position is None:
             raise RemoteError("the answer to a poll has no next position: this is not the messaging service")
-        return Page(messages=decode_json(response, routes.POLL.response), next_position=position)
+        return Page(messages=response.json(routes.POLL.response), next_position=position)
 
     return to(routes.POLL, namespace, name, body=body, decode=page, wait_seconds=wait_ms / 1000)
 
@@ -312,6 +290,27 @@ def note_reader(
 def readers(namespace: str, name: str) -> Request[list[Reader]]:
     """Named readers and how far each lags."""
     return _ask(routes.READERS, namespace, name)
+
+
+def poll_arrow(
+    namespace: str,
+    name: str,
+    *,
+    after: str,
+    upto: str | None = None,
+    limit_rows: int | None = None,
+    limit_bytes: int | None = None,
+    generation: int | None = None,
+) -> Request[ArrowPage]:
+    """One page of rows beyond ``after`` up to ``upto``, never past the stable position; needs pyarrow.
+
+    Raises as ``plan``.
+    """
+    body = ArrowPollRequest(
+        after=after, upto=upto, limit_rows=limit_rows, limit_bytes=limit_bytes, generation=generation
+    )
+    page = partial(arrow_page.read, after)
+    return to(routes.ARROW_POLL, namespace, name, body=body, decode=page, accept=headers.ARROW)
 
 
 # ── transactions ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,10 +6,13 @@ send ─→ Response ─read→ result            (a refusal may mean "done alre
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Generator
+from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.client.errors import Disconnected, Failed
-from fairlead_messaging.client.request import Request, Response
+from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.script import Pause
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy, Uniform
 
@@ -27,6 +30,23 @@ PATIENT = DeliveryPolicy(
     total_seconds_max=60,
 )
 """For programs that would rather wait than fail: a service that restarts is waited for, a minute at most."""
+
+
+def send(
+    asked: Request[T], policy: DeliveryPolicy | None, uniform: Uniform
+) -> Generator[Request[Any] | Pause, Any, T]:
+    """The script of one request: each step is one sending or a wait, until it is answered or ``policy`` allows no more.
+
+    Raises what ``Request.read`` does, and ``Failed``.
+    """
+    attempts = Attempts(asked, policy, uniform)
+    while True:
+        try:
+            response: Response = yield asked
+            return attempts.read(response)
+        except Failed as failed:
+            seconds = attempts.after(failed)
+        yield Pause(seconds)
 
 
 class Attempts(Generic[T]):

@@ -3,9 +3,8 @@
     begin ─→ add… (a full buffer is stored) ─→ finish:  persist each ─→ publish ─→ commit
                                                   └─any failure─→ roll back each, newest first ─→ abort | invalidate
 
-A script yields steps and is sent what each came to, or thrown what it met; ``io.transaction_context`` awaits the steps,
-``io.sync_transaction_context`` simply does them.  Messages go last, so that none is visible before what it tells of,
-and readers wait for this transaction as briefly as can be.
+``script`` says how steps are performed, ``io.transaction_context`` performs them.  Messages go last, so that none is
+visible before what it tells of, and readers wait for this transaction as briefly as can be.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from fairlead_messaging.api.responses import How, Started
 from fairlead_messaging.client import request
 from fairlead_messaging.client.errors import Failed, InDoubt
 from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.script import Pause
 from fairlead_wire.errors import FairleadError, LocalError
 
 BUFFER_BYTES_MAX = 1024 * 1024
@@ -52,23 +52,8 @@ class RollBack(Generic[Who]):
     participant: Who
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Nobody answers; wait."""
-
-    seconds: float
-
-
 Step = Request[Any] | Persist[Who] | RollBack[Who] | Pause
 Script = Generator[Step[Who], Any, None]
-
-
-def advance(script: Script[Who], result: Any = None, *, error: BaseException | None = None) -> Step[Who] | None:
-    """The next step, after the last one gave ``result`` or met ``error``; None at the end."""
-    try:
-        return script.send(result) if error is None else script.throw(error)
-    except StopIteration:
-        return None
 
 
 def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[Request[Any] | Pause, Any, None]:

@@ -1,6 +1,6 @@
 """Carries CloudEvents to the system topic: in order, each once however often it is sent, never waited for.
 
-    Announcements ─take▶ BufferedPublisher ─▶ messaging (the producer's numbers make a repeat store nothing)
+    Announcements ─take▶ AsyncBufferedPublisher ─▶ messaging (the producer's numbers make a repeat store nothing)
 
 Messaging away: events wait in bounded memory, what does not fit is dropped, counted and logged.  A hub that is killed
 takes what was not sent yet with it; ``hub.started`` of the next one says so, and the records know what is true.
@@ -12,8 +12,8 @@ import asyncio
 
 from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.events.cloud_events import CloudEvents
-from fairlead_messaging.client.io.async_client import MessagingClient
-from fairlead_messaging.client.io.buffered import BufferedPublisher
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.buffered import AsyncBufferedPublisher
 from fairlead_wire import event
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
@@ -27,7 +27,7 @@ class CloudEventPublisher:
     """``topic`` is ``namespace/name``; ``epoch`` a random number of this run, by which its events are told apart."""
 
     def __init__(
-        self, cloud_events: CloudEvents, client: MessagingClient, *, topic: str, source: str, epoch: int
+        self, cloud_events: CloudEvents, client: AsyncClient, *, topic: str, source: str, epoch: int
     ) -> None:
         self._cloud_events, self._client = cloud_events, client
         self._namespace, _, self._name = topic.partition("/")
@@ -35,7 +35,7 @@ class CloudEventPublisher:
         self._number = 0
         self._something = asyncio.Event()
         self._dropped_seen = 0
-        self._publisher = BufferedPublisher(
+        self._publisher = AsyncBufferedPublisher(
             client, self._namespace, self._name, producer_id=source.strip("/"), epoch=epoch
         )
         cloud_events.carrier = self

@@ -18,8 +18,9 @@ from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.upstream import publish_batch
+from fairlead_messaging.api.requests import Producer
+from fairlead_messaging.api.responses import Published
 from fairlead_messaging.client.errors import Busy, NoAnswer, Unreachable
-from fairlead_messaging.client.io.async_client import Producer, Published
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs
@@ -36,7 +37,7 @@ _log = logs.get("hub.upstream")
 
 
 class Messaging(Protocol):
-    """What is used of ``MessagingClient``."""
+    """What is used of ``AsyncClient``."""
 
     async def create_topic(self, namespace: str, name: str) -> bool: ...
 

@@ -15,13 +15,13 @@ from tests.support.upstream import until
 
 from fairlead_hub.io import cloud_event_publisher
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
-from fairlead_messaging.client.io.async_client import MessagingClient
+from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.errors import Permanent, Temporary
 
 TOPIC = "system/events"
 
 
-class Reluctant(MessagingClient):
+class Reluctant(AsyncClient):
     """Makes topics only after these failures."""
 
     failures: list[Exception]
@@ -35,7 +35,7 @@ class Reluctant(MessagingClient):
 class Desk:
     """A hub's core, and a task that carries its announcements away."""
 
-    def __init__(self, client: MessagingClient) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self.core = Core("edge-1")
         self.announcer = CloudEventPublisher(
             self.core.hub.cloud_events, client, topic=TOPIC, source="/fairlead/hub/hub-1", epoch=0xABC
@@ -59,7 +59,7 @@ async def topics() -> AsyncIterator[Topics]:
 
 async def stored(topics: Topics) -> list[dict[str, Any]]:
     answer = await topics.ask("POST", "/v1/namespaces/system/topics/events/poll", {"startFrom": None})
-    async with MessagingClient(topics.url) as client:
+    async with AsyncClient(topics.url) as client:
         page = await client.poll("system", "events")
     assert answer.status == 200 or not page.messages
     return [msgspec.json.decode(each.payload) for each in page.messages]
@@ -67,7 +67,7 @@ async def stored(topics: Topics) -> list[dict[str, Any]]:
 
 async def test_events_are_in_the_topic_in_their_order(topics: Topics) -> None:
     """The topic is made; ids never repeat; the last ones leave as the hub stops."""
-    async with MessagingClient(topics.url) as client:
+    async with AsyncClient(topics.url) as client:
         desk = Desk(client)
         for number in range(20):
             desk.away(f"n{number}")
@@ -108,7 +108,7 @@ async def test_events_wait_for_a_service_that_is_away(
 
 async def test_a_topic_that_is_deleted_is_made_again(topics: Topics) -> None:
     """What was on its way is counted as dropped, never silently."""
-    async with MessagingClient(topics.url) as client:
+    async with AsyncClient(topics.url) as client:
         desk = Desk(client)
         desk.away("n0")
         await until(lambda: desk.announcer.published == 1)
@@ -125,7 +125,7 @@ async def test_a_topic_that_is_deleted_is_made_again(topics: Topics) -> None:
 
 async def test_what_a_service_that_never_came_did_not_take_is_counted() -> None:
     """The hub ends all the same."""
-    async with MessagingClient("http://127.0.0.1:9") as client:
+    async with AsyncClient("http://127.0.0.1:9") as client:
         desk = Desk(client)
         desk.away("n0")
         desk.away("n1")

@@ -17,8 +17,10 @@ from tests.support.upstream import until
 from fairlead_hub.io import upstream_publisher
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
+from fairlead_messaging.api.requests import Producer
+from fairlead_messaging.api.responses import Published
 from fairlead_messaging.client.errors import Busy, Disconnected, TimedOut, Unreachable
-from fairlead_messaging.client.io.async_client import MessagingClient, Producer, Published
+from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 
@@ -34,7 +36,7 @@ def item(sequence: int = 0, *, topic: str = "default/telemetry", **fields: Any) 
 class Door:
     """Stands before the service: counts, holds back, and fails as told."""
 
-    def __init__(self, client: MessagingClient) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self.fail: list[Exception] = []
         self.open = asyncio.Event()
@@ -96,7 +98,7 @@ class Line:
 
 @contextlib.asynccontextmanager
 async def lines() -> AsyncIterator[Line]:
-    async with serving() as topics, MessagingClient(topics.url) as client:
+    async with serving() as topics, AsyncClient(topics.url) as client:
         core, door = Core("edge-1"), Door(client)
         desk = UpstreamPublisher(core.hub, door, window=2)
         await desk.ensure_topics()
@@ -165,7 +167,7 @@ async def test_a_topic_never_granted_is_refused_alone(line: Line) -> None:
 async def test_refused_messages_are_announced(line: Line) -> None:
     """Whoever follows the system topic learns of it from the hub, not from the node's own account."""
     cloud_events = line.core.hub.cloud_events
-    async with MessagingClient(line.topics.url) as client:
+    async with AsyncClient(line.topics.url) as client:
         announcer = CloudEventPublisher(cloud_events, client, topic="system/events", source="/fairlead/hub/h", epoch=1)
         line.send(1, item(0, topic="system/events"), item(1, topic="other/secret"))
         assert len((await line.answer()).refused) == 2
@@ -289,7 +291,7 @@ async def test_topics_of_edge_routes_are_made_before_anything_is_published(line:
 async def test_topics_are_tried_again_while_messaging_is_away() -> None:
     """It may start after the hub."""
     core = Core("edge-1")
-    async with MessagingClient("http://127.0.0.1:9") as client:
+    async with AsyncClient("http://127.0.0.1:9") as client:
         desk = UpstreamPublisher(core.hub, client, window=2)
         await desk.ensure_topics()
         assert desk._ready == set()
@@ -297,7 +299,7 @@ async def test_topics_are_tried_again_while_messaging_is_away() -> None:
 
 async def test_before_everything_is_listed_it_is_not_now() -> None:
     """A hub that just started must not refuse what was granted before."""
-    async with serving() as topics, MessagingClient(topics.url) as client:
+    async with serving() as topics, AsyncClient(topics.url) as client:
         core = Core("edge-1", listed=False)
         line = Line(core, UpstreamPublisher(core.hub, Door(client), window=2), Door(client), topics)
         line.send(1, item(0))

@@ -14,7 +14,7 @@ from fairlead_ingest.io import event_publisher
 from fairlead_ingest.io.event_publisher import Announcer
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.pipeline.events import Numbered
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.event import Event
 
 
@@ -28,14 +28,14 @@ class Desk:
 
     def another(self) -> Announcer:
         """Of the next run."""
-        client = SyncMessagingClient(self.url, timeout_seconds=5.0, connect_seconds=5.0)
+        client = Client(self.url, timeout_seconds=5.0, connect_seconds=5.0)
         return Announcer(client, self.metrics, topic=f"system/{self.name}", source="/fairlead/ingest/i")
 
     def count(self, outcome: str) -> float:
         return self.metrics.registry.get_sample_value("fairlead_ingest_events_total", {"outcome": outcome}) or 0.0
 
     def stored(self) -> list[dict[str, Any]]:
-        with SyncMessagingClient(self.url) as client:
+        with Client(self.url) as client:
             return [json.loads(each.payload) for each in client.poll("system", self.name).messages]
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from fairlead_messaging.api.responses import Started
 from fairlead_messaging.client import errors, transaction_coordinator
-from fairlead_messaging.client.transaction_coordinator import Pause, Persist, RollBack, Script, Undertaking, advance
+from fairlead_messaging.client.script import Pause, perform
+from fairlead_messaging.client.transaction_coordinator import Persist, RollBack, Script, Undertaking
 from fairlead_wire.errors import LocalError
 
 LOST = errors.TimedOut("lost", seconds=1)
@@ -42,12 +43,14 @@ def words(step: Any) -> str:
 def play(script: Script[Who], meet: Callable[[str, int], BaseException | None] = lambda *_: None) -> list[str]:
     """Runs a script; ``meet(step, how often it was taken)`` says what goes wrong."""
     taken: list[str] = []
-    step = advance(script)
-    while step is not None:
+
+    def do(step: Any) -> Any:
         taken.append(words(step))
-        error = meet(taken[-1], taken.count(taken[-1]))
-        result = Started(7, "snapshot", 0) if taken[-1] == "transactions" else b"detail"
-        step = advance(script, result) if error is None else advance(script, error=error)
+        if error := meet(taken[-1], taken.count(taken[-1])):
+            raise error
+        return Started(7, b"snapshot", 0) if taken[-1] == "transactions" else b"detail"
+
+    perform(script, do)
     return taken
 
 

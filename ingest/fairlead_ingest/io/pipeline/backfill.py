@@ -23,7 +23,8 @@ from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.rows.transforms import quoted
 from fairlead_ingest.settings import Pipeline, Settings
-from fairlead_messaging.client.io.sync_client import BulkClient, TopicMissing
+from fairlead_messaging.client.errors import TopicMissing
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 # Of a position's text, the publish time in milliseconds.
 _TIME_DIGITS = 16

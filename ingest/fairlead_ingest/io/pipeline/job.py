@@ -39,7 +39,8 @@ from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.source import offsets, starting_position
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
-from fairlead_messaging.client.io.sync_client import BulkClient, Tls
+from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.connections import Tls
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
 

@@ -25,7 +25,7 @@ from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import Stretch, ask, rows_of
 from fairlead_ingest.source import offset_ranges
 from fairlead_ingest.source.pushdown import Scope
-from fairlead_messaging.client.io.sync_client import TopicMissing
+from fairlead_messaging.client.errors import TopicMissing
 
 _RELATIONS: dict[type[Filter], str] = {
     EqualTo: "=",

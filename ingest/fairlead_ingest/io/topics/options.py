@@ -29,7 +29,8 @@ from fairlead_ingest import errors
 from fairlead_ingest.pipeline.halving import Piece
 from fairlead_ingest.rows import envelope, schema
 from fairlead_ingest.source import data_loss_policy, starting_position
-from fairlead_messaging.client.io.sync_client import BulkClient, Tls
+from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.connections import Tls
 
 FORMATS = ("raw", "envelope")
 N = TypeVar("N", int, float)

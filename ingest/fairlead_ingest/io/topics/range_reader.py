@@ -18,8 +18,9 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.source import data_loss_policy
-from fairlead_messaging.client.errors import Busy
-from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, Page, TopicMissing
+from fairlead_messaging.client.arrow_page import ArrowPage
+from fairlead_messaging.client.errors import Busy, Expired, GenerationChanged, TopicMissing
+from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
@@ -119,7 +120,7 @@ def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa
     after, rolled_back, gone = stretch.after, 0, False
     while after < stretch.upto:
         try:
-            page: Page = ask(
+            page: ArrowPage = ask(
                 client.poll,
                 stretch.topic,
                 after=after,

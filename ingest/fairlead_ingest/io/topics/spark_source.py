@@ -29,7 +29,9 @@ from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
 from fairlead_ingest.source import data_loss_policy, offset_ranges, offsets
 from fairlead_ingest.source.offsets import Offsets, Position
-from fairlead_messaging.client.io.sync_client import BulkClient, Expired, GenerationChanged, Plan, TopicMissing
+from fairlead_messaging.api.responses import Plan
+from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 FORMAT = "fairlead"
 

@@ -30,7 +30,7 @@ from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import reachable
 from fairlead_ingest.io.topics.topic_writer import PAYLOAD, TRANSACTION_SECONDS, portions
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
-from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import Permanent, Temporary
 
 FOLDER = "fairlead_topic"

@@ -1,6 +1,6 @@
 """A client of the messaging service for asyncio programs; ``sync_client`` has the same one for all others.
 
-    async with MessagingClient("http://127.0.0.1:11015") as client:
+    async with AsyncClient("http://127.0.0.1:11015") as client:
         await client.publish("default", "orders", [b"1"])
         async for message in client.messages("default", "orders"): …
 
@@ -19,43 +19,32 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Self, TypeVar, Unpack
 
 import aiohttp
 from yarl import URL
 
-from fairlead_messaging.api.requests import Producer
-from fairlead_messaging.api.responses import Message, Page, Published, Started
-from fairlead_messaging.client import request, signatures
-from fairlead_messaging.client.cursor import Cursor
-from fairlead_messaging.client.errors import Disconnected, Failed, NoAnswer, TimedOut, Unreachable
+from fairlead_messaging.api.responses import Message
+from fairlead_messaging.client import retry, script, transaction_coordinator
+from fairlead_messaging.client.cursor import Cursor, Reading
+from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Tls, check_url
-from fairlead_messaging.client.request import Request, Response
-from fairlead_messaging.client.retry import Attempts
+from fairlead_messaging.client.methods import AwaitingClient, Methods
+from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.script import Pause
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import RELOAD_SECONDS, TlsFilesError, renew
 
-__all__ = ["Message", "MessagingClient", "Page", "Producer", "Published", "Started", "Tls"]
-
 T = TypeVar("T")
-P = ParamSpec("P")
 
 _log = logs.get("messaging.client")
 
 
-def _asking(build: Callable[P, Request[T]]) -> Callable[Concatenate[MessagingClient, P], Coroutine[Any, Any, T]]:
-    """The method that makes this call and sends it."""
-
-    async def method(self: MessagingClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.do(build(*args, **kwargs))
-
-    return signatures.as_method(method, build)
-
-
-class MessagingClient:
+class AsyncClient(Methods, AwaitingClient):
     """``tls``: files, read again when they change; or a ``ssl_context`` of your own, which you keep up to date.
 
     ``timeout_seconds`` is for one attempt, from the connection to the last byte of the answer (a long poll's wait comes
@@ -95,63 +84,30 @@ class MessagingClient:
             await self._session.close()
             self._session = None
 
-    create_topic = _asking(request.create_topic)
-    topic = _asking(request.topic)
-    namespaces = _asking(request.namespaces)
-    topics = _asking(request.topics)
-    update_topic = _asking(request.update_topic)
-    delete_topic = _asking(request.delete_topic)
-
-    publish = _asking(request.publish)
-    poll = _asking(request.poll)
-    inspect = _asking(request.inspect)
-
-    plan = _asking(request.plan)
-    offsets = _asking(request.offsets)
-    note_reader = _asking(request.note_reader)
-    readers = _asking(request.readers)
-
-    start_transaction = _asking(request.start_transaction)
-    finish_transaction = _asking(request.finish_transaction)
-    transactions = _asking(request.transactions)
-    publish_in = _asking(request.publish_in)
-    store_in = _asking(request.store_in)
-    roll_back = _asking(request.roll_back)
-
-    put_subscription = _asking(request.put_subscription)
-    subscription = _asking(request.subscription)
-    subscriptions = _asking(request.subscriptions)
-    delete_subscription = _asking(request.delete_subscription)
-
-    async def messages(
-        self,
-        namespace: str,
-        name: str,
-        *,
-        start_from: str | int | None = None,
-        inclusive: bool = True,
-        follow: bool = False,
-        read_committed: bool = True,
-    ) -> AsyncIterator[Message]:
-        """Every message from a start on, page by page; with ``follow`` also those that come later, without end.
+    async def messages(self, namespace: str, name: str, **reading: Unpack[Reading]) -> AsyncIterator[Message]:
+        """Every message from a start on, page by page; arguments: ``Reading``.
 
         To go on another day start from the last message's id with ``inclusive=False``.
         """
-        cursor = Cursor(
-            namespace, name, start_from=start_from, inclusive=inclusive, follow=follow, read_committed=read_committed
-        )
+        cursor = Cursor(namespace, name, **reading)
         while cursor.more:
             for message in cursor.take(await self.do(cursor.ask())):
                 yield message
 
-    async def do(self, call: Request[T]) -> T:
-        """Send any call of ``fairlead_messaging.client.request``, as often as it needs and ``retries`` allow."""
-        attempts = Attempts(call, self._retries, random.random)
-        while True:
-            try:
-                return attempts.read(await self._send(call))
-            except Failed as failed:
-                await asyncio.sleep(attempts.after(failed))
+    async def do(self, asked: Request[T]) -> T:
+        """Send any request of ``client.request``, as often as it needs and ``retries`` allow."""
+        return await script.perform_async(retry.send(asked, self._retries, random.random), self._attempt)
+
+    async def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
+        """As ``finish_transaction``, and asks for half a minute when nobody answers; then it raises ``InDoubt``."""
+        await script.perform_async(transaction_coordinator.commit(pointer, changes), self.take)
+
+    async def take(self, step: Request[Any] | Pause) -> Any:
+        """A step of a script: do the request, or wait."""
+        return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else self.do(step))
+
+    async def _attempt(self, step: Request[Any] | Pause) -> Any:
+        return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else self._send(step))
 
     async def _send(self, call: Request[Any]) -> Response:
         """One attempt.  Raises as ``Connections.exchange`` does."""

@@ -1,6 +1,6 @@
 """Publishing without waiting, for asyncio programs; ``sync_buffered`` is for all others.
 
-    async with BufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
+    async with AsyncBufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
         visits.publish(b"…")
 
 For telling, not for promising: ``publish`` never waits; messages gather and go out together, what finds no room or is
@@ -14,15 +14,15 @@ import asyncio
 from types import TracebackType
 from typing import Self, Unpack
 
-from fairlead_messaging.client.io.async_client import MessagingClient
+from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.publisher import Options, Publisher
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
 
-class BufferedPublisher(Publisher):
+class AsyncBufferedPublisher(Publisher):
     """For one event loop.  More arguments: ``Options``."""
 
-    def __init__(self, client: MessagingClient, namespace: str, name: str, **options: Unpack[Options]) -> None:
+    def __init__(self, client: AsyncClient, namespace: str, name: str, **options: Unpack[Options]) -> None:
         super().__init__(namespace, name, **options)
         self._client = client
         self._something = asyncio.Event()

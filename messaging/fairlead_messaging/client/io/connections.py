@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
-from fairlead_messaging.client.request import Response
+from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError, RemoteError
 from fairlead_wire.io import logs, tls
 

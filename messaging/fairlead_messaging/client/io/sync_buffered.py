@@ -1,6 +1,6 @@
 """Publishing without waiting, for programs without an event loop: a thread sends what gathered.
 
-    with SyncBufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
+    with BufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
         visits.publish(b"…")
 
 What it promises is what ``buffered`` does.  Any number of threads may publish; ``on_drop`` is called in the sending
@@ -18,14 +18,14 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from fairlead_messaging.client.io.publisher import Options, Publisher
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
 
-class SyncBufferedPublisher(Publisher):
+class BufferedPublisher(Publisher):
     """More arguments: ``Options``.  Sends from the moment it is made."""
 
-    def __init__(self, client: SyncMessagingClient, namespace: str, name: str, **options: Unpack[Options]) -> None:
+    def __init__(self, client: Client, namespace: str, name: str, **options: Unpack[Options]) -> None:
         super().__init__(namespace, name, **options)
         self._client = client
         self._changed = threading.Condition()

@@ -12,7 +12,7 @@ from tests.support.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.settings import Pipeline, Settings
-from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 
 @pytest.mark.verify

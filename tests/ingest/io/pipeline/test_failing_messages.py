@@ -13,7 +13,8 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import failing_messages
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.source.offsets import Offsets, Position, Skip
-from fairlead_messaging.client.io.sync_client import BulkClient, SyncMessagingClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import Client
 
 
 def batch(client: BulkClient, topic: str) -> Offsets:
@@ -45,7 +46,7 @@ def test_single_messages_are_found_in_plain_and_transactional_rows(
 ) -> None:
     """By position and reason; also inside of a transaction, whose messages are one row of the service."""
     messaging.publish(topic, [b"%d" % number for number in range(1500)])
-    with SyncMessagingClient(messaging.url) as writer:
+    with Client(messaging.url) as writer:
         started = writer.start_transaction()
         writer.store_in(started.transactionWritePointer, *topic.split("/"), [b"%d" % n for n in range(1500, 1520)])
         writer.publish_in(started.transactionWritePointer, *topic.split("/"), [])

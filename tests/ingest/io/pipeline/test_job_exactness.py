@@ -21,7 +21,8 @@ from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.settings import SINKS, Settings
 from fairlead_ingest.table import commit
-from fairlead_messaging.client.io.sync_client import BulkClient, SyncMessagingClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]
@@ -273,7 +274,7 @@ def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
         service.create(topic)
 
     def alive() -> int:
-        with SyncMessagingClient(service.url) as client:
+        with Client(service.url) as client:
             return sum(each.state == "visible" for each in client.inspect(*topic.split("/"), limit=1000))
 
     def lose(count: int) -> None:
@@ -309,7 +310,7 @@ def test_what_was_rolled_back_was_never_there(
     """Neither expired nor a gap, whether its transaction was ended or a publish taken back."""
     namespace, name = topic.split("/")
     messaging.publish(topic, messages(0))
-    with SyncMessagingClient(messaging.url) as client:
+    with Client(messaging.url) as client:
         for _ in range(2):
             started = client.start_transaction()
             client.publish_in(started.transactionWritePointer, namespace, name, messages(1, 2))

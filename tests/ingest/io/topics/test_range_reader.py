@@ -12,8 +12,8 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.topics import range_reader
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import Stretch
-from fairlead_messaging.client.errors import Busy, TimedOut
-from fairlead_messaging.client.io.sync_client import BulkClient, Expired
+from fairlead_messaging.client.errors import Busy, Expired, TimedOut
+from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import Temporary
 
 

@@ -20,7 +20,7 @@ from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
 from fairlead_messaging.client import transaction_coordinator
-from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 # One pass of a stream from topic to topic, as a user writes it.
 STREAM = """

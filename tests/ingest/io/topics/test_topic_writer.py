@@ -19,7 +19,7 @@ from fairlead_ingest.io.topics import topic_writer
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
 from fairlead_messaging.client import transaction_coordinator
-from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 
 def payloads(messaging: MessagingService, topic: str) -> list[bytes]:

@@ -13,7 +13,8 @@ from tests.support.messaging import Topics, until
 from tests.support.pki import Authority
 
 from fairlead_messaging.client.io import async_client as client_module
-from fairlead_messaging.client.io.async_client import MessagingClient, Tls
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.connections import Tls
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import tls
 
@@ -21,7 +22,7 @@ from fairlead_wire.io import tls
 async def test_a_cancelled_call_leaves_nothing_behind(topics: Topics) -> None:
     """The service stops waiting too, and the client goes on."""
     await topics.create("t")
-    async with MessagingClient(topics.url) as client:
+    async with AsyncClient(topics.url) as client:
         waiting = asyncio.create_task(client.poll("default", "t", wait_ms=60_000))
         await until(lambda: topics.broker.long_polls == 1)
         waiting.cancel()
@@ -31,7 +32,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(topics: Topics) -> None:
 
 async def test_it_may_be_closed_and_used_again(topics: Topics) -> None:
     """With new connections."""
-    client = MessagingClient(topics.url)
+    client = AsyncClient(topics.url)
     assert await client.topics("default") == []
     await client.close()
     assert await client.topics("default") == []
@@ -48,7 +49,7 @@ async def test_overload_is_temporary_with_the_services_own_pause() -> None:
     app.router.add_route("*", "/{path:.*}", busy)
     server = TestServer(app)
     await server.start_server()
-    async with MessagingClient(str(server.make_url(""))) as client:
+    async with AsyncClient(str(server.make_url(""))) as client:
         with pytest.raises(Temporary) as error:
             await client.topics("n")
     assert error.value.retry_after_seconds == 7
@@ -81,7 +82,7 @@ async def test_replaced_certificates_are_used_for_new_connections(
     cert.write_bytes(first.certificate.read_bytes())
     key.write_bytes(first.key.read_bytes())
     files = Tls(ca=str(authority.certificate), cert=str(cert), key=str(key))
-    async with MessagingClient(f"https://127.0.0.1:{server.port}", tls=files) as client:
+    async with AsyncClient(f"https://127.0.0.1:{server.port}", tls=files) as client:
         await client.topics("n")
         cert.write_bytes(b"nonsense")
         await client.topics("n")

@@ -7,19 +7,19 @@ from typing import Any
 
 from tests.support.messaging import Topics, until
 
-from fairlead_messaging.client.io.async_client import MessagingClient
-from fairlead_messaging.client.io.buffered import BufferedPublisher
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.buffered import AsyncBufferedPublisher
 from fairlead_wire.errors import FairleadError
 
 
-def publisher(client: MessagingClient, topic: str = "t", **options: Any) -> BufferedPublisher:
-    return BufferedPublisher(client, "default", topic, **options)
+def publisher(client: AsyncClient, topic: str = "t", **options: Any) -> AsyncBufferedPublisher:
+    return AsyncBufferedPublisher(client, "default", topic, **options)
 
 
 async def test_everything_goes_out_in_order(topics: Topics) -> None:
     """In the background, and what is left on leaving."""
     await topics.create("t")
-    async with MessagingClient(topics.url) as client, publisher(client) as buffered:
+    async with AsyncClient(topics.url) as client, publisher(client) as buffered:
         for number in range(2500):
             assert buffered.publish(str(number).encode())
         await until(lambda: buffered.published > 0)
@@ -31,7 +31,7 @@ async def test_everything_goes_out_in_order(topics: Topics) -> None:
 async def test_messages_may_wait_before_it_is_entered(topics: Topics) -> None:
     """They go out once it is."""
     await topics.create("t")
-    async with MessagingClient(topics.url) as client:
+    async with AsyncClient(topics.url) as client:
         buffered = publisher(client, waiting_messages_max=2)
         assert [buffered.publish(b"a"), buffered.publish(b"b"), buffered.publish(b"c")] == [True, True, False]
         async with buffered:
@@ -43,7 +43,7 @@ async def test_what_never_gets_through_is_given_up_in_the_end() -> None:
     """Counted and told, and nothing is raised; flush says that it did not happen."""
     told: list[tuple[int, FairleadError]] = []
     async with (
-        MessagingClient("http://127.0.0.1:1") as client,
+        AsyncClient("http://127.0.0.1:1") as client,
         publisher(client, close_seconds=0.01, on_drop=lambda *drop: told.append(drop)) as buffered,
     ):
         buffered.publish(b"a")
@@ -54,7 +54,7 @@ async def test_what_never_gets_through_is_given_up_in_the_end() -> None:
 
 async def test_a_cancelled_owner_still_counts_what_is_lost() -> None:
     """Cancelled while closing: no message disappears from the counts."""
-    async with MessagingClient("http://127.0.0.1:1") as client:
+    async with AsyncClient("http://127.0.0.1:1") as client:
         buffered = publisher(client, close_seconds=60)
 
         async def own() -> None:

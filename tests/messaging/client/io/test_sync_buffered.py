@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.support.messaging_service import MessagingService
 
-from fairlead_messaging.client.io.sync_buffered import SyncBufferedPublisher
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io.sync_buffered import BufferedPublisher
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import LocalError
 
 
@@ -27,8 +27,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingServi
 def test_many_threads_publish_and_nothing_is_lost(service: MessagingService) -> None:
     """Each one's messages stay in its order."""
     service.create("default/threads")
-    with SyncMessagingClient(service.url) as client:
-        with SyncBufferedPublisher(client, "default", "threads") as publisher:
+    with Client(service.url) as client:
+        with BufferedPublisher(client, "default", "threads") as publisher:
 
             def work(who: int) -> None:
                 for number in range(500):
@@ -49,8 +49,8 @@ def test_many_threads_publish_and_nothing_is_lost(service: MessagingService) -> 
 def test_what_never_gets_through_is_given_up_in_the_end() -> None:
     """Its close takes no longer than it may, whatever the network does."""
     with (
-        SyncMessagingClient("http://127.0.0.1:1") as client,
-        SyncBufferedPublisher(client, "default", "t", close_seconds=0.01) as publisher,
+        Client("http://127.0.0.1:1") as client,
+        BufferedPublisher(client, "default", "t", close_seconds=0.01) as publisher,
     ):
         publisher.publish(b"a")
         assert not publisher.flush(0.01)
@@ -61,7 +61,7 @@ def test_what_never_gets_through_is_given_up_in_the_end() -> None:
 def test_after_a_fork_the_child_is_told_to_make_its_own(service: MessagingService) -> None:
     """Two processes numbering as one producer would hide each other's messages; the parent's go on."""
     service.create("default/fork")
-    with SyncMessagingClient(service.url) as client, SyncBufferedPublisher(client, "default", "fork") as publisher:
+    with Client(service.url) as client, BufferedPublisher(client, "default", "fork") as publisher:
         child = os.fork()
         if not child:
             try:
@@ -82,12 +82,12 @@ def test_a_program_that_just_ends_sends_what_waits(service: MessagingService, tm
     service.create("default/exit")
     program = tmp_path / "program.py"
     program.write_text(
-        "from fairlead_messaging.client.io.sync_client import SyncMessagingClient\n"
-        "from fairlead_messaging.client.io.sync_buffered import SyncBufferedPublisher\n"
-        f"publisher = SyncBufferedPublisher(SyncMessagingClient({service.url!r}), 'default', 'exit')\n"
+        "from fairlead_messaging.client.io.sync_client import Client\n"
+        "from fairlead_messaging.client.io.sync_buffered import BufferedPublisher\n"
+        f"publisher = BufferedPublisher(Client({service.url!r}), 'default', 'exit')\n"
         "for number in range(100): publisher.publish(b'%d' % number)\n"
     )
     subprocess.run([sys.executable, str(program)], check=True, timeout=60)
-    with SyncMessagingClient(service.url) as client:
+    with Client(service.url) as client:
         seen = [message.payload for message in client.messages("default", "exit")]
     assert seen == [b"%d" % number for number in range(100)]

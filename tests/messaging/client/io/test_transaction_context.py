@@ -1,15 +1,19 @@
-"""Messages and other changes stand or fall together, on an event loop; more in the conformance suite."""
+"""Messages and other changes stand or fall together; more in the conformance suite."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from tests.support.messaging import Topics, until
+from tests.support.messaging_service import MessagingService
 
-from fairlead_messaging.client.io.async_client import MessagingClient
-from fairlead_messaging.client.io.transaction_context import UnitOfWork
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client.io.transaction_context import AsyncTransactionContext, TransactionContext
 from fairlead_wire.errors import LocalError
 
 
@@ -35,8 +39,8 @@ async def test_a_cancelled_task_rolls_back(topics: Topics) -> None:
     """Wherever the cancellation meets it, and the transaction does not hold up readers."""
     await topics.create("t")
     slow = Slow()
-    async with MessagingClient(topics.url) as client:
-        work = UnitOfWork(client, participants=[slow])
+    async with AsyncClient(topics.url) as client:
+        work = AsyncTransactionContext(client, participants=[slow])
 
         async def run() -> None:
             async with work:
@@ -56,10 +60,10 @@ async def test_messages_are_not_published_before_participants_have_persisted(top
     """So none is visible, to anybody, before what it tells of."""
     await topics.create("t")
     slow = Slow()
-    async with MessagingClient(topics.url) as client:
+    async with AsyncClient(topics.url) as client:
 
         async def run() -> None:
-            async with UnitOfWork(client, participants=[slow]) as work:
+            async with AsyncTransactionContext(client, participants=[slow]) as work:
                 await work.publish("default", "t", [b"a"])
 
         running = asyncio.create_task(run())
@@ -72,6 +76,60 @@ async def test_messages_are_not_published_before_participants_have_persisted(top
 
 async def test_outside_of_its_block_it_refuses(topics: Topics) -> None:
     """A mistake of the program's is told as one."""
-    async with MessagingClient(topics.url) as client:
+    async with AsyncClient(topics.url) as client:
         with pytest.raises(LocalError):
-            await UnitOfWork(client).publish("default", "t", [b"a"])
+            await AsyncTransactionContext(client).publish("default", "t", [b"a"])
+
+
+# ── without an event loop ───────────────────────────────────────────────────────────────────────────────
+
+
+class Orders:
+    """A table whose rows are told of in a topic."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path)
+        self._database.execute("CREATE TABLE orders (name TEXT)")
+        self._wanted: list[str] = []
+        self._before = 0
+
+    def add(self, name: str) -> None:
+        self._wanted.append(name)
+
+    def names(self) -> list[str]:
+        return [name for (name,) in self._database.execute("SELECT name FROM orders")]
+
+    def changes(self) -> Sequence[str]:
+        return [f"orders/{name}" for name in self._wanted]
+
+    def persist(self) -> None:
+        with self._database:
+            self._database.executemany("INSERT INTO orders VALUES (?)", [(name,) for name in self._wanted])
+
+    def rollback(self) -> None:
+        with self._database:
+            self._database.executemany("DELETE FROM orders WHERE name = ?", [(name,) for name in self._wanted])
+
+
+@pytest.mark.process
+def test_rows_and_messages_stand_or_fall_together(tmp_path: Path) -> None:
+    """Both after the block; neither after an error in it."""
+    with MessagingService(tmp_path / "service") as service, Client(service.url) as client:
+        service.create("default/orders")
+
+        def seen() -> list[bytes]:
+            return [message.payload for message in client.messages("default", "orders")]
+
+        good = Orders(tmp_path / "good")
+        with TransactionContext(client, participants=[good]) as work:
+            good.add("1")
+            work.publish("default", "orders", [b"1"])
+            assert (good.names(), seen()) == ([], [])
+        assert (good.names(), seen()) == (["1"], [b"1"])
+        bad = Orders(tmp_path / "bad")
+        with pytest.raises(ZeroDivisionError), TransactionContext(client, participants=[bad]) as work:
+            bad.add("2")
+            work.publish("default", "orders", [b"2"])
+            raise ZeroDivisionError
+        assert (bad.names(), seen()) == ([], [b"1"])
+        assert client.transactions() == []

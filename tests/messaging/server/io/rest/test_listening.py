@@ -20,7 +20,7 @@ from tests.support.messaging_program import MessagingProgram
 from tests.support.pki import Authority
 from tests.support.processes import free_ports, wait_until
 
-from fairlead_messaging.client.io.sync_client import SyncMessagingClient
+from fairlead_messaging.client.io import sync_client
 from fairlead_messaging.server import admission
 from fairlead_messaging.server.admission import Limits
 from fairlead_messaging.server.io.broker import Broker
@@ -165,7 +165,7 @@ def _connect(port: int, send: bytes) -> socket.socket:
 @pytest.mark.parametrize("kind", ["half heads", "slow bodies", "idle", "never reading"])
 def test_hundreds_of_bad_clients_lock_nobody_out(program: MessagingProgram, kind: str) -> None:
     """A real process with few descriptors: publishing works, and probes are answered, while they are there."""
-    with SyncMessagingClient(program.url, timeout_seconds=20) as client:
+    with sync_client.Client(program.url, timeout_seconds=20) as client:
         client.create_topic("default", "t")
         client.publish("default", "t", [b"x" * 1_000_000] * 4)
         poll = b'{"limit": 4}'

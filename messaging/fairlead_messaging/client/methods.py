@@ -1,0 +1,122 @@
+"""The methods of both clients, written once: each builds a request and sends it.
+
+    publish = Method(request.publish)      client.publish(…)        → Published     (``BlockingClient``)
+                                           await client.publish(…)                  (``AwaitingClient``)
+
+A method has the name, the text and the arguments of its request, so that editors and ``help`` show them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from fairlead_messaging.client import request
+from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.script import Pause
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Method(Generic[P, T]):
+    """``do(build(…))`` of the client it is called on."""
+
+    def __init__(self, build: Callable[P, Request[T]]) -> None:
+        def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return self.do(build(*args, **kwargs))
+
+        functools.update_wrapper(method, build)
+        signature = inspect.signature(build)
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[itself, *signature.parameters.values()], return_annotation=inspect.Signature.empty
+        )
+        self._method = method
+
+    @overload
+    def __get__(self, client: BlockingClient, owner: type | None = None) -> Callable[P, T]: ...
+
+    @overload
+    def __get__(self, client: AwaitingClient, owner: type | None = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def __get__(self, client: None, owner: type | None = None) -> Callable[..., Any]: ...
+
+    def __get__(self, client: Any, owner: type | None = None) -> Any:
+        return self._method if client is None else self._method.__get__(client, owner)
+
+
+def on_topic(build: Callable[Concatenate[str, str, P], Request[T]]) -> Callable[Concatenate[str, P], Request[T]]:
+    """The same request with a topic (``namespace/name``) in place of two names."""
+
+    def named(topic: str, /, *args: P.args, **kwargs: P.kwargs) -> Request[T]:
+        return build(*request.split(topic), *args, **kwargs)
+
+    functools.update_wrapper(named, build)
+    signature = inspect.signature(build)
+    topic = inspect.Parameter("topic", inspect.Parameter.POSITIONAL_ONLY, annotation="str")
+    named.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[topic, *list(signature.parameters.values())[2:]]
+    )
+    return named
+
+
+class Methods:
+    """Everything the service can be asked."""
+
+    create_topic = Method(request.create_topic)
+    topic = Method(request.topic)
+    namespaces = Method(request.namespaces)
+    topics = Method(request.topics)
+    update_topic = Method(request.update_topic)
+    delete_topic = Method(request.delete_topic)
+
+    publish = Method(request.publish)
+    poll = Method(request.poll)
+    inspect = Method(request.inspect)
+
+    plan = Method(request.plan)
+    offsets = Method(request.offsets)
+    note_reader = Method(request.note_reader)
+    readers = Method(request.readers)
+    poll_arrow = Method(request.poll_arrow)
+
+    start_transaction = Method(request.start_transaction)
+    finish_transaction = Method(request.finish_transaction)
+    transactions = Method(request.transactions)
+    publish_in = Method(request.publish_in)
+    store_in = Method(request.store_in)
+    roll_back = Method(request.roll_back)
+
+    put_subscription = Method(request.put_subscription)
+    subscription = Method(request.subscription)
+    subscriptions = Method(request.subscriptions)
+    delete_subscription = Method(request.delete_subscription)
+
+
+class BlockingClient(ABC):
+    """A client whose methods return when the answer is there."""
+
+    @abstractmethod
+    def do(self, asked: Request[T]) -> T:
+        """Send any request, as often as it needs and the client's ``retries`` allow."""
+
+    @abstractmethod
+    def take(self, step: Request[Any] | Pause) -> Any:
+        """A step of a script: do the request, or wait."""
+
+
+class AwaitingClient(ABC):
+    """A client whose methods are awaited."""
+
+    @abstractmethod
+    async def do(self, asked: Request[T]) -> T:
+        """Send any request, as often as it needs and the client's ``retries`` allow."""
+
+    @abstractmethod
+    async def take(self, step: Request[Any] | Pause) -> Any:
+        """A step of a script: do the request, or wait."""

@@ -1,0 +1,37 @@
+"""What came back from the messaging service, before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairlead_wire import codec
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """Names of ``headers`` are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        return self.headers.get(name.lower())
+
+    def json(self, kind: type[T] | None) -> T:
+        """The body as ``kind``.  Raises ``Malformed``, a ``RemoteError``, for a body of another shape."""
+        shape: Any = kind
+        decoded: T = codec.decode_json(_decoder(shape), self.body)
+        return decoded
+
+
+@lru_cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)

@@ -1,0 +1,63 @@
+"""The methods of both clients."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from fairlead_messaging.client import request
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client.methods import BlockingClient, Method, Methods, on_topic
+from fairlead_messaging.client.request import Request
+from fairlead_wire.errors import LocalError
+
+CLIENTS = [AsyncClient, Client]
+
+
+class Recorder(Methods, BlockingClient):
+    """Answers what it was asked."""
+
+    def do(self, asked: Request[Any]) -> Any:
+        return asked
+
+    def take(self, step: Any) -> Any:
+        return step
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_method_has_the_name_the_text_and_the_arguments_of_its_request(client: Any) -> None:
+    """So that editors and help() show them."""
+    assert client.publish.__name__ == "publish"
+    assert client.publish.__doc__ == request.publish.__doc__
+    assert list(inspect.signature(client.publish).parameters)[:4] == ["self", "namespace", "name", "payloads"]
+
+
+def test_both_clients_have_every_request() -> None:
+    """No end may lack what the other can do."""
+    every = {
+        name
+        for name, function in vars(request).items()
+        if inspect.isfunction(function) and str(inspect.signature(function).return_annotation).startswith("Request[")
+    }
+    every = {name for name in every if not name.startswith("_")} - {"to"}
+    assert {"publish", "poll", "plan", "finish_transaction"} <= every
+    assert every == {name for name, value in vars(Methods).items() if isinstance(value, Method)}
+
+
+def test_a_method_sends_its_request() -> None:
+    """With the arguments it was given."""
+    assert Recorder().topics("n").path == "/v1/namespaces/n/topics"
+    assert Recorder().poll("n", "t", wait_ms=500).wait_seconds == 0.5
+
+
+def test_a_topic_may_stand_for_two_names() -> None:
+    """As batch engines name it."""
+    named = on_topic(request.plan)
+    assert named("n/t", after="").path == request.plan("n", "t", after="").path
+    assert list(inspect.signature(BulkClient.plan).parameters)[:3] == ["self", "topic", "after"]
+    with pytest.raises(LocalError):
+        named("n", after="")
