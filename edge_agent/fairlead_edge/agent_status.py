@@ -1,4 +1,4 @@
-"""The agent's account of itself: for ``GET /v1/status``, for the hub, and as metrics."""
+"""The agent's status: for ``GET /v1/status``, for the hub, and as metrics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     retry_in_seconds: float | None
 
 
-class Account(msgspec.Struct, kw_only=True):
+class AgentStatus(msgspec.Struct, kw_only=True):
     """One moment: ``now`` is of the store's clock; ``counters`` hold the link's events since the start."""
 
     node: str
@@ -59,7 +59,7 @@ class Account(msgspec.Struct, kw_only=True):
     outbox: OutboxStatus
     routes: Mapping[str, message.RoutesStatus]
     publishing: Mapping[str, int]
-    """What producers said: received, accepted, repeated, without a route, refused by code."""
+    """Requests of producers: received, accepted, repeated, without a route, refused by code."""
     salvaged: str = ""
     """Why a store was found damaged and salvaged when it was opened."""
     damaged: int = 0
@@ -70,27 +70,27 @@ class Account(msgspec.Struct, kw_only=True):
     """By endpoint and priority."""
 
 
-def status(account: Account) -> dict[str, Any]:
+def status(agent: AgentStatus) -> dict[str, Any]:
     """The body of ``GET /v1/status``; ages in seconds."""
-    link = account.link
+    link = agent.link
     return {
-        "node": account.node,
-        "agent": account.agent,
-        "storeEpoch": account.store_epoch,
+        "node": agent.node,
+        "agent": agent.agent,
+        "storeEpoch": agent.store_epoch,
         "link": {
             "state": link.state,
             "hub": link.hub,
             "fence": link.fence,
             "reason": link.reason,
-            "sinceSeconds": _ago(account.now, link.since),
-            "offlineSeconds": offline_seconds(link, account.now),
-            "lastContactSeconds": _ago(account.now, link.last_contact),
+            "sinceSeconds": _ago(agent.now, link.since),
+            "offlineSeconds": offline_seconds(link, agent.now),
+            "lastContactSeconds": _ago(agent.now, link.last_contact),
         },
         "objects": {
-            "held": account.held,
-            "damaged": account.damaged,
-            "bytes": account.object_bytes,
-            "maxBytes": account.object_bytes_max,
+            "held": agent.held,
+            "damaged": agent.damaged,
+            "bytes": agent.object_bytes,
+            "maxBytes": agent.object_bytes_max,
         },
         "queues": [
             {
@@ -107,25 +107,25 @@ def status(account: Account) -> dict[str, Any]:
                 "deadLettered": queue.dead_lettered,
                 "damaged": queue.damaged,
                 "inDoubt": queue.in_doubt,
-                "stalled": msgspec.to_builtins(account.stalls.get((queue.endpoint, queue.priority))),
+                "stalled": msgspec.to_builtins(agent.stalls.get((queue.endpoint, queue.priority))),
             }
-            for queue in account.outbox.queues
+            for queue in agent.outbox.queues
         ],
-        "deadLetters": account.outbox.dead_letters,
-        "published": dict(account.publishing),
+        "deadLetters": agent.outbox.dead_letters,
+        "published": dict(agent.publishing),
         "store": {
-            "bytes": account.outbox.bytes,
-            "maxBytes": account.outbox.max_bytes,
-            "salvaged": account.salvaged,
+            "bytes": agent.outbox.bytes,
+            "maxBytes": agent.outbox.max_bytes,
+            "salvaged": agent.salvaged,
         },
-        "routes": msgspec.to_builtins(dict(account.routes)),
+        "routes": msgspec.to_builtins(dict(agent.routes)),
     }
 
 
-def for_hub(account: Account) -> message.EdgeStatus:
+def for_hub(agent: AgentStatus) -> message.EdgeStatus:
     """What the hub writes into EdgeNode and EdgeRoutes."""
     return message.EdgeStatus(
-        held=account.held,
+        held=agent.held,
         queues=[
             message.QueueStatus(
                 endpoint=queue.endpoint,
@@ -133,19 +133,19 @@ def for_hub(account: Account) -> message.EdgeStatus:
                 length=queue.length,
                 bytes=queue.bytes,
                 oldest_age_seconds=round(queue.oldest_age_seconds, 1),
-                **_stalled(account.stalls.get((queue.endpoint, queue.priority))),
+                **_stalled(agent.stalls.get((queue.endpoint, queue.priority))),
             )
-            for queue in account.outbox.queues
+            for queue in agent.outbox.queues
             if queue.length
         ],
-        routes=dict(account.routes),
-        dead_letters=account.outbox.dead_letters,
-        store_bytes=account.outbox.bytes,
+        routes=dict(agent.routes),
+        dead_letters=agent.outbox.dead_letters,
+        store_bytes=agent.outbox.bytes,
     )
 
 
 def _stalled(stall: Stall | None) -> dict[str, Any]:
-    """To the half minute: an account that says nothing new is not sent."""
+    """To the half minute: a status that says nothing new is not sent."""
     if stall is None or stall.for_seconds < STALLED_SECONDS:
         return {}
     steps = stall.for_seconds // STALLED_SECONDS
@@ -155,24 +155,24 @@ def _stalled(stall: Stall | None) -> dict[str, Any]:
     }
 
 
-def families(account: Account) -> list[Family]:
+def families(agent: AgentStatus) -> list[Family]:
     """Metrics.  No label takes more values than there are queues, kinds of events, or reasons."""
-    link, outbox = account.link, account.outbox
-    contact = _ago(account.now, link.last_contact)
+    link, outbox = agent.link, agent.outbox
+    contact = _ago(agent.now, link.last_contact)
     found = [
         single("fairlead_edge_connected", "gauge", "1 while a session with the hub is open", link.state == "connected"),
-        single("fairlead_edge_objects_held", "gauge", "objects held for this node", account.held),
-        single("fairlead_edge_objects_bytes", "gauge", "room the objects' store takes on disk", account.object_bytes),
-        single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", account.damaged),
-        single("fairlead_edge_watches", "gauge", "open watches of local clients", account.watches),
-        single("fairlead_edge_commits_total", "counter", "transactions of the object store", account.commits),
+        single("fairlead_edge_objects_held", "gauge", "objects held for this node", agent.held),
+        single("fairlead_edge_objects_bytes", "gauge", "room the objects' store takes on disk", agent.object_bytes),
+        single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", agent.damaged),
+        single("fairlead_edge_watches", "gauge", "open watches of local clients", agent.watches),
+        single("fairlead_edge_commits_total", "counter", "transactions of the object store", agent.commits),
         single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
         single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
-        _events("link", "sessions, frames, bytes, writes by outcome, ends by reason", account.counters),
-        _events("publish", "messages received, accepted, repeated, without a route, refused", account.publishing),
-        _events("pump", "batches, messages, bytes, acked, refused, nacks", account.pumping),
+        _events("link", "sessions, frames, bytes, writes by outcome, ends by reason", agent.counters),
+        _events("publish", "messages received, accepted, repeated, without a route, refused", agent.publishing),
+        _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
-    offline = offline_seconds(link, account.now)
+    offline = offline_seconds(link, agent.now)
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:
         found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
@@ -184,7 +184,7 @@ def families(account: Account) -> list[Family]:
             labels=("endpoint", "priority"),
             samples={
                 (queue.endpoint, str(queue.priority)): stall.for_seconds
-                if (stall := account.stalls.get((queue.endpoint, queue.priority)))
+                if (stall := agent.stalls.get((queue.endpoint, queue.priority)))
                 else 0.0
                 for queue in outbox.queues
             },

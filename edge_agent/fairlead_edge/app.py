@@ -38,7 +38,7 @@ from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.node_routes import NodeRoutes
-from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.settings import Settings
 from fairlead_wire import listen_address
@@ -48,14 +48,14 @@ from fairlead_wire.io import settings as settings_io
 
 EXIT_FAILED: Final = 1
 OWNER_ONLY: Final = 0o077
-"""The files hold Secrets: nobody but the agent's user may read what it creates."""
+"""The files hold Secrets: only the agent's user may read what it creates."""
 REOPENINGS_MAX: Final = 5
 REOPENINGS_SECONDS: Final = 600.0
 """A disk that damages the stores more often than so many times in this time is given up: the program ends."""
 WHOLE_SECONDS: Final = 60.0
 """A session open for so long has compared what is held, and brought what was missing."""
 REPORT_SECONDS: Final = 30.0
-"""How often the hub is told the node's account of itself, when it changed."""
+"""How often the hub gets the agent's status, when it changed."""
 
 _log = logs.get("edge.app")
 
@@ -63,10 +63,10 @@ _log = logs.get("edge.app")
 def run(config: Path | None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings."""
     try:
-        told = settings_io.load("edge", Settings, config, os.environ)
-        logs.configure("edge", told.log_level)
+        settings = settings_io.load("edge", Settings, config, os.environ)
+        logs.configure("edge", settings.log_level)
         os.umask(OWNER_ONLY)
-        _run_again_after_damage(told)
+        _run_again_after_damage(settings)
     except settings_io.SettingsError as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
@@ -83,12 +83,12 @@ def run(config: Path | None) -> int:
     return 0
 
 
-def _run_again_after_damage(told: Settings) -> None:
+def _run_again_after_damage(settings: Settings) -> None:
     """A store found damaged while it is used is opened anew, which salvages it; but not for ever."""
     damaged: deque[float] = deque(maxlen=REOPENINGS_MAX)
     while True:
         try:
-            return uvloop.run(_serve(told, thorough=bool(damaged)))
+            return uvloop.run(_serve(settings, thorough=bool(damaged)))
         except StoreDamaged as error:
             now = time.monotonic()
             if len(damaged) == REOPENINGS_MAX and now - damaged[0] < REOPENINGS_SECONDS:
@@ -97,42 +97,42 @@ def _run_again_after_damage(told: Settings) -> None:
             _log.error("store_damaged", reason=str(error), remedy="it is opened anew, and what can be read is saved")
 
 
-async def _serve(told: Settings, *, thorough: bool) -> None:
+async def _serve(settings: Settings, *, thorough: bool) -> None:
     """``thorough``: damage was met, so that the stores are looked through whole before they are used."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    async with _opened(told, thorough=thorough) as agent:
+    async with _opened(settings, thorough=thorough) as agent:
         await agent.run(stopping)
 
 
 @contextlib.asynccontextmanager
-async def _opened(told: Settings, *, thorough: bool) -> AsyncIterator[Agent]:
+async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]:
     """The folder, its token and the stores; closed in the end whatever happened."""
-    folder = data_dir.DataDir(Path(told.data_dir))
+    folder = data_dir.DataDir(Path(settings.data_dir))
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(folder.close)
         folder.use_reserve()
         token = folder.token()
         store = SqliteMetastore(
             folder.path,
-            node=told.node,
-            bytes_max=told.store.object_bytes,
+            node=settings.node,
+            bytes_max=settings.store.object_bytes,
             wall_milliseconds=int(time.time() * 1000),
             usable=node_routes.is_usable,
         )
         stack.push_async_callback(store.close)
-        outbox = _open_outbox(folder.path / "outbox.db", told, thorough)
+        outbox = _open_outbox(folder.path / "outbox.db", settings, thorough)
         stack.push_async_callback(outbox.close)
         folder.take_reserve()
-        yield Agent(told, folder=folder, token=token, store=store, outbox=outbox)
+        yield Agent(settings, folder=folder, token=token, store=store, outbox=outbox)
 
 
-def _open_outbox(path: Path, told: Settings, thorough: bool) -> SqliteOutbox:
+def _open_outbox(path: Path, settings: Settings, thorough: bool) -> SqliteOutbox:
     try:
-        epoch, limit = data_dir.mint_epoch(), told.store.message_bytes
-        return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=told.node, thorough=thorough)
+        epoch, limit = data_dir.mint_epoch(), settings.store.message_bytes
+        return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=settings.node, thorough=thorough)
     except NotOurs as error:
         raise StoreUnusable(f"{path}: {error}") from error
     except (apsw.Error, StoreTooNew, OSError) as error:
@@ -143,47 +143,47 @@ class Agent:
     """Everything that runs, and how it hangs together."""
 
     def __init__(
-        self, told: Settings, *, folder: data_dir.DataDir, token: str, store: SqliteMetastore, outbox: SqliteOutbox
+        self, settings: Settings, *, folder: data_dir.DataDir, token: str, store: SqliteMetastore, outbox: SqliteOutbox
     ) -> None:
-        self._told = told
+        self._settings = settings
         self._folder = folder
         self._store = store
         self._outbox = outbox
         self._agent = version("fairlead")
         self._held = 0
-        self._routes = NodeRoutes(told.node, [], ever=False)
+        self._routes = NodeRoutes(settings.node, [], ever=False)
         self._routes_copy = RoutesCopy(folder.path / "routes.copy")
         self._refused_routes: set[tuple[str, str, str]] = set()
-        """Of which the log has told: each is told once, and again when it was mended in between."""
+        """Routes that were logged: each once, and again when it was mended in between."""
         self._reported = asyncio.Event()
         self._stopping = False
-        guard = server.Guard(token, required=told.security == "mtls")
+        guard = server.Guard(token, required=settings.security == "mtls")
         self._objects = ObjectsApi(store, agent=self._agent, age_of=self._age_of, secrets_allowed=guard.knows)
         self._client_tls = self._server_tls = None
-        if told.security == "mtls":
-            self._client_tls = tls.client_context(_files(told))
+        if settings.security == "mtls":
+            self._client_tls = tls.client_context(_files(settings))
             self._server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            _files(told).load_into(self._server_tls)
+            _files(settings).load_into(self._server_tls)
         self._link = Link(
-            hub_url=told.hub_url,
-            node=told.node,
+            hub_url=settings.hub_url,
+            node=settings.node,
             agent=self._agent,
             store_epoch=outbox.epoch,
             store=store,
             clock=outbox.now,
             random=Random(),
-            attempt_seconds_max=told.link.attempt_seconds_max,
+            attempt_seconds_max=settings.link.attempt_seconds_max,
             context=self._client_tls,
             unfit=self._unfit,
         )
         self._upstream = Upstream(
             outbox=outbox,
-            node=told.node,
+            node=settings.node,
             link=self._link,
             random=Random(),
-            cleanup_seconds=told.cleanup.interval_seconds,
-            check_entire_queue=told.cleanup.check_entire_queue_on_cleanup,
-            evict=told.store.evict == "less-urgent",
+            cleanup_seconds=settings.cleanup.interval_seconds,
+            check_entire_queue=settings.cleanup.check_entire_queue_on_cleanup,
+            evict=settings.store.evict == "less-urgent",
         )
         self._http = server.application(
             guard,
@@ -202,7 +202,7 @@ class Agent:
         async with contextlib.AsyncExitStack() as stack:
             await self._listen(stack)
             tasks = [asyncio.create_task(loop, name=name) for name, loop in self._loops()]
-            _log.info("started", node=self._told.node, held=self._held, store_epoch=self._outbox.epoch)
+            _log.info("started", node=self._settings.node, held=self._held, store_epoch=self._outbox.epoch)
             stop = asyncio.create_task(stopping.wait())
             try:
                 await _first_failure(tasks, stop)
@@ -212,7 +212,7 @@ class Agent:
                 await self._drain([*tasks, stop])
 
     def _unfit(self) -> str:
-        return _files(self._told).unfit(self._told.node) if self._client_tls is not None else ""
+        return _files(self._settings).unfit(self._settings.node) if self._client_tls is not None else ""
 
     def _loops(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         loops: list[tuple[str, Coroutine[Any, Any, None]]] = [
@@ -226,11 +226,13 @@ class Agent:
             ("upstream", self._upstream.run()),
         ]
         contexts = filter(None, (self._client_tls, self._server_tls))
-        loops.extend(("tls", tls.keep_loaded(context, _files(self._told), self._told.node)) for context in contexts)
+        loops.extend(
+            ("tls", tls.keep_loaded(context, _files(self._settings), self._settings.node)) for context in contexts
+        )
         return loops
 
     async def _watch_stores(self) -> None:
-        """A failure may be met by whoever asks; it ends the agent all the same."""
+        """Any caller may meet a failure; it ends the agent all the same."""
         writers = (self._store.writer, self._outbox.writer)
         waiting = [asyncio.create_task(writer.failed.wait()) for writer in writers]
         try:
@@ -238,7 +240,7 @@ class Agent:
         finally:
             for task in waiting:
                 task.cancel()
-        raise next(writer.told() for writer in writers if writer.failure)
+        raise next(writer.error() for writer in writers if writer.failure)
 
     async def _drain(self, tasks: list[asyncio.Task[Any]]) -> None:
         had_session = self._link.upstream_window > 0
@@ -255,16 +257,16 @@ class Agent:
     # ---- listening -------------------------------------------------------------------------------
 
     async def _listen(self, stack: contextlib.AsyncExitStack) -> None:
-        told = self._told
-        host, port = listen_address.parse(told.http_listen)
+        settings = self._settings
+        host, port = listen_address.parse(settings.http_listen)
         await stack.enter_async_context(
             await listen(
-                self._http, key="http_listen", host=host, port=port, context=self._server_tls, plain=told.plain_http
+                self._http, key="http_listen", host=host, port=port, context=self._server_tls, plain=settings.plain_http
             )
         )
-        if told.health_listen and told.health_listen != told.http_listen:
+        if settings.health_listen and settings.health_listen != settings.http_listen:
             health = server.health_application(metrics=self._metrics, unready=self._unready)
-            host, port = listen_address.parse(told.health_listen)
+            host, port = listen_address.parse(settings.health_listen)
             await stack.enter_async_context(await listen(health, key="health_listen", host=host, port=port))
 
     # ---- routes ----------------------------------------------------------------------------------
@@ -279,7 +281,7 @@ class Agent:
             (kind.group, kind.plural) == (node_routes.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
         )
         fallbacks = await self._store.fallbacks(node_routes.GROUP, node_routes.PLURAL)
-        self._routes = NodeRoutes(self._told.node, held, ever=ever, fallbacks=fallbacks)
+        self._routes = NodeRoutes(self._settings.node, held, ever=ever, fallbacks=fallbacks)
         self._use_routes()
 
     def _damaged(self, objects: int) -> None:
@@ -287,7 +289,7 @@ class Agent:
         self._objects.watches.look()
         self._link.compare_again(f"{objects} objects on disk are damaged and are asked for again")
 
-    def _changed(self, change: Change[Held]) -> None:
+    def _changed(self, change: Change[HeldObject]) -> None:
         self._held += (change.current is not None) - (change.previous is not None)
         if self._routes.follow(change):
             self._use_routes()
@@ -306,26 +308,26 @@ class Agent:
             _log.warning("route_refused", object=name, route=route, reason=reason)
         self._refused_routes = refused
 
-    # ---- the account -----------------------------------------------------------------------------
+    # ---- the status ------------------------------------------------------------------------------
 
-    def _age_of(self, held: Held) -> float:
+    def _age_of(self, held: HeldObject) -> float:
         now, contact = self._outbox.now(), self._link.last_contact()
         known = held.stored_at if contact is None else max(contact, held.stored_at)
         # A clock that is behind what it wrote down was started anew (its file was removed): at least all of it passed.
         return now - known if known <= now else now
 
-    async def _account(self) -> agent_status.Account:
+    async def _read_status(self) -> agent_status.AgentStatus:
         now = self._outbox.now()
         self._link.last_contact()
-        return agent_status.Account(
-            node=self._told.node,
+        return agent_status.AgentStatus(
+            node=self._settings.node,
             agent=self._agent,
             store_epoch=self._outbox.epoch,
             now=now,
             link=self._link.state,
             held=self._held,
-            object_bytes=data_dir.size(Path(self._told.data_dir) / OBJECTS_FILE),
-            object_bytes_max=self._told.store.object_bytes,
+            object_bytes=data_dir.size(Path(self._settings.data_dir) / OBJECTS_FILE),
+            object_bytes_max=self._settings.store.object_bytes,
             commits=self._store.commits,
             watches=len(self._objects.watches),
             counters=self._link.counters,
@@ -339,10 +341,10 @@ class Agent:
         )
 
     async def _status(self) -> dict[str, Any]:
-        return agent_status.status(await self._account())
+        return agent_status.status(await self._read_status())
 
     async def _metrics(self) -> str:
-        return metrics.render(agent_status.families(await self._account()))
+        return metrics.render(agent_status.families(await self._read_status()))
 
     def _unready(self) -> str:
         failure = self._store.failure or self._outbox.writer.failure
@@ -357,7 +359,7 @@ class Agent:
     async def _report(self) -> None:
         while True:
             self._reported.clear()
-            self._link.report(agent_status.for_hub(await self._account()))
+            self._link.report(agent_status.for_hub(await self._read_status()))
             if self._store.lacking and self._connected_seconds() > WHOLE_SECONDS:
                 with contextlib.suppress(Temporary):
                     await self._store.is_whole()
@@ -366,13 +368,13 @@ class Agent:
                 await asyncio.wait_for(self._reported.wait(), REPORT_SECONDS)
 
 
-def _files(told: Settings) -> tls.Files:
-    assert told.tls_ca and told.tls_cert and told.tls_key  # the settings were refused otherwise
-    return tls.Files(ca=Path(told.tls_ca), cert=Path(told.tls_cert), key=Path(told.tls_key))
+def _files(settings: Settings) -> tls.Files:
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
+    return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
 
 
 async def _first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any]) -> None:
-    """Until ``stop`` is done; raises what a task raised.  A task may end: the hub can tell the link to stay away."""
+    """Until ``stop`` is done; raises what a task raised.  A task may end: the hub can refuse the link for good."""
     running = set(tasks)
     while not stop.done():
         done, _ = await asyncio.wait({*running, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -7,7 +7,7 @@ from typing import Final
 from fairlead_wire.errors import FairleadError, LocalError, Permanent, Temporary
 
 FULL_RETRY_SECONDS: Final = 30.0
-"""What a producer is told to wait when the store is full: draining or expiry takes a while."""
+"""How long a producer should wait when the store is full: draining or expiry takes a while."""
 
 
 class StoreFull(Temporary):

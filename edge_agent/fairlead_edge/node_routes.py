@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.outbox import manifest
 from fairlead_edge.outbox.router import Router
@@ -25,7 +25,7 @@ _KEY_FIRST: Final = re.compile(r"[A-Za-z][\w.\[\]]*: ")
 GROUP: Final = "fairlead.dev"
 PLURAL: Final = "edgeroutes"
 REASONS_MAX: Final = 5
-"""Told to a publisher; the rest stands in the status."""
+"""In the answer to a publisher; the rest stands in the status."""
 WARNINGS_MAX: Final = 32
 """Of one object that are reported; ``fairlead routes check`` shows all."""
 
@@ -49,7 +49,7 @@ class NodeRoutes:
     ``router`` is None until the first usable routes arrived; ``statuses`` are by object name, for the hub.
     """
 
-    def __init__(self, node: str, held: list[Held], *, ever: bool, fallbacks: Sequence[Held] = ()) -> None:
+    def __init__(self, node: str, held: list[HeldObject], *, ever: bool, fallbacks: Sequence[HeldObject] = ()) -> None:
         self._node = node
         self._held = {each.resource.name: each for each in held}
         self._good: dict[str, tuple[str, manifest.Manifest]] = {}
@@ -65,11 +65,11 @@ class NodeRoutes:
             self._build()
 
     @property
-    def held(self) -> list[Held]:
+    def held(self) -> list[HeldObject]:
         """The objects these are the routes of."""
         return list(self._held.values())
 
-    def follow(self, change: Change[Held]) -> bool:
+    def follow(self, change: Change[HeldObject]) -> bool:
         """Take a change of the store; True when it concerned routes and the router is a new one."""
         at = change.subject.resource
         if (at.group, at.plural) != (GROUP, PLURAL):
@@ -106,7 +106,7 @@ def _unusable(refused: dict[str, tuple[str, ...]], merged: manifest.Manifest) ->
     return "; ".join(reasons[:REASONS_MAX])
 
 
-def _status(held: Held, merged: manifest.Manifest, reasons: tuple[str, ...]) -> message.RoutesStatus:
+def _status(held: HeldObject, merged: manifest.Manifest, reasons: tuple[str, ...]) -> message.RoutesStatus:
     name = held.resource.name
     mine = [route for route in merged.routes if route.origin == name]
     errors = [_error("", reason) for reason in reasons]

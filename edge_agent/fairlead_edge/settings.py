@@ -21,7 +21,7 @@ STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4
 """One part in so many of ``max_bytes`` is for objects, the rest for messages: neither can starve the other."""
 HUB_PORT: Final = 10000
-"""Where a hub listens unless it is told otherwise."""
+"""Where a hub listens by default."""
 
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 

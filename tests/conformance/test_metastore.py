@@ -12,14 +12,14 @@ import pytest
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.objects.metastore import (
     Absent,
-    Kept,
     MemoryMetastore,
     Metastore,
     Put,
-    Refused,
     Remove,
     Removed,
     Stored,
+    Unchanged,
+    WriteRefused,
 )
 from fairlead_edge.objects.watch_history import Expired
 from fairlead_wire import digest, resource
@@ -128,7 +128,7 @@ async def test_content_that_does_not_match_its_digest_is_refused(store: Metastor
     """A damaged object never replaces a sound one."""
     await store.apply([put("a")], now=0)
     [outcome] = await store.apply([put("a", data="2", digest="0" * 64)], now=0)
-    assert isinstance(outcome, Refused) and outcome.code == "digest_mismatch" and outcome.permanent
+    assert isinstance(outcome, WriteRefused) and outcome.code == "digest_mismatch" and outcome.permanent
     held = await store.get("", "configmaps", "shop", "a")
     assert held is not None and held.content == put("a").content
 
@@ -162,7 +162,7 @@ async def test_content_that_is_not_the_object_named_is_refused(store: Metastore,
     """What is served under a path is always the object of that path."""
     bad = put("a", content=content, digest=digest.content_digest(content))
     [outcome] = await store.apply([bad], now=0)
-    assert isinstance(outcome, Refused) and outcome.code == "malformed_content" and outcome.permanent
+    assert isinstance(outcome, WriteRefused) and outcome.code == "malformed_content" and outcome.permanent
     assert len(outcome.reason) < 1000
     assert await names(store) == []
 
@@ -170,7 +170,7 @@ async def test_content_that_is_not_the_object_named_is_refused(store: Metastore,
 async def test_one_refused_write_does_not_undo_its_neighbours(store: Metastore) -> None:
     """A batch shares a flush, not a fate."""
     outcomes = await store.apply([put("a"), put("b", digest="0" * 64), put("c")], now=0)
-    assert [type(outcome) for outcome in outcomes] == [Stored, Refused, Stored]
+    assert [type(outcome) for outcome in outcomes] == [Stored, WriteRefused, Stored]
     assert await names(store) == ["a", "c"]
 
 
@@ -180,7 +180,7 @@ async def test_the_same_again_changes_nothing(store: Metastore) -> None:
     before = store.log.version
     [outcome] = await store.apply([put("a", version="2")], now=2)
     held = await store.get("", "configmaps", "shop", "a")
-    assert outcome == Kept() and store.log.version == before
+    assert outcome == Unchanged() and store.log.version == before
     assert held is not None and (held.resource_version, held.stored_at) == ("2", 1)
 
 
@@ -216,7 +216,7 @@ async def test_a_full_store_refuses_for_now_and_keeps_what_it_has(store: Metasto
     big = "x" * (BYTES_MAX // 4)
     outcomes = await store.apply([put(f"big-{number}", data=big) for number in range(8)], now=0)
     stored = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, Stored)]
-    full = [outcome for outcome in outcomes if isinstance(outcome, Refused)]
+    full = [outcome for outcome in outcomes if isinstance(outcome, WriteRefused)]
     assert 0 < len(stored) < 8
     assert {outcome.code for outcome in full} == {"store_full"}
     assert all(not outcome.permanent and outcome.retry_after_seconds for outcome in full)
@@ -267,10 +267,10 @@ async def test_kinds_are_known_after_their_last_object_went(store: Metastore) ->
 async def test_the_fence_rises_only(store: Metastore) -> None:
     """A hub that lost its lease is never obeyed again."""
     assert await store.fence() == 0
-    await store.obey(7)
-    await store.obey(7)
+    await store.persist_fence(7)
+    await store.persist_fence(7)
     with pytest.raises(LocalError):
-        await store.obey(6)
+        await store.persist_fence(6)
     assert await store.fence() == 7
 
 
@@ -278,7 +278,7 @@ async def test_everything_survives_a_restart_but_the_change_log(places: Places) 
     """After a restart the same is held; a watcher of the past is told to list again."""
     store = await places.open(wall_milliseconds=1000)
     await store.apply([put("a"), put("b")], now=3)
-    await store.obey(9)
+    await store.persist_fence(9)
     await store.touch(12.5)
     before = await store.summary()
     version = store.log.version

@@ -12,7 +12,7 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import Entry, Once, Outbox, QueueStatus, Reference, Refusal
+from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, QueueStatus, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
@@ -282,22 +282,24 @@ async def test_sweep_of_the_entire_queue_finds_all(box: Outbox) -> None:
 
 async def test_idempotency_key_is_remembered_for_a_day(box: Outbox) -> None:
     """The first answer comes back and nothing is stored; another request under the key is refused."""
-    once = Once("k", b"digest", b"first")
-    assert await box.append([entry("a", REST)], now=0, once=once) is None
-    assert await box.append([entry("a", REST)], now=1, once=Once("k", b"digest", b"second")) == b"first"
+    idempotency = IdempotencyKey("k", b"digest", b"first")
+    assert await box.append([entry("a", REST)], now=0, idempotency=idempotency) is None
+    assert (
+        await box.append([entry("a", REST)], now=1, idempotency=IdempotencyKey("k", b"digest", b"second")) == b"first"
+    )
     with pytest.raises(KeyReused):
-        await box.append([entry("b", REST)], now=1, once=Once("k", b"other", b""))
+        await box.append([entry("b", REST)], now=1, idempotency=IdempotencyKey("k", b"other", b""))
     assert await fetch(box, REST) == [0]
-    await box.sweep(now=outbox.RECEIPT_SECONDS + 1, entire=False)
-    assert await box.append([], now=outbox.RECEIPT_SECONDS + 1, once=once) is None
+    await box.sweep(now=outbox.IDEMPOTENCY_SECONDS + 1, entire=False)
+    assert await box.append([], now=outbox.IDEMPOTENCY_SECONDS + 1, idempotency=idempotency) is None
 
 
 async def test_refused_request_leaves_its_key_free(box: Outbox) -> None:
     """A store that was full must not answer the retry with success."""
-    once = Once("k", b"digest", b"answer")
+    idempotency = IdempotencyKey("k", b"digest", b"answer")
     with pytest.raises(StoreFull):
-        await box.append([entry("a", REST, size=200_000)], now=0, once=once)
-    assert await box.append([entry("a", REST)], now=0, once=once) is None
+        await box.append([entry("a", REST, size=200_000)], now=0, idempotency=idempotency)
+    assert await box.append([entry("a", REST)], now=0, idempotency=idempotency) is None
 
 
 async def test_what_is_in_flight_is_decided_by_its_answer_alone(box: Outbox) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_edge import agent_status, metrics
-from fairlead_edge.agent_status import Account, LinkState
+from fairlead_edge.agent_status import AgentStatus, LinkState
 from fairlead_edge.outbox.outbox import OutboxStatus, QueueStatus
 from fairlead_wire import message
 
@@ -30,9 +30,9 @@ def queue(priority: int, length: int) -> QueueStatus:
     )
 
 
-def told(**changes: Any) -> Account:
+def told(**changes: Any) -> AgentStatus:
     routes = message.RoutesStatus(uid="u", resource_version="5", accepted=["all"], errors=[])
-    made = Account(
+    made = AgentStatus(
         node="edge-1",
         agent="1.0",
         store_epoch=77,

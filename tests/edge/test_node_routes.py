@@ -9,12 +9,12 @@ import pytest
 from tests.support.held import config_map, held
 
 from fairlead_edge.node_routes import NodeRoutes, is_usable
-from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.routes.message import RoutedMessage
 
 
-def edge_routes(name: str, routes: dict[str, Any], **spec: Any) -> Held:
+def edge_routes(name: str, routes: dict[str, Any], **spec: Any) -> HeldObject:
     document = {
         "apiVersion": "fairlead.dev/v1alpha1",
         "kind": "EdgeRoutes",

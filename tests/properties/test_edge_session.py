@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_edge.objects import session
-from fairlead_edge.objects.metastore import Kept, Outcome, Put, Refused, Remove, Summary
+from fairlead_edge.objects.metastore import Outcome, Put, Remove, Summary, Unchanged, WriteRefused
 from fairlead_wire import codec, digest, message
 
 PATH = "api/v1/namespaces/shop/configmaps/n-{}"
@@ -34,7 +34,7 @@ class World:
     """
 
     def __init__(self) -> None:
-        self.core = session.Sync(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
+        self.core = session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
         self.next_id = 1
         self.waiting: session.Effect | None = None
         self.asked: set[int] = set()
@@ -63,7 +63,7 @@ class World:
             match effect:
                 case session.Send():
                     self.said(codec.decode_from_edge(effect.frame)[0])
-                case session.Opened() | session.Settled():
+                case session.Opened() | session.UpstreamAnswered():
                     pass
                 case session.Close():
                     raise AssertionError(f"closed: {effect.reason}")
@@ -101,8 +101,8 @@ class World:
                     for number, write in enumerate(work.writes)
                 ]
                 self.do(session.Applied(outcomes))
-            case session.Obey():
-                self.do(session.Obeyed())
+            case session.PersistFence():
+                self.do(session.FencePersisted())
             case session.Summarise():
                 self.do(session.Summarised(Summary(held=0, buckets=digest.Buckets(work.bits or 0))))
             case session.ListEntries():
@@ -114,11 +114,11 @@ class World:
         id = int(write.resource_version if isinstance(write, Put) else write.uid)
         if refuse:
             self.refused.add(id)
-            return Refused(code="store_full", reason="full", permanent=False)
+            return WriteRefused(code="store_full", reason="full", permanent=False)
         ids = self.durable.setdefault(write.resource.path, [])
         assert not ids or ids[-1] < id, "an older message came to the store after a newer one"
         ids.append(id)
-        return Kept()
+        return Unchanged()
 
     # ---- the hub's side
 
@@ -202,7 +202,7 @@ def test_every_message_is_answered_once_and_truly(steps: list[tuple[str, int]]) 
 @given(frames=st.lists(st.binary(max_size=200), max_size=5), welcomed=st.booleans())
 def test_no_bytes_raise(frames: list[bytes], welcomed: bool) -> None:
     """Whatever comes, the session goes on or ends with a reason; the program never learns of it by an exception."""
-    core = World().core if welcomed else session.Sync(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
+    core = World().core if welcomed else session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
     closed = False
     for frame in frames:
         effects = core.handle(session.Received(frame), 0.0)

@@ -83,12 +83,12 @@ class Agent:
 
     def __init__(self) -> None:
         self.store = MemoryMetastore()
-        self.core: session.Sync
+        self.core: session.EdgeSession
         self.fences = 0
 
     async def connect(self) -> None:
         fence = await self.store.fence()
-        self.core = session.Sync(node="edge-1", agent="1", store_epoch=1, fence=fence, now=0.0)
+        self.core = session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=fence, now=0.0)
         await self.do(session.Connected())
         await self.hear({**WELCOME, "fence": fence + 1}, b"")
         assert self.core.is_open
@@ -105,9 +105,9 @@ class Agent:
                     codec.decode_from_edge(effect.frame)
                 case session.Apply():
                     await self.do(session.Applied(await self.store.apply(effect.writes, 1.0)))
-                case session.Obey():
-                    await self.store.obey(effect.fence)
-                    await self.do(session.Obeyed())
+                case session.PersistFence():
+                    await self.store.persist_fence(effect.fence)
+                    await self.do(session.FencePersisted())
                 case session.Summarise():
                     await self.do(session.Summarised(await self.store.summary(effect.bits)))
                 case session.ListEntries():

@@ -16,7 +16,7 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import Entry, Once, Outbox, Reference, Refusal
+from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 
 QUEUES = [QueueId("iothub", 0), QueueId("iothub"), QueueId("edge-1/m/in", 3)]
@@ -58,9 +58,9 @@ async def perform(box: Outbox, step: Any, now: float) -> Any:
                 Entry("", bytes([size % 256]) * size, tuple(Reference(queue, ttl, "d/t") for queue in to))
                 for size, to, ttl in messages
             ]
-            once = None if key is None else Once(key, repr(messages).encode(), repr(now).encode())
+            idempotency = None if key is None else IdempotencyKey(key, repr(messages).encode(), repr(now).encode())
             try:
-                return await box.append(entries, now=now, once=once, evict=evict)
+                return await box.append(entries, now=now, idempotency=idempotency, evict=evict)
             except (StoreFull, KeyReused) as error:
                 return type(error)
         case ("settle", queue, sent, refused, checkpoint):

@@ -1,4 +1,4 @@
-"""One edge of a simulated world: the real ``Sync`` over the real store's memory twin, on a disk that may misbehave.
+"""One edge of a simulated world: the real ``EdgeSession`` over its store's memory twin, on a disk that may misbehave.
 
 Power may fail between any two effects: what was applied stays, what was not yet sent is never sent.
 """
@@ -47,7 +47,7 @@ class Edge:
         self.name = name
         self.disk = MemoryMetastore()
         self.older_disk: MemoryMetastore | None = None
-        self.sync: session.Sync | None = None
+        self.sync: session.EdgeSession | None = None
         self.ever_durable: set[tuple[str, str]] = set()
         """(UID, digest) of everything that was ever committed here."""
         self._random = random
@@ -65,7 +65,7 @@ class Edge:
     def connect(self, send: Callable[[bytes], None]) -> None:
         self._send = send
         self._opening += 1
-        self.sync = session.Sync(
+        self.sync = session.EdgeSession(
             node=self.name,
             agent="sim",
             store_epoch=self._random.getrandbits(53),
@@ -94,7 +94,7 @@ class Edge:
             self.sync = None
             self.disk = self.older_disk.reopened(0)
 
-    def handle(self, current: session.Sync, event: session.Event) -> bool:
+    def handle(self, current: session.EdgeSession, event: session.Event) -> bool:
         """Give the event to this connection's core and perform its effects.  False: the connection is over."""
         if self.sync is not current:
             return False
@@ -109,15 +109,15 @@ class Edge:
             return False
         return True
 
-    def _perform(self, current: session.Sync, effect: session.Effect) -> bool:
+    def _perform(self, current: session.EdgeSession, effect: session.Effect) -> bool:
         match effect:
             case session.Send():
                 self._send(effect.frame)
             case session.Apply():
                 self._apply(current, effect)
-            case session.Obey():
-                run(self.disk.obey(effect.fence))
-                self._later(current, lambda: session.Obeyed())
+            case session.PersistFence():
+                run(self.disk.persist_fence(effect.fence))
+                self._later(current, lambda: session.FencePersisted())
             case session.Summarise():
                 self._later(current, lambda: session.Summarised(run(self.disk.summary(effect.bits))))
             case session.ListEntries():
@@ -125,11 +125,11 @@ class Edge:
             case session.Close():
                 self.sync = None
                 return False
-            case session.Opened() | session.Settled():
+            case session.Opened() | session.UpstreamAnswered():
                 pass
         return True
 
-    def _apply(self, current: session.Sync, effect: session.Apply) -> None:
+    def _apply(self, current: session.EdgeSession, effect: session.Apply) -> None:
         disk = self.disk
 
         def commit() -> list[Any]:
@@ -145,7 +145,7 @@ class Edge:
             return
         self._later(current, lambda: session.Applied(commit()))
 
-    def _later(self, current: session.Sync, event: Callable[[], session.Event]) -> None:
+    def _later(self, current: session.EdgeSession, event: Callable[[], session.Event]) -> None:
         """The disk takes its time; a crash before that, and nothing of it happened."""
 
         def happen() -> None:

@@ -1,7 +1,7 @@
 """A seeded world for the line down: a cluster, a hub, some edges, bad links, and everything that goes wrong with them.
 
-The cores are the real ones (``Placement``, ``NodeSession``, ``Sync``, the memory twin of the edge's store); the clock,
-the network, the disks and the users are made here from one seed, so a failing seed replays exactly.
+The cores are the real ones (``Placement``, ``NodeSession``, ``EdgeSession``, the memory twin of the edge's store); the
+clock, the network, the disks and the users are made here from one seed, so a failing seed replays exactly.
 
 Laws, checked while it runs and at the end:
 1. Nothing is acknowledged that was never on the edge's disk (the hub's account may lag, never lead).

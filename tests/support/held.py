@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_edge.objects.metastore import Held, Put, hold
+from fairlead_edge.objects.metastore import HeldObject, Put, hold
 from fairlead_wire import digest, resource
 
 
@@ -25,7 +25,9 @@ def put(document: dict[str, Any], plural: str = "configmaps", *, version: str = 
     )
 
 
-def held(document: dict[str, Any], plural: str = "configmaps", *, local_version: int = 1, at: float = 0.0) -> Held:
+def held(
+    document: dict[str, Any], plural: str = "configmaps", *, local_version: int = 1, at: float = 0.0
+) -> HeldObject:
     """The same once it is held."""
     return hold(put(document, plural), local_version=local_version, now=at)
 

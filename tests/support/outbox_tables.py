@@ -9,7 +9,7 @@ from fairlead_edge.io.outbox import settlement
 from fairlead_edge.io.outbox.schema import migrate
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.gaps import Damage
-from fairlead_edge.outbox.outbox import Entry, Once, Refusal
+from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 
 
@@ -20,9 +20,11 @@ def tables() -> apsw.Connection:
     return opened
 
 
-def append(connection: apsw.Connection, *entries: Entry, once: Once | None = None, now: float = 0) -> bytes | None:
+def append(
+    connection: apsw.Connection, *entries: Entry, idempotency: IdempotencyKey | None = None, now: float = 0
+) -> bytes | None:
     """Accept these."""
-    return append_job.append(connection, entries, epoch=1, now=now, max_bytes=10**9, once=once)
+    return append_job.append(connection, entries, epoch=1, now=now, max_bytes=10**9, idempotency=idempotency)
 
 
 def settle(connection: apsw.Connection, queue: QueueId, *sent: int, refused: tuple[Refusal, ...] = ()) -> list[Damage]:

@@ -52,7 +52,7 @@ class DataDir:
             os.close(self._lock)
             raise StoreUnusable(f"data_dir {path}: in use by another edge agent (process {owner or '?'})") from None
         if path.stat().st_mode & WRITABLE_BY_OTHERS:
-            # It works (a volume may come like this), but whoever may write here may put a token of his own in place.
+            # It works (a volume may come like this), but a user who may write here may put a token of his own in place.
             _log.warning("data_dir_writable", path=str(path), reason="other users of this machine may write to it")
         with contextlib.suppress(OSError):  # who owns it is a courtesy, and the disk may be full
             os.pwrite(self._lock, f"{os.getpid():<15}\n".encode(), 0)

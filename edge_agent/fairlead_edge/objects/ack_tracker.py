@@ -1,4 +1,4 @@
-"""Receipts for what the hub sent: which updates and deletes are durable, which are refused, which are still open.
+"""Acks for what the hub sent: which updates and deletes are durable, which are refused, which are still open.
 
 opened(id) ─▶ open ─┬─ settled([(id, outcome)]) ─▶ cumulative ack below the oldest open id, single acks above it
                     └─ refused(id)              ─▶ nack
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlead_edge.objects.metastore import Outcome, Refused
+from fairlead_edge.objects.metastore import Outcome, WriteRefused
 from fairlead_wire import message
 
 
-class Receipts:
+class AckTracker:
     """Of one session; as many open ids as the hub has in flight."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Receipts:
         """An update or delete has begun to arrive."""
         self._open.add(id)
 
-    def refused(self, id: int, refused: Refused) -> message.Nack:
+    def refused(self, id: int, refused: WriteRefused) -> message.Nack:
         """It will not be stored, or not now."""
         self._open.discard(id)
         return message.Nack(
@@ -38,7 +38,7 @@ class Receipts:
         answers: list[message.Ack | message.Nack] = []
         acked: list[int] = []
         for id, outcome in batch:
-            if isinstance(outcome, Refused):
+            if isinstance(outcome, WriteRefused):
                 answers.append(self.refused(id, outcome))
             else:
                 self._open.discard(id)

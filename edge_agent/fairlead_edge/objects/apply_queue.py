@@ -1,6 +1,6 @@
 """Work taken in and not yet done: in the order it came, weighed, handed out in batches.
 
-A run of writes becomes one batch for the store; a question is handed out alone, so that its answer is true for all
+A run of writes becomes one batch for the store; a query is handed out alone, so that its answer is true for all
 that came before it and for nothing that came after.
 """
 
@@ -35,36 +35,36 @@ class Write(msgspec.Struct, frozen=True):
         return WORK_BYTES + (len(self.write.content) if isinstance(self.write, Put) else 0)
 
 
-class Question(msgspec.Struct, frozen=True):
+class Query(msgspec.Struct, frozen=True):
     """A piece of work that is no write; ``header`` None: the hello that opens the session."""
 
     header: message.Welcome | message.Compare | message.ListBuckets | None
     weight: int = WORK_BYTES
 
 
-class Backlog:
-    """First in, first out; bounded by whoever asks ``has_room`` before taking in more."""
+class ApplyQueue:
+    """First in, first out; bounded by the caller, who asks ``has_room`` before taking in more."""
 
     def __init__(self) -> None:
-        self._work: deque[Write | Question] = deque()
+        self._work: deque[Write | Query] = deque()
         self._weight = 0
 
     @property
     def has_room(self) -> bool:
         return self._weight < BYTES_MAX and len(self._work) < WORK_MAX
 
-    def add(self, work: Write | Question) -> None:
+    def add(self, work: Write | Query) -> None:
         self._work.append(work)
         self._weight += work.weight
 
-    def take(self) -> list[Write] | Question | None:
-        """The next question, or as many of the next writes as fit into one batch; None when nothing is left."""
+    def take(self) -> list[Write] | Query | None:
+        """The next query, or as many of the next writes as fit into one batch; None when nothing is left."""
         if not self._work:
             return None
-        if isinstance(self._work[0], Question):
-            question = self._pop()
-            assert isinstance(question, Question)
-            return question
+        if isinstance(self._work[0], Query):
+            query = self._pop()
+            assert isinstance(query, Query)
+            return query
         batch: list[Write] = []
         weight = 0
         while self._work and len(batch) < BATCH_WRITES_MAX and weight < BATCH_BYTES_MAX:
@@ -76,7 +76,7 @@ class Backlog:
             self._pop()
         return batch
 
-    def _pop(self) -> Write | Question:
+    def _pop(self) -> Write | Query:
         work = self._work.popleft()
         self._weight -= work.weight
         return work

@@ -1,7 +1,7 @@
 """Updates that arrive in parts: collected in order, bounded, handed over whole.
 
 An object larger than a frame should be, or than a slow link should carry in one piece, comes as one header and
-then its parts.  Each part is progress the sender is told of, so that its ack timer measures silence, not size.
+then its parts.  Each part is reported to the sender as progress, so that its ack timer measures silence, not size.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_edge.objects.metastore import Refused
+from fairlead_edge.objects.metastore import WriteRefused
 from fairlead_wire import message
 from fairlead_wire.codec import CONTENT_BYTES_MAX
 from fairlead_wire.errors import Malformed
@@ -39,10 +39,10 @@ class Chunks:
         self._parts: dict[int, list[bytes]] = {}
         self._bytes = 0
 
-    def begin(self, update: message.Update) -> Refused | None:
+    def begin(self, update: message.Update) -> WriteRefused | None:
         """Expect the parts of ``update``; the answer to the sender when they are not wanted."""
         if not 0 < update.chunks <= PARTS_MAX:
-            return Refused(
+            return WriteRefused(
                 code="too_large", reason=f"{update.chunks} parts, at most {PARTS_MAX} are taken", permanent=True
             )
         if len(self._updates) >= UPDATES_MAX:
@@ -51,8 +51,8 @@ class Chunks:
         self._parts[update.id] = []
         return None
 
-    def add(self, chunk: message.Chunk, content: bytes) -> Arrived | Refused | None:
-        """One part came; None when nobody expects it (its update was refused or dropped).
+    def add(self, chunk: message.Chunk, content: bytes) -> Arrived | WriteRefused | None:
+        """One part came; None when none is expected (its update was refused or dropped).
 
         Raises ``Malformed`` when it is not the next one: within a session frames arrive in order.
         """
@@ -65,7 +65,7 @@ class Chunks:
         if sum(map(len, parts)) + len(content) > CONTENT_BYTES_MAX:
             self._forget(chunk.id)
             reason = f"{update.resource}: more than {CONTENT_BYTES_MAX} bytes"
-            return Refused(code="too_large", reason=reason, permanent=True)
+            return WriteRefused(code="too_large", reason=reason, permanent=True)
         if self._bytes + len(content) > BYTES_MAX:
             self._forget(chunk.id)
             return _busy(f"{BYTES_MAX} bytes of unfinished updates are held already")
@@ -88,5 +88,5 @@ class Chunks:
         self._bytes -= sum(map(len, self._parts.pop(id)))
 
 
-def _busy(reason: str) -> Refused:
-    return Refused(code="busy", reason=reason, permanent=False, retry_after_seconds=RETRY_SECONDS)
+def _busy(reason: str) -> WriteRefused:
+    return WriteRefused(code="busy", reason=reason, permanent=False, retry_after_seconds=RETRY_SECONDS)

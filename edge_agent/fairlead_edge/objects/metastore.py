@@ -23,13 +23,13 @@ from typing import Final, Literal, Protocol
 import msgspec
 
 from fairlead_edge.objects.kinds import Kind
-from fairlead_edge.objects.watch_history import Change, ChangeLog
+from fairlead_edge.objects.watch_history import Change, WatchHistory
 from fairlead_wire import codec, digest, message
 from fairlead_wire.errors import LocalError, Malformed, Permanent
 from fairlead_wire.resource import Resource
 
 STORE_FULL_RETRY_SECONDS: Final = 5.0
-"""What a refused write is told to wait: long enough for a clean-up to have made room."""
+"""How long a refused write should wait: long enough for a clean-up to have made room."""
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Remove(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class HeldObject(msgspec.Struct, frozen=True, kw_only=True):
     """One object as it is held.
 
     ``resource_version`` is the cluster's, ``local_version`` the edge's own (rising with every change here),
@@ -66,26 +66,26 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """The object is held now; ``change`` is what watchers are told."""
+    """The object is held now; ``change`` is what watchers get."""
 
-    change: Change[Held]
+    change: Change[HeldObject]
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class Unchanged(msgspec.Struct, frozen=True, kw_only=True):
     """The same content was held already."""
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
-    """The object is gone; ``change`` is what watchers are told."""
+    """The object is gone; ``change`` is what watchers get."""
 
-    change: Change[Held]
+    change: Change[HeldObject]
 
 
 class Absent(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing with this UID is held under the name."""
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
+class WriteRefused(msgspec.Struct, frozen=True, kw_only=True):
     """Not written, and nothing else was changed; ``code`` is stable, ``reason`` is for people."""
 
     code: str
@@ -94,7 +94,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_seconds: float | None = None
 
 
-Outcome = Stored | Kept | Removed | Absent | Refused
+Outcome = Stored | Unchanged | Removed | Absent | WriteRefused
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ def anything(resource: Resource, content: bytes) -> bool:
     return True
 
 
-def fallback(previous: Held, put: Put, usable: Usable) -> Literal["drop", "take", "keep"]:
+def fallback(previous: HeldObject, put: Put, usable: Usable) -> Literal["drop", "take", "keep"]:
     """What becomes of an object's fallback as ``put`` replaces ``previous``: take is "``previous`` is the new one"."""
     if previous.uid != put.uid or usable(put.resource, put.content):
         return "drop"
@@ -124,13 +124,13 @@ class Metastore(Protocol):
     """Port.  Twins: ``MemoryMetastore`` here, ``io.objects.SqliteMetastore``; one conformance suite."""
 
     @property
-    def log(self) -> ChangeLog[Held]:
+    def log(self) -> WatchHistory[HeldObject]:
         """Changes since the store was opened, newest last; what watches read."""
 
     async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
         """Do each write in order, each for itself; resolves when all that were not refused are durable."""
 
-    async def obey(self, fence: int) -> None:
+    async def persist_fence(self, fence: int) -> None:
         """Remember the highest fencing number obeyed; a lower one than remembered is a ``LocalError``."""
 
     async def fence(self) -> int:
@@ -142,13 +142,13 @@ class Metastore(Protocol):
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
         """What is held in these buckets, by resource path."""
 
-    async def get(self, group: str, plural: str, namespace: str, name: str) -> Held | None:
+    async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
         """One object, or None."""
 
-    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[Held], int]:
+    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
         """Objects of a type ordered by (namespace, name), and the store's version they are true at."""
 
-    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+    async def fallbacks(self, group: str, plural: str) -> list[HeldObject]:
         """The newest usable versions of objects whose held version is not, ordered by (namespace, name)."""
 
     async def kinds(self) -> list[Kind]:
@@ -211,11 +211,11 @@ def verify(put: Put) -> Kind:
         )
     document = _document(put.content)
     resource, metadata = put.resource, document.metadata
-    told = (resource.api_version, resource.namespace, resource.name, put.uid)
+    announced = (resource.api_version, resource.namespace, resource.name, put.uid)
     found = (document.apiVersion, metadata.namespace, metadata.name, metadata.uid or put.uid)
-    if not 0 < len(document.kind) <= message.NAME_CHARS_MAX or told != found:
+    if not 0 < len(document.kind) <= message.NAME_CHARS_MAX or announced != found:
         reads = f"{document.kind} {found}"[:REASON_CHARS_MAX]
-        raise Permanent(f"content is {reads}, the path says {told}", code="malformed_content")
+        raise Permanent(f"content is {reads}, the path says {announced}", code="malformed_content")
     return Kind(
         group=resource.group,
         version=resource.version,
@@ -225,14 +225,14 @@ def verify(put: Put) -> Kind:
     )
 
 
-def refused(error: Permanent) -> Refused:
+def refused(error: Permanent) -> WriteRefused:
     """The answer to a write that failed ``verify``."""
-    return Refused(code=error.code, reason=str(error), permanent=True)
+    return WriteRefused(code=error.code, reason=str(error), permanent=True)
 
 
-def store_full(limit_bytes: int) -> Refused:
+def store_full(limit_bytes: int) -> WriteRefused:
     """The answer to a write the store has no room for; the same again later may succeed."""
-    return Refused(
+    return WriteRefused(
         code="store_full",
         reason=f"the object store has reached its limit of {limit_bytes} bytes",
         permanent=False,
@@ -240,7 +240,7 @@ def store_full(limit_bytes: int) -> Refused:
     )
 
 
-def same_content(held: Held | None, put: Put) -> bool:
+def same_content(held: HeldObject | None, put: Put) -> bool:
     """True when what is held is what is offered, whatever version it came under."""
     return held is not None and (held.uid, held.digest, held.resource.version) == (
         put.uid,
@@ -252,7 +252,7 @@ def same_content(held: Held | None, put: Put) -> bool:
 def opening_version(stored: int, wall_milliseconds: int) -> int:
     """The store's version at an opening: above all it ever gave out, also if the disk is an older copy.
 
-    Tying it to the clock lets a watcher of the lost history be told 410 instead of silently missing changes;
+    Tying it to the clock gives a watcher of the lost history 410 instead of silently missing changes;
     the stored number guards against a clock that went back.
     """
     return max(stored + 1, wall_milliseconds)
@@ -263,16 +263,16 @@ class MemoryMetastore:
 
     def __init__(self, *, version: int = 1, bytes_max: int = 1 << 40, usable: Usable = anything) -> None:
         self._usable = usable
-        self._objects: dict[tuple[str, str, str, str], Held] = {}
-        self._fallbacks: dict[tuple[str, str, str, str], Held] = {}
+        self._objects: dict[tuple[str, str, str, str], HeldObject] = {}
+        self._fallbacks: dict[tuple[str, str, str, str], HeldObject] = {}
         self._kinds: set[Kind] = set()
-        self._log: ChangeLog[Held] = ChangeLog(version)
+        self._log: WatchHistory[HeldObject] = WatchHistory(version)
         self._fence = 0
         self._contact_at: float | None = None
         self._bytes_max = bytes_max
 
     @property
-    def log(self) -> ChangeLog[Held]:
+    def log(self) -> WatchHistory[HeldObject]:
         return self._log
 
     def reopened(self, version: int) -> MemoryMetastore:
@@ -287,7 +287,7 @@ class MemoryMetastore:
     async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
         return [self._put(write, now) if isinstance(write, Put) else self._remove(write) for write in writes]
 
-    async def obey(self, fence: int) -> None:
+    async def persist_fence(self, fence: int) -> None:
         if fence < self._fence:
             raise LocalError(f"fence {fence} is below {self._fence}, which was obeyed before")
         self._fence = fence
@@ -308,10 +308,10 @@ class MemoryMetastore:
             key=lambda entry: entry.resource,
         )
 
-    async def get(self, group: str, plural: str, namespace: str, name: str) -> Held | None:
+    async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
         return self._objects.get((group, plural, namespace, name))
 
-    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[Held], int]:
+    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
         wanted = [
             held
             for key, held in sorted(self._objects.items())
@@ -319,7 +319,7 @@ class MemoryMetastore:
         ]
         return wanted, self._log.version
 
-    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+    async def fallbacks(self, group: str, plural: str) -> list[HeldObject]:
         return [held for key, held in sorted(self._fallbacks.items()) if key[:2] == (group, plural)]
 
     async def kinds(self) -> list[Kind]:
@@ -340,7 +340,7 @@ class MemoryMetastore:
         previous = self._objects.get(key)
         if previous is not None and same_content(previous, put):
             self._objects[key] = msgspec.structs.replace(previous, resource_version=put.resource_version)
-            return Kept()
+            return Unchanged()
         others = sum(len(held.content) for other, held in self._objects.items() if other != key)
         if others + len(put.content) > self._bytes_max:
             return store_full(self._bytes_max)
@@ -374,9 +374,9 @@ def key_of(resource: Resource) -> tuple[str, str, str, str]:
     return resource.group, resource.plural, resource.namespace, resource.name
 
 
-def hold(put: Put, *, local_version: int, now: float) -> Held:
+def hold(put: Put, *, local_version: int, now: float) -> HeldObject:
     """What is held once ``put`` is written."""
-    return Held(
+    return HeldObject(
         resource=put.resource,
         uid=put.uid,
         digest=put.digest,

@@ -1,6 +1,6 @@
 """One session with the hub, decided: what happened and the time in, what to do out.
 
-    Connected ──▶ Summarise ──Summarised──▶ Send(hello) … welcome ──▶ Obey (the fence), Opened
+    Connected ──▶ Summarise ──Summarised──▶ Send(hello) … welcome ──▶ PersistFence, Opened
     Received(update, delete) ──▶ Apply ──Applied──▶ Send(ack | nack)        one batch at a time, in order
     Received(compare, list)  ──▶ Summarise | ListEntries ──▶ Send(buckets | entries)
 
@@ -8,9 +8,9 @@ Nothing is acknowledged before ``Applied`` said that it is durable.  Work is don
 so an answer to ``compare`` covers every change sent before it.  While one batch is being written the next
 collects: a slow disk makes larger commits, not a longer queue.
 
-The caller performs effects in the order given, and reports ``Applied``, ``Obeyed``, ``Summarised`` or ``Listed``
-for each of the effects that ask for it; there is never more than one of these outstanding.  One ``Sync`` lives as
-long as its connection; the store is what survives.
+The caller performs effects in the order given, and reports ``Applied``, ``FencePersisted``, ``Summarised`` or
+``Listed`` for each of the effects that ask for it; there is never more than one of these outstanding.  One
+``EdgeSession`` lives as long as its connection; the store is what survives.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Final, assert_never
 import msgspec
 
 from fairlead_edge.objects import entries, status_frame
-from fairlead_edge.objects.ack_tracker import Receipts
-from fairlead_edge.objects.apply_queue import Backlog, Question, Write
+from fairlead_edge.objects.ack_tracker import AckTracker
+from fairlead_edge.objects.apply_queue import ApplyQueue, Query, Write
 from fairlead_edge.objects.chunks import Chunks
-from fairlead_edge.objects.metastore import Outcome, Put, Refused, Remove, Summary
+from fairlead_edge.objects.metastore import Outcome, Put, Remove, Summary, WriteRefused
 from fairlead_wire import codec, message, resource
 from fairlead_wire.digest import BITS_MAX
 from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed, RemoteError
@@ -50,8 +50,8 @@ class Applied(msgspec.Struct, frozen=True):
     outcomes: list[Outcome]
 
 
-class Obeyed(msgspec.Struct, frozen=True):
-    """The fence of the last ``Obey`` is durable."""
+class FencePersisted(msgspec.Struct, frozen=True):
+    """The fence of the last ``PersistFence`` is durable."""
 
 
 class Summarised(msgspec.Struct, frozen=True):
@@ -67,16 +67,16 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Ticked(msgspec.Struct, frozen=True):
-    """Time passed; due at ``Sync.next_tick``."""
+    """Time passed; due at ``EdgeSession.next_tick``."""
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """This is the node's account of itself now."""
+    """This is the agent's status now."""
 
     status: message.EdgeStatus
 
 
-Event = Connected | Received | Applied | Obeyed | Summarised | Listed | Ticked | Reported
+Event = Connected | Received | Applied | FencePersisted | Summarised | Listed | Ticked | Reported
 
 # ---- effects -------------------------------------------------------------------------------------
 
@@ -93,8 +93,8 @@ class Apply(msgspec.Struct, frozen=True):
     writes: list[Put | Remove]
 
 
-class Obey(msgspec.Struct, frozen=True):
-    """Remember this fence; answer ``Obeyed``."""
+class PersistFence(msgspec.Struct, frozen=True):
+    """Remember this fence; answer ``FencePersisted``."""
 
     fence: int
 
@@ -118,7 +118,7 @@ class Opened(msgspec.Struct, frozen=True):
     welcome: message.Welcome
 
 
-class Settled(msgspec.Struct, frozen=True):
+class UpstreamAnswered(msgspec.Struct, frozen=True):
     """The hub answered the upstream batch ``answer.parent_id``."""
 
     answer: message.Ack | message.Nack
@@ -135,10 +135,10 @@ class Close(msgspec.Struct, frozen=True):
     retry_after: float | None = 0.0
 
 
-Effect = Send | Apply | Obey | Summarise | ListEntries | Opened | Settled | Close
+Effect = Send | Apply | PersistFence | Summarise | ListEntries | Opened | UpstreamAnswered | Close
 
 
-class Sync:
+class EdgeSession:
     """The edge's end of one connection.  ``fence``: the highest ever obeyed.  Pure: performs nothing itself."""
 
     def __init__(self, *, node: str, agent: str, store_epoch: int, fence: int, now: float) -> None:
@@ -147,12 +147,12 @@ class Sync:
         self._store_epoch = store_epoch
         self._fence = fence
         self.session = Session(Role.EDGE, now=now)
-        self._backlog = Backlog()
-        self._busy: list[Write] | Question | None = None
-        self._receipts = Receipts()
+        self._queue = ApplyQueue()
+        self._busy: list[Write] | Query | None = None
+        self._acks = AckTracker()
         self._chunks = Chunks()
-        self._reported: message.EdgeStatus | None = None
-        self._told: message.EdgeStatus | None = None
+        self._status: message.EdgeStatus | None = None
+        self._sent_status: message.EdgeStatus | None = None
 
     @property
     def is_open(self) -> bool:
@@ -161,7 +161,7 @@ class Sync:
     @property
     def has_room(self) -> bool:
         """False: read nothing more from the connection until some work is done."""
-        return self._backlog.has_room
+        return self._queue.has_room
 
     def next_tick(self) -> float:
         """Time (of the clock of ``now``) at which ``Ticked`` is due."""
@@ -180,7 +180,10 @@ class Sync:
     def send_upstream(
         self, stream: str, encoding: message.Encoding, content: bytes, now: float, *, follows: bool = False
     ) -> tuple[int, Send]:
-        """A batch goes up; ``Settled`` with its id follows unless the session ends.  ``LocalError`` unless open."""
+        """A batch goes up; ``UpstreamAnswered`` with its id follows unless the session ends.
+
+        Raises ``LocalError`` unless the session is open.
+        """
         if not self.is_open:
             raise LocalError("no session is open")
         id = self.session.take_id()
@@ -190,14 +193,14 @@ class Sync:
     def _handle(self, event: Event, now: float) -> list[Effect]:
         match event:
             case Connected():
-                return self._enqueue(Question(None))
+                return self._enqueue(Query(None))
             case Received():
                 header, content = codec.decode_from_hub(event.frame)
                 self.session.received(header, now)
                 return self._receive(header, content, now)
             case Applied():
                 return [*self._answer_writes(event.outcomes, now), *self._next()]
-            case Obeyed():
+            case FencePersisted():
                 return [*self._open(now), *self._next()]
             case Summarised():
                 return [self._answer_summary(event.summary, now), *self._next()]
@@ -206,7 +209,7 @@ class Sync:
             case Ticked():
                 return self._tick(now)
             case Reported():
-                self._reported = event.status
+                self._status = event.status
                 return self._report(now)
             case _:
                 assert_never(event)
@@ -225,18 +228,18 @@ class Sync:
                 return self._chunk(header, content, now)
             case message.Delete():
                 write = Remove(resource=resource.parse(header.resource), uid=header.uid)
-                self._receipts.opened(header.id)
+                self._acks.opened(header.id)
                 return [*self._supersede(header.resource, now), *self._enqueue(Write(header.id, write))]
             case message.Compare():
                 _require_bits(header.bits)
-                return self._enqueue(Question(header))
+                return self._enqueue(Query(header))
             case message.ListBuckets():
                 _require_bits(header.bits)
                 if any(not 0 <= bucket < 1 << header.bits for bucket in header.buckets):
                     raise Malformed(f"a bucket is outside of 0 to {(1 << header.bits) - 1}")
-                return self._enqueue(Question(header))
+                return self._enqueue(Query(header))
             case message.Ack() | message.Nack():
-                return [Settled(header)]
+                return [UpstreamAnswered(header)]
             case message.Keepalive():
                 return []
             case _:
@@ -250,11 +253,11 @@ class Sync:
             self.session.close()
             reason = f"hub {welcome.hub} has fence {welcome.fence}, {self._fence} was obeyed before"
             return [Close(code="stale_hub", reason=reason, retry_after=STALE_HUB_RETRY_SECONDS)]
-        return self._enqueue(Question(welcome))
+        return self._enqueue(Query(welcome))
 
     def _update(self, header: message.Update, content: bytes, now: float) -> list[Effect]:
         at = resource.parse(header.resource)
-        self._receipts.opened(header.id)
+        self._acks.opened(header.id)
         effects = self._supersede(header.resource, now)
         if not header.chunks:
             return [*effects, *self._take(header, at, content, now)]
@@ -266,7 +269,7 @@ class Sync:
         arrived = self._chunks.add(header, content)
         if arrived is None:
             return []  # of an update that was refused or superseded: its last parts were on their way
-        if isinstance(arrived, Refused):
+        if isinstance(arrived, WriteRefused):
             return [self._nack(header.id, arrived, now)]
         if arrived.content is None:
             return [self._send(message.Progress(parent_id=header.id, chunks=arrived.chunks), now)]
@@ -279,7 +282,7 @@ class Sync:
         except RemoteError as error:
             # One object that cannot be unpacked is parked by the hub; the session and the others go on.
             code = "too_large" if isinstance(error, FrameTooLarge) else "malformed_content"
-            refused = Refused(code=code, reason=str(error), permanent=True)
+            refused = WriteRefused(code=code, reason=str(error), permanent=True)
             return [self._nack(header.id, refused, now)]
         put = Put(
             resource=at,
@@ -291,62 +294,62 @@ class Sync:
         return self._enqueue(Write(header.id, put))
 
     def _supersede(self, path: str, now: float) -> list[Effect]:
-        """A newer word about an object: what has come of an older one in parts is of no use any more.
+        """A newer message about an object: what has come of an older one in parts is of no use any more.
 
         It is refused by name, because a cumulative ack of later ones would say that it is durable.
         """
-        refused = Refused(code="superseded", reason="a newer message for this object came first", permanent=False)
+        refused = WriteRefused(code="superseded", reason="a newer message for this object came first", permanent=False)
         return [self._nack(id, refused, now) for id in self._chunks.drop(path)]
 
     # ---- work, one piece at a time ---------------------------------------------------------------
 
-    def _enqueue(self, work: Write | Question) -> list[Effect]:
-        self._backlog.add(work)
+    def _enqueue(self, work: Write | Query) -> list[Effect]:
+        self._queue.add(work)
         return self._next()
 
     def _next(self) -> list[Effect]:
-        if self._busy is not None or (work := self._backlog.take()) is None:
+        if self._busy is not None or (work := self._queue.take()) is None:
             return []
         self._busy = work
         match work:
-            case Question():
-                return [self._ask(work)]
+            case Query():
+                return [self._effect_of(work)]
             case _:
                 return [Apply([item.write for item in work])]
 
-    def _ask(self, question: Question) -> Effect:
-        match question.header:
+    def _effect_of(self, query: Query) -> Effect:
+        match query.header:
             case None:
                 return Summarise(None)
             case message.Welcome():
-                return Obey(question.header.fence)
+                return PersistFence(query.header.fence)
             case message.Compare():
-                return Summarise(question.header.bits)
+                return Summarise(query.header.bits)
             case message.ListBuckets():
-                return ListEntries(question.header.bits, frozenset(question.header.buckets))
+                return ListEntries(query.header.bits, frozenset(query.header.buckets))
             case _:
-                assert_never(question.header)
+                assert_never(query.header)
 
-    def _done(self) -> Question:
-        question, self._busy = self._busy, None
-        assert isinstance(question, Question)
-        return question
+    def _done(self) -> Query:
+        query, self._busy = self._busy, None
+        assert isinstance(query, Query)
+        return query
 
     # ---- answers ---------------------------------------------------------------------------------
 
     def _answer_writes(self, outcomes: list[Outcome], now: float) -> list[Effect]:
         batch, self._busy = self._busy, None
         assert isinstance(batch, list) and len(batch) == len(outcomes)
-        answers = self._receipts.settled((item.id, outcome) for item, outcome in zip(batch, outcomes, strict=True))
+        answers = self._acks.settled((item.id, outcome) for item, outcome in zip(batch, outcomes, strict=True))
         return [self._send(answer, now) for answer in answers]
 
-    def _nack(self, id: int, refused: Refused, now: float) -> Send:
-        return self._send(self._receipts.refused(id, refused), now)
+    def _nack(self, id: int, refused: WriteRefused, now: float) -> Send:
+        return self._send(self._acks.refused(id, refused), now)
 
     def _answer_summary(self, summary: Summary, now: float) -> Send:
-        question = self._done()
+        query = self._done()
         buckets = summary.buckets
-        if question.header is None:
+        if query.header is None:
             hello = message.Hello(
                 node=self._node,
                 agent=self._agent,
@@ -357,26 +360,26 @@ class Sync:
                 root=buckets.root,
             )
             return self._send(hello, now)
-        assert isinstance(question.header, message.Compare)
-        answer = message.Buckets(parent_id=question.header.id, bits=buckets.bits)
+        assert isinstance(query.header, message.Compare)
+        answer = message.Buckets(parent_id=query.header.id, bits=buckets.bits)
         return self._send(answer, now, buckets.encode())
 
     def _answer_entries(self, held: list[message.Entry], now: float) -> list[Effect]:
-        question = self._done()
-        assert isinstance(question.header, message.ListBuckets)
-        return [self._send(header, now, content) for header, content in entries.frames(question.header.id, held)]
+        query = self._done()
+        assert isinstance(query.header, message.ListBuckets)
+        return [self._send(header, now, content) for header, content in entries.frames(query.header.id, held)]
 
     def _open(self, now: float) -> list[Effect]:
-        question = self._done()
-        assert isinstance(question.header, message.Welcome)
-        self._fence = question.header.fence
-        return [Opened(question.header), *self._report(now)]
+        query = self._done()
+        assert isinstance(query.header, message.Welcome)
+        self._fence = query.header.fence
+        return [Opened(query.header), *self._report(now)]
 
     def _report(self, now: float) -> list[Effect]:
-        if not self.is_open or self._reported is None or self._reported == self._told:
+        if not self.is_open or self._status is None or self._status == self._sent_status:
             return []
-        self._told = self._reported
-        return [self._send(message.Status(), now, status_frame.encode(self._told))]
+        self._sent_status = self._status
+        return [self._send(message.Status(), now, status_frame.encode(self._sent_status))]
 
     def _tick(self, now: float) -> list[Effect]:
         match self.session.tick(now):

@@ -1,7 +1,7 @@
 """What changed since the store was opened: bounded, in memory, newest last.
 
 Watches read it, and a paged list is rewound with it to the version its first page was read at.  It is not on
-disk: a watcher that comes back after a restart of the agent is told 410 and lists again, which is local and
+disk: a watcher that comes back after a restart of the agent gets 410 and lists again, which is local and
 cheap, while logging every content twice would cost each update a second write.
 """
 
@@ -47,7 +47,7 @@ class Change(msgspec.Struct, Generic[Object], frozen=True, kw_only=True):
         return found
 
 
-class ChangeLog(Generic[Object]):
+class WatchHistory(Generic[Object]):
     """Changes after ``floor`` up to ``version``.  Listeners are called for each new one and must not raise."""
 
     def __init__(self, version: int, *, changes_max: int = CHANGES_MAX, bytes_max: int = BYTES_MAX) -> None:
@@ -60,7 +60,7 @@ class ChangeLog(Generic[Object]):
         self._listeners: list[Callable[[Change[Object]], None]] = []
 
     def append(self, change: Change[Object]) -> Change[Object]:
-        """Note a change that is durable.  Versions rise; one from before what was lost is told, and not kept."""
+        """Note a change that is durable.  Versions rise; one from before a loss goes to listeners, and is not kept."""
         if change.version > self.version:
             self.version = change.version
             self._changes.append(change)
@@ -76,7 +76,7 @@ class ChangeLog(Generic[Object]):
         return change
 
     def lose(self, version: int) -> None:
-        """What was is not known any more: whoever follows is told that it expired, and begins anew at ``version``."""
+        """What was is not known any more: watchers get "expired", and begin anew at ``version``."""
         self.floor = self.version = max(version, self.version)
         self._changes.clear()
         self._bytes = 0

@@ -1,7 +1,7 @@
 """How old a message is, whatever happened to the clocks meanwhile (architecture decision 16).
 
 The store has a clock of its own: seconds since the store was first opened.  Within a boot it runs with the
-machine's boot time (which counts suspended time, and which nobody sets).  Across a reboot it adds what the wall
+machine's boot time (which counts suspended time, and which is never set).  Across a reboot it adds what the wall
 clock says passed between the last stamp on disk and the boot, and never less than nothing:
 
     ──stamp──stamp──✗ power lost            boot ──────── now

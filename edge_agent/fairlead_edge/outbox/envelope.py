@@ -5,7 +5,7 @@
                            └─leased▶   {"id", "priority", …}
 
 The stored object is what all its references share; what differs by reference is put in front of it without
-decoding it, so a body is parsed once, at the door.
+decoding it, so a body is parsed once, when it is published.
 """
 
 from __future__ import annotations

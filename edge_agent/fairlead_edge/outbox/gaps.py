@@ -1,4 +1,4 @@
-"""What was accepted and cannot be sent as it was, because the disk changed it: counted, and told in its place.
+"""What was accepted and cannot be sent as it was, because the disk changed it: counted, and recorded in its place.
 
     Damage (one message) ─group─▶ Gap (neighbours) ─content─▶ a message of its own in the topic they were for
 
@@ -64,7 +64,7 @@ def group(damaged: Iterable[Damage], *, topic: str = "") -> list[Gap]:
 
 
 def content(queue: QueueId, gap: Gap, *, id: str, at: str) -> bytes:
-    """The message that tells of it, as the outbox stores messages; ``at`` is RFC 3339."""
+    """The message that says so, as the outbox stores messages; ``at`` is RFC 3339."""
     body = _Body(str(queue), gap.first, gap.last, gap.count, gap.reason)
     message = envelope.Stored(
         id=id,

@@ -81,7 +81,7 @@ class ManifestRoute:
 class Manifest:
     """What a node routes by: `routes` run, `quarantined` say why the others do not.
 
-    `warnings` tell of what is accepted and perhaps not meant.
+    `warnings` are about what is accepted and perhaps not meant.
     """
 
     routes: tuple[ManifestRoute, ...] = ()

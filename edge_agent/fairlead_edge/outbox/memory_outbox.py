@@ -17,8 +17,8 @@ from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import (
     DeadLetter,
     Entry,
+    IdempotencyKey,
     Item,
-    Once,
     OutboxStatus,
     QueueStatus,
     Reference,
@@ -67,18 +67,18 @@ class MemoryOutbox:
         self._references: Counter[int] = Counter()
         self._segment_bytes: dict[int, int] = {}
         self._dead: dict[int, DeadLetter] = {}
-        self._receipts: dict[str, tuple[bytes, bytes, float]] = {}
+        self._acks: dict[str, tuple[bytes, bytes, float]] = {}
         self._bytes = 0
         self._next_segment = 1
         self._next_letter = 1
 
     async def append(
-        self, entries: Sequence[Entry], *, now: float, once: Once | None = None, evict: bool = False
+        self, entries: Sequence[Entry], *, now: float, idempotency: IdempotencyKey | None = None, evict: bool = False
     ) -> bytes | None:
-        if once is not None and once.key in self._receipts:
-            digest, answer, _ = self._receipts[once.key]
-            if digest != once.digest:
-                raise KeyReused(once.key)
+        if idempotency is not None and idempotency.key in self._acks:
+            digest, answer, _ = self._acks[idempotency.key]
+            if digest != idempotency.digest:
+                raise KeyReused(idempotency.key)
             return answer
         wanted = cost(entries)
         if self._bytes + wanted > self.max_bytes:
@@ -91,8 +91,8 @@ class MemoryOutbox:
                 self.in_flight.ended(queue, (offset,))
         self._bytes += wanted
         self._append(entries, now)
-        if once is not None:
-            self._receipts[once.key] = (once.digest, once.answer, now)
+        if idempotency is not None:
+            self._acks[idempotency.key] = (idempotency.digest, idempotency.answer, now)
         return None
 
     async def queues(self) -> list[QueueId]:
@@ -139,8 +139,8 @@ class MemoryOutbox:
         return NOTHING_DONE if log is None else log.checkpoint
 
     async def sweep(self, *, now: float, entire: bool) -> int:
-        for key in [key for key, (_, _, at) in self._receipts.items() if at < now - outbox.RECEIPT_SECONDS]:
-            del self._receipts[key]
+        for key in [key for key, (_, _, at) in self._acks.items() if at < now - outbox.IDEMPOTENCY_SECONDS]:
+            del self._acks[key]
         swept = 0
         for queue, log in self._logs.items():
             out = self.in_flight.of(queue)

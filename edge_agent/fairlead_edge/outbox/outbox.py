@@ -34,9 +34,9 @@ EVICT_ROWS: Final = 256
 """References one step of eviction takes; what is evicted is at most so much more than had to be."""
 SWEEP_ROWS: Final = 1000
 """References one sweep step takes out, so that producers do not wait for it."""
-RECEIPT_SECONDS: Final = 24 * 3600.0
+IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
 """How long an Idempotency-Key is remembered."""
-RECEIPTS_MAX: Final = 100_000
+IDEMPOTENCY_KEYS_MAX: Final = 100_000
 """More keys than this are forgotten, oldest first."""
 DEAD_LETTER_PAGE_MAX: Final = 1000
 
@@ -86,7 +86,7 @@ def least_urgent(entries: Sequence[Entry]) -> int:
     return max(reference.queue.priority for entry in entries for reference in entry.references)
 
 
-class Once(msgspec.Struct, frozen=True):
+class IdempotencyKey(msgspec.Struct, frozen=True):
     """An Idempotency-Key, the digest of its request, and the answer to remember for the next time."""
 
     key: str
@@ -180,7 +180,7 @@ class Outbox(Protocol):
     """What left and is not decided: it is neither swept nor evicted, and counts as waiting whatever its time."""
 
     async def append(
-        self, entries: Sequence[Entry], *, now: float, once: Once | None = None, evict: bool = False
+        self, entries: Sequence[Entry], *, now: float, idempotency: IdempotencyKey | None = None, evict: bool = False
     ) -> bytes | None:
         """Store all entries or none.  With a known key: nothing is stored, the first answer comes back.
 

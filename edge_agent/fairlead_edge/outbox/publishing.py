@@ -161,7 +161,7 @@ def check_key(key: str) -> str:
 
 
 def digest(content: bytes) -> bytes:
-    """Tells a retry of the same request from another request under the same key."""
+    """Distinguishes a retry of the same request from another request under the same key."""
     return hashlib.sha256(content).digest()
 
 

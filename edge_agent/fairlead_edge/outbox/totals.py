@@ -1,4 +1,4 @@
-"""The outbox's totals as they are written beside it after each commit, and what they tell of a file that lost some.
+"""The outbox's totals as they are written beside it after each commit, and what they show of a file that lost some.
 
 They are not flushed: a process that is killed leaves them as they were, a power cut may leave older ones.  So they are
 believed only where they are *ahead* of the file, or as old as it: then the file has lost commits, or rows.
@@ -93,7 +93,7 @@ def _read(slot: bytes) -> Totals | None:
     try:
         crc, size, rest = slot.split(b" ", 2)
         content = rest[: int(size)]
-        told = _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else None
-        return told if told is not None and told.are_possible else None
+        read = _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else None
+        return read if read is not None and read.are_possible else None
     except (ValueError, RecursionError):
         return None

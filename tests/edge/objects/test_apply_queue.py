@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.held import config_map, put
 
 from fairlead_edge.objects import apply_queue
-from fairlead_edge.objects.apply_queue import Backlog, Question, Write
+from fairlead_edge.objects.apply_queue import ApplyQueue, Query, Write
 from fairlead_edge.objects.metastore import Remove
 from fairlead_wire import message
 
@@ -23,8 +23,8 @@ def ids(batch: object) -> list[int]:
 
 def test_a_run_of_writes_is_one_batch_and_a_question_ends_it() -> None:
     """An answer is true for what came before it, and for nothing that came after."""
-    work = Backlog()
-    question = Question(message.Compare(id=3, bits=0))
+    work = ApplyQueue()
+    question = Query(message.Compare(id=3, bits=0))
     for each in (write(1), write(2), question, write(4)):
         work.add(each)
     assert ids(work.take()) == [1, 2]
@@ -35,7 +35,7 @@ def test_a_run_of_writes_is_one_batch_and_a_question_ends_it() -> None:
 
 def test_a_batch_is_bounded_in_number_and_bytes() -> None:
     """The first answer of a batch waits for the last."""
-    work = Backlog()
+    work = ApplyQueue()
     for id in range(apply_queue.BATCH_WRITES_MAX + 5):
         work.add(write(id))
     assert len(ids(work.take())) == apply_queue.BATCH_WRITES_MAX and len(ids(work.take())) == 5
@@ -46,7 +46,7 @@ def test_a_batch_is_bounded_in_number_and_bytes() -> None:
 
 def test_room_ends_with_bytes_or_number_and_comes_back() -> None:
     """Deletions have no content and weigh something all the same."""
-    work = Backlog()
+    work = ApplyQueue()
     while work.has_room:
         work.add(write(1, size=1 << 20))
     work.take()

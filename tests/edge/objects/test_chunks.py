@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_edge.objects import chunks
 from fairlead_edge.objects.chunks import Arrived, Chunks
-from fairlead_edge.objects.metastore import Refused
+from fairlead_edge.objects.metastore import WriteRefused
 from fairlead_wire import message
 from fairlead_wire.codec import CONTENT_BYTES_MAX
 from fairlead_wire.errors import Malformed
@@ -57,7 +57,7 @@ def test_a_gap_or_a_repetition_is_a_broken_peer(index: int) -> None:
 def test_an_absurd_number_of_parts_is_refused_for_good(parts: int) -> None:
     """The announcement itself is bounded."""
     answer = Chunks().begin(update(1, parts=parts))
-    assert isinstance(answer, Refused) and answer.permanent and answer.code == "too_large"
+    assert isinstance(answer, WriteRefused) and answer.permanent and answer.code == "too_large"
 
 
 def test_too_many_at_once_are_asked_to_come_back() -> None:
@@ -66,7 +66,7 @@ def test_too_many_at_once_are_asked_to_come_back() -> None:
     for id in range(chunks.UPDATES_MAX):
         assert held.begin(update(id, name=f"n{id}")) is None
     answer = held.begin(update(99, name="one-more"))
-    assert isinstance(answer, Refused) and not answer.permanent and answer.retry_after_seconds
+    assert isinstance(answer, WriteRefused) and not answer.permanent and answer.retry_after_seconds
     assert held.drop(update(0, name="n0").resource) == [0]
     assert held.begin(update(99, name="one-more")) is None
 
@@ -78,7 +78,7 @@ def test_an_object_over_the_limit_is_refused_and_forgotten() -> None:
     held.begin(update(1, parts=3))
     held.add(part(1, 0), half)
     answer = held.add(part(1, 1), half)
-    assert isinstance(answer, Refused) and answer.permanent and answer.code == "too_large"
+    assert isinstance(answer, WriteRefused) and answer.permanent and answer.code == "too_large"
     assert held.add(part(1, 2), b"") is None
 
 
@@ -90,5 +90,5 @@ def test_all_of_them_together_are_bounded() -> None:
     for id in (1, 2, 3):
         held.begin(update(id, name=f"n{id}"))
         answers.append(held.add(part(id, 0), large))
-    assert [type(answer) for answer in answers] == [Arrived, Arrived, Refused]
-    assert isinstance(answers[2], Refused) and not answers[2].permanent
+    assert [type(answer) for answer in answers] == [Arrived, Arrived, WriteRefused]
+    assert isinstance(answers[2], WriteRefused) and not answers[2].permanent

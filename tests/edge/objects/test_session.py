@@ -9,18 +9,18 @@ import pytest
 
 from fairlead_edge.objects import entries as entries_module
 from fairlead_edge.objects import session
-from fairlead_edge.objects.metastore import Absent, Kept, Outcome, Put, Refused, Remove, Summary
+from fairlead_edge.objects.metastore import Absent, Outcome, Put, Remove, Summary, Unchanged, WriteRefused
 from fairlead_edge.objects.session import (
     Applied,
     Apply,
     Close,
+    EdgeSession,
     ListEntries,
-    Obey,
     Opened,
+    PersistFence,
     Received,
     Send,
     Summarise,
-    Sync,
 )
 from fairlead_wire import codec, digest, message
 from fairlead_wire.errors import LocalError
@@ -35,10 +35,10 @@ def decoded(effects: list[session.Effect]) -> list[Any]:
 
 
 class Edge:
-    """A ``Sync`` with the clock standing still, spoken to in headers."""
+    """A ``EdgeSession`` with the clock standing still, spoken to in headers."""
 
     def __init__(self, *, fence: int = 0) -> None:
-        self.core = Sync(node="edge-1", agent="1", store_epoch=77, fence=fence, now=0.0)
+        self.core = EdgeSession(node="edge-1", agent="1", store_epoch=77, fence=fence, now=0.0)
         self.now = 0.0
 
     def do(self, event: session.Event) -> list[Any]:
@@ -54,8 +54,8 @@ class Edge:
 
     def opened(self, *, fence: int = 5) -> Edge:
         self.greeted()
-        assert self.hears(welcome(fence=fence)) == [Obey(fence)]
-        assert [type(effect) for effect in self.do(session.Obeyed())] == [Opened]
+        assert self.hears(welcome(fence=fence)) == [PersistFence(fence)]
+        assert [type(effect) for effect in self.do(session.FencePersisted())] == [Opened]
         return self
 
 
@@ -97,11 +97,11 @@ def writes_of(effects: list[Any]) -> list[tuple[str, str]]:
 
 
 def done(count: int = 1, outcome: Outcome | None = None) -> Applied:
-    return Applied([outcome or Kept()] * count)
+    return Applied([outcome or Unchanged()] * count)
 
 
-def refused(code: str = "store_full") -> Refused:
-    return Refused(code=code, reason="because", permanent=False, retry_after_seconds=5.0)
+def refused(code: str = "store_full") -> WriteRefused:
+    return WriteRefused(code=code, reason="because", permanent=False, retry_after_seconds=5.0)
 
 
 def test_the_hello_says_what_is_held() -> None:
@@ -130,7 +130,7 @@ def test_what_comes_during_a_write_shares_the_next_one() -> None:
     [ack, apply] = edge.do(done())
     assert ack == message.Ack(parent_id=1, cumulative=True)
     assert writes_of([apply]) == [("Put", "n2"), ("Put", "n3"), ("Remove", "x")]
-    assert edge.do(Applied([Kept(), Kept(), Absent()])) == [message.Ack(parent_id=4, cumulative=True)]
+    assert edge.do(Applied([Unchanged(), Unchanged(), Absent()])) == [message.Ack(parent_id=4, cumulative=True)]
 
 
 def test_a_refused_write_is_nacked_by_name_and_before_the_cumulative_ack() -> None:
@@ -140,7 +140,7 @@ def test_a_refused_write_is_nacked_by_name_and_before_the_cumulative_ack() -> No
     for id in (2, 3, 4):
         edge.hears(update(id, f"n{id}"), b"{}")
     edge.do(done())
-    nack, ack = edge.do(Applied([Kept(), refused(), Kept()]))
+    nack, ack = edge.do(Applied([Unchanged(), refused(), Unchanged()]))
     assert nack == message.Nack(parent_id=3, code="store_full", reason="because", retry_after=5.0)
     assert ack == message.Ack(parent_id=4, cumulative=True)
 
@@ -152,7 +152,7 @@ def test_the_last_one_refused_is_not_covered() -> None:
     edge.hears(update(2, "b"), b"{}")
     edge.hears(update(3, "c"), b"{}")
     edge.do(done())
-    assert edge.do(Applied([Kept(), refused()])) == [
+    assert edge.do(Applied([Unchanged(), refused()])) == [
         message.Nack(parent_id=3, code="store_full", reason="because", retry_after=5.0),
         message.Ack(parent_id=2, cumulative=True),
     ]
@@ -270,9 +270,9 @@ def test_the_fence_is_durable_before_anything_is_obeyed() -> None:
     """Updates that came with the welcome wait until the fence is on disk."""
     edge = Edge(fence=2)
     edge.greeted()
-    assert edge.hears(welcome(fence=3)) == [Obey(3)]
+    assert edge.hears(welcome(fence=3)) == [PersistFence(3)]
     assert edge.hears(update(1), b"{}") == []
-    opened, apply = edge.do(session.Obeyed())
+    opened, apply = edge.do(session.FencePersisted())
     assert isinstance(opened, Opened) and writes_of([apply]) == [("Put", "a")]
 
 
@@ -359,7 +359,7 @@ def test_a_batch_goes_up_and_its_answer_comes_back() -> None:
     id, send = edge.core.send_upstream("iothub", "", b"[]", 0.0, follows=True)
     assert codec.decode_from_edge(send.frame) == (message.Upstream(id=id, stream="iothub", follows=True), b"[]")
     ack = message.Ack(parent_id=id)
-    assert edge.hears(ack) == [session.Settled(ack)]
+    assert edge.hears(ack) == [session.UpstreamAnswered(ack)]
 
 
 def test_an_account_is_told_once_and_again_when_it_changed() -> None:
@@ -368,7 +368,7 @@ def test_an_account_is_told_once_and_again_when_it_changed() -> None:
     assert edge.do(session.Reported(ALIVE)) == []
     edge.greeted()
     edge.hears(welcome())
-    opened, status = edge.do(session.Obeyed())
+    opened, status = edge.do(session.FencePersisted())
     assert isinstance(opened, Opened) and isinstance(status, message.Status)
     assert edge.do(session.Reported(ALIVE)) == []
     assert edge.do(session.Reported(message.EdgeStatus(held=2))) == [message.Status()]

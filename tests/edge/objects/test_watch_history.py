@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 from tests.support.held import config_map, held
 
-from fairlead_edge.objects.metastore import Held
-from fairlead_edge.objects.watch_history import Change, ChangeLog, Expired
+from fairlead_edge.objects.metastore import HeldObject
+from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
 
 
-def change(version: int, *, size: int = 1) -> Change[Held]:
+def change(version: int, *, size: int = 1) -> Change[HeldObject]:
     document = config_map("a")
     document["data"]["k"] = "x" * size
     return Change(version=version, previous=None, current=held(document, local_version=version))
 
 
-def versions(log: ChangeLog[Held], since: int) -> list[int]:
+def versions(log: WatchHistory[HeldObject], since: int) -> list[int]:
     return [each.version for each in log.since(since)]
 
 
 def test_changes_since_a_version_come_oldest_first() -> None:
     """A watch that has seen 12 gets 13 and 14."""
-    log: ChangeLog[Held] = ChangeLog(10)
+    log: WatchHistory[HeldObject] = WatchHistory(10)
     for version in (11, 12, 13, 14):
         log.append(change(version))
     assert versions(log, 12) == [13, 14]
@@ -33,7 +33,7 @@ def test_changes_since_a_version_come_oldest_first() -> None:
 @pytest.mark.parametrize("version", [9, 15])
 def test_what_it_does_not_know_it_says(version: int) -> None:
     """Before the opening and after the newest there is nothing to tell, which is not the same as no change."""
-    log: ChangeLog[Held] = ChangeLog(10)
+    log: WatchHistory[HeldObject] = WatchHistory(10)
     for each in (11, 12):
         log.append(change(each))
     with pytest.raises(Expired, match="10 to 12"):
@@ -42,7 +42,7 @@ def test_what_it_does_not_know_it_says(version: int) -> None:
 
 def test_the_oldest_are_dropped_when_there_are_too_many() -> None:
     """A watcher that fell behind is told so, and the log stays small."""
-    log: ChangeLog[Held] = ChangeLog(0, changes_max=3)
+    log: WatchHistory[HeldObject] = WatchHistory(0, changes_max=3)
     for version in range(1, 11):
         log.append(change(version))
     assert versions(log, 7) == [8, 9, 10]
@@ -52,7 +52,7 @@ def test_the_oldest_are_dropped_when_there_are_too_many() -> None:
 
 def test_the_oldest_are_dropped_when_they_are_too_large() -> None:
     """Contents kept alive are bounded in bytes; the newest change is always kept."""
-    log: ChangeLog[Held] = ChangeLog(0, bytes_max=1000)
+    log: WatchHistory[HeldObject] = WatchHistory(0, bytes_max=1000)
     for version in (1, 2, 3):
         log.append(change(version, size=5000))
     assert (log.floor, versions(log, 2)) == (2, [3])
@@ -60,7 +60,7 @@ def test_the_oldest_are_dropped_when_they_are_too_large() -> None:
 
 def test_listeners_hear_of_each_change_until_they_leave() -> None:
     """Watches and the router follow the store this way."""
-    log: ChangeLog[Held] = ChangeLog(0)
+    log: WatchHistory[HeldObject] = WatchHistory(0)
     heard: list[int] = []
     forget = log.listen(lambda each: heard.append(each.version))
     log.append(change(1))
@@ -77,7 +77,7 @@ def test_the_subject_of_a_deletion_is_what_was_deleted() -> None:
 
 def test_what_was_lost_expires_for_all_who_follow() -> None:
     """A list tells what is; a change from before the loss that comes late is told to listeners, and not kept."""
-    log: ChangeLog[Held] = ChangeLog(10)
+    log: WatchHistory[HeldObject] = WatchHistory(10)
     log.append(change(11))
     heard: list[int] = []
     log.listen(lambda each: heard.append(each.version))

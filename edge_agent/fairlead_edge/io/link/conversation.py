@@ -1,11 +1,11 @@
-"""One connection with the hub: performs what its ``Sync`` decides.
+"""One connection with the hub: performs what its ``EdgeSession`` decides.
 
-    reader ─frame─▶ Sync ─effects─▶ sender
+    reader ─frame─▶ EdgeSession ─effects─▶ sender
                      ▲  └─Apply, Summarise …─▶ store
                      └────── Applied … ──────────┘
 
-A batch that was handed to the store is waited for even when the connection is gone, so that the next hello tells
-what is held then, and watchers are told of what was written.
+A batch that was handed to the store is waited for even when the connection is gone, so that the next hello says
+what is held then, and watchers get what was written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed
 
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.objects import session
-from fairlead_edge.objects.metastore import Metastore, Refused
+from fairlead_edge.objects.metastore import Metastore, WriteRefused
 from fairlead_wire import message
 from fairlead_wire.io import logs
 from fairlead_wire.rarely import Rarely
@@ -34,9 +34,9 @@ _CLOSE_CODES: Final = {"protocol": 1002, "stopping": 1001}
 _NORMAL_CLOSURE: Final = 1000
 
 
-TOLD_SECONDS: Final = 3600.0
+LOGGED_SECONDS: Final = 3600.0
 """Between two lines about one object that is refused for one reason."""
-_told = Rarely(TOLD_SECONDS)
+_refusals = Rarely(LOGGED_SECONDS)
 _log = logs.get("edge.conversation")
 
 
@@ -51,12 +51,12 @@ class _Batch(NamedTuple):
 
 
 class Conversation:
-    """One connection: performs what its ``Sync`` decides."""
+    """One connection: performs what its ``EdgeSession`` decides."""
 
     def __init__(
         self,
         connection: ClientConnection,
-        core: session.Sync,
+        core: session.EdgeSession,
         store: Metastore,
         clock: Callable[[], float],
         counters: Counter[str],
@@ -142,7 +142,7 @@ class Conversation:
                 self._to_send.set()
             case session.Apply():
                 self._work(self._apply(effect))
-            case session.Obey():
+            case session.PersistFence():
                 self._work(self._obey(effect))
             case session.Summarise():
                 self._work(self._summarise(effect))
@@ -153,7 +153,7 @@ class Conversation:
                 self._was_open = True
                 self._retimed.set()
                 self._opened(effect.welcome)
-            case session.Settled():
+            case session.UpstreamAnswered():
                 waiting = self._unanswered.pop(effect.answer.parent_id, None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(effect.answer)
@@ -163,7 +163,7 @@ class Conversation:
     # ---- the store -------------------------------------------------------------------------------
 
     def _work(self, asked: Coroutine[Any, Any, session.Event]) -> None:
-        # A task of its own, never cancelled with the connection: what was written is also told to watchers.
+        # A task of its own, never cancelled with the connection: watchers get what was written, too.
         # The core asks for one thing at a time, so that the task before this one is done.
         self._working = asyncio.create_task(self._finish(asked))
         self._working.add_done_callback(self._finished)
@@ -181,13 +181,13 @@ class Conversation:
         outcomes = await self._store.apply(effect.writes, self._clock())
         self._counters.update(f"write_{type(outcome).__name__.lower()}" for outcome in outcomes)
         for write, outcome in zip(effect.writes, outcomes, strict=True):
-            if isinstance(outcome, Refused):
-                _tell_refused(write.resource.path, outcome)
+            if isinstance(outcome, WriteRefused):
+                _log_refused(write.resource.path, outcome)
         return session.Applied(outcomes)
 
-    async def _obey(self, effect: session.Obey) -> session.Event:
-        await self._store.obey(effect.fence)
-        return session.Obeyed()
+    async def _obey(self, effect: session.PersistFence) -> session.Event:
+        await self._store.persist_fence(effect.fence)
+        return session.FencePersisted()
 
     async def _summarise(self, effect: session.Summarise) -> session.Event:
         return session.Summarised(await self._store.summary(effect.bits))
@@ -229,7 +229,7 @@ class Conversation:
             self._counters["bytes_sent"] += len(frame)
 
     def _framed(self, batch: _Batch) -> bytes | None:
-        """It leaves now, under the next id of this session; None when nobody waits for it, or the session ended."""
+        """It leaves now, under the next id of this session; None when no caller waits for it, or the session ended."""
         if batch.answer.done():
             return None
         if not self._core.is_open:
@@ -266,9 +266,9 @@ def _lost() -> LinkDown:
     return LinkDown("the link went down before the hub answered")
 
 
-def _tell_refused(path: str, refused: Refused) -> None:
+def _log_refused(path: str, refused: WriteRefused) -> None:
     """Once in a while for each object and reason: the hub tries again, and people look where the object is missing."""
-    times = _told.tell((path, refused.code), asyncio.get_running_loop().time())
+    times = _refusals.tell((path, refused.code), asyncio.get_running_loop().time())
     if times is not None:
         _log.warning(
             "object_refused", object=path, code=refused.code, reason=refused.reason, permanent=refused.permanent,

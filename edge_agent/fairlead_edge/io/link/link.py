@@ -110,7 +110,7 @@ class Link:
         self._opened.append(listener)
 
     def report(self, status: message.EdgeStatus) -> None:
-        """Tell the hub the node's account of itself, now or when it is back; the same account is told once."""
+        """Send the agent's status to the hub, now or when it is back; the same status is sent once."""
         self._status = status
         if self._conversation:
             self._conversation.handle(session.Reported(status))
@@ -154,7 +154,7 @@ class Link:
             self.ended.set()
 
     def compare_again(self, reason: str) -> None:
-        """Less is held than the hub was told: end the session, for the next one opens with what is held."""
+        """Less is held than the hub knows: end the session, for the next one opens with what is held."""
         if self._conversation:
             self._conversation.end(session.Close(code="compare_again", reason=reason))
 
@@ -203,7 +203,7 @@ class Link:
                 proxy=proxy,
                 open_timeout=OPEN_SECONDS_MAX,
                 close_timeout=CLOSE_SECONDS_MAX,
-                ping_interval=None,  # the session's own keepalive tells a half-open link
+                ping_interval=None,  # the session's own keepalive finds a half-open link
                 max_size=codec.FRAME_BYTES_MAX,
                 create_connection=remembered,  # type: ignore[arg-type]  # any factory will do
                 user_agent_header=f"fairlead-edge/{self._agent}",
@@ -265,7 +265,7 @@ class Link:
 
     async def _converse(self, connection: ClientConnection) -> session.Close:
         now = asyncio.get_running_loop().time()
-        core = session.Sync(
+        core = session.EdgeSession(
             node=self._node,
             agent=self._agent,
             store_epoch=self._store_epoch,
@@ -312,7 +312,7 @@ class Link:
             self.state.last_contact = heard
 
     async def _keep_contact(self, conversation: Conversation) -> None:
-        with contextlib.suppress(StoreFailed):  # it is told by whoever writes next
+        with contextlib.suppress(StoreFailed):  # the next write raises it
             while True:
                 await asyncio.sleep(CONTACT_SECONDS)
                 self._heard(conversation)
@@ -323,7 +323,7 @@ class Link:
 
         A goodbye that takes too long is cut off, and the write that follows it with it.
         """
-        with contextlib.suppress(StoreFailed):  # whoever met it first tells
+        with contextlib.suppress(StoreFailed):  # the call that met it first raises it
             await self._touch()
 
     async def _touch(self) -> None:
@@ -335,7 +335,7 @@ class Link:
 
 
 class _Dialled(ClientConnection):
-    """Remembers what ended it: during the upgrade the library tells that it ended, not why."""
+    """Remembers what ended it: during the upgrade the library says that it ended, not why."""
 
     lost: Exception | None = None
 

@@ -40,7 +40,7 @@ class _Doing:
 
 
 class Connections:
-    """Told by the door and by whoever answers; asked by the door."""
+    """The listener and the server report to it; the listener asks it."""
 
     def __init__(self) -> None:
         self._doing: dict[asyncio.BaseProtocol, _Doing] = {}

@@ -2,14 +2,15 @@
 
 With mutual TLS on the link the local API is asked with a token.  On loopback both forms share the port: plain HTTP
 for applications, which then need no certificates, and TLS for kubectl, which sends no token over plain HTTP.
-They are told apart by the first byte: 0x16 opens a TLS handshake, and no HTTP request.
+They differ in the first byte: 0x16 opens a TLS handshake, and no HTTP request.
 
     accepted ─first byte─▶ TLS or plain ─handshake─▶ first request ─▶ the HTTP server's business
         OPENING_MAX of them, OPENING_SECONDS_MAX each      HEADER_SECONDS_MAX      CONNECTIONS_MAX in all
 
-Whoever opens connections and says nothing, or one byte a minute, holds a few of them for seconds: files and the link
-to the hub always have descriptors left.  Where all connections are taken the next one gets in all the same, for the
-one that needs its least makes way (``connections``): idle ones, oldest first, then those that send or read too slowly.
+A client that opens connections and sends nothing, or one byte a minute, holds a few of them for seconds: files and
+the link to the hub always have descriptors left.  Where all connections are taken the next one gets in all the same,
+for the one that needs its least makes way (``connections``): idle ones, oldest first, then those that send or read
+too slowly.
 """
 
 from __future__ import annotations
@@ -111,19 +112,21 @@ async def listen(
         stack.push_async_callback(runner.cleanup)
         try:
             assert runner.server is not None
-            door = Door(bound(host, port), runner.server, known, context=context, plain=plain or context is None)
-            stack.push_async_callback(door.close)
-            at = door.address
+            listener = Listener(
+                bound(host, port), runner.server, known, context=context, plain=plain or context is None
+            )
+            stack.push_async_callback(listener.close)
+            at = listener.address
         except OSError as error:
             raise CannotListen(f"{key} {host}:{port}: {error.strerror or error}") from None
         _log.info("listening", key=key, host=at[0], port=at[1], tls=context is not None, plain=plain)
         return stack.pop_all()
 
 
-class Door:
+class Listener:
     """Accepts connections and gives each to ``server``, behind TLS when it speaks TLS or nothing else is served.
 
-    ``known`` is told of requests by who answers them.
+    The server reports to ``known`` when a request begins and ends.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from aiohttp import web
 from fairlead_edge.io.local_api.watches import Watches
 from fairlead_edge.objects import kinds
 from fairlead_edge.objects.kinds import Kind
-from fairlead_edge.objects.metastore import Held, Metastore
+from fairlead_edge.objects.metastore import HeldObject, Metastore
 from fairlead_edge.objects.presentation import api_errors, discovery, listing, paths, table
 from fairlead_edge.objects.presentation.api_errors import ApiError
 from fairlead_edge.objects.watch_history import Expired
@@ -26,13 +26,13 @@ READ_METHODS: Final = ("GET", "HEAD")
 OBJECTS_PER_TURN: Final = 500
 _JSON: Final = "application/json"
 
-AgeOf = Callable[[Held], float]
+AgeOf = Callable[[HeldObject], float]
 
 
 class ObjectsApi:
     """Handlers below ``/api`` and ``/apis``.  ``age_of``: how many seconds old a copy may be at most.
 
-    ``secrets_allowed`` tells whether a request may see Secrets.
+    ``secrets_allowed``: may this request see Secrets?
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class ObjectsApi:
         start = initial.version if initial else from_version or self._store.log.version
         as_table = _wants_table(request)
 
-        def show(held: Held, version: int, first: bool) -> dict[str, Any]:
+        def show(held: HeldObject, version: int, first: bool) -> dict[str, Any]:
             document = listing.present(held, age_seconds=self._age_of(held), version=version)
             if not as_table:
                 return document
@@ -151,7 +151,7 @@ async def speak_kubernetes(
         headers = {"Allow": ", ".join(READ_METHODS)} if error.code == 405 else {}
         response = respond(api_errors.status(error), code=error.code, headers=headers)
         if error.code == HTTP_TOO_MANY:
-            response.force_close()  # whoever is asked to come back need not hold a connection until then
+            response.force_close()  # a client that is to come back need not hold a connection until then
         return response
     except Expired as error:
         gone = ApiError(410, f"too old resource version: {error}")

@@ -65,7 +65,7 @@ def add_routes(app: web.Application, upstream: Upstream) -> None:
 
 
 def _answering(handler: Handler) -> Handler:
-    """What the store cannot do just now, or any more, is said to whoever asked."""
+    """What the store cannot do just now, or any more, as an answer."""
 
     async def answering(request: web.Request) -> web.StreamResponse:
         try:

@@ -1,4 +1,4 @@
-"""The node's local HTTP server: who may ask, what is served, and the account of the agent itself.
+"""The node's local HTTP server: who may ask, what is served, and the agent's own status.
 
 objects_api   /api, /apis, /version, /openapi      objects held, Kubernetes style
 (upstream)    /v1/messages, /v1/modules, …         what applications say
@@ -35,7 +35,7 @@ Unready = Callable[[], str]
 
 
 class Guard:
-    """Tells who shows the token.  With ``required`` everything but the probes needs it; Secrets always do.
+    """Knows which requests show the token.  With ``required`` everything but the probes needs it; Secrets always do.
 
     Where it is not required, on loopback, pages open in a browser of this machine are kept out at least.
     """
@@ -72,7 +72,7 @@ def _refused(path: str, status: int, code: str, text: str, headers: dict[str, st
 
 @web.middleware
 async def _speak_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What the router itself refuses (no such path, not this method) is told like every other error."""
+    """What the router itself refuses (no such path, not this method) is answered like every other error."""
     try:
         return await handler(request)
     except web.HTTPClientError as error:

@@ -1,6 +1,6 @@
 """Watches: a stream of events from the store's change log, one line each.
 
-A watch reads the log at its own pace; one that falls behind what the log keeps is told 410 and lists again, so
+A watch reads the log at its own pace; one that falls behind what the log keeps gets 410 and lists again, so
 that a slow reader costs no memory.
 """
 
@@ -15,10 +15,10 @@ import msgspec
 from aiohttp import web
 
 from fairlead_edge.objects.kinds import Kind
-from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import api_errors, listing
 from fairlead_edge.objects.presentation.api_errors import ApiError
-from fairlead_edge.objects.watch_history import Change, ChangeLog, Expired
+from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
 
 WATCHES_MAX: Final = 256
 """Open at once; more are asked to come back."""
@@ -29,14 +29,14 @@ WRITE_SECONDS_MAX: Final = 30.0
 """A client that reads nothing for so long, with its buffers full, is left."""
 BOOKMARK_SECONDS: Final = 60.0
 
-Show = Callable[[Held, int, bool], dict[str, Any]]
+Show = Callable[[HeldObject, int, bool], dict[str, Any]]
 """(object, version, first of the stream) → what the client gets."""
 
 
 class Watches:
     """All open watches."""
 
-    def __init__(self, log: ChangeLog[Held]) -> None:
+    def __init__(self, log: WatchHistory[HeldObject]) -> None:
         self._log = log
         self._open: set[asyncio.Event] = set()
         self._ending = False
@@ -51,7 +51,7 @@ class Watches:
         for changed in self._open:
             changed.set()
 
-    def _wake(self, _: Change[Held]) -> None:
+    def _wake(self, _: Change[HeldObject]) -> None:
         self.look()
 
     def look(self) -> None:
@@ -66,7 +66,7 @@ class Watches:
         kind: Kind,
         *,
         start: int,
-        initial: Sequence[Held],
+        initial: Sequence[HeldObject],
         show: Show,
         mark_initial_end: bool,
     ) -> web.StreamResponse:
@@ -101,7 +101,7 @@ class Watches:
                 await stream.expired(error)
                 return
             for change in changes:
-                await stream.tell(change)
+                await stream.send(change)
             try:
                 await asyncio.wait_for(changed.wait(), BOOKMARK_SECONDS)
             except TimeoutError:
@@ -121,14 +121,14 @@ class _Stream:
         self._bookmarks = request.query.get("allowWatchBookmarks", "").lower() in ("true", "1")
         self._first = True
 
-    async def begin(self, initial: Sequence[Held], mark_end: bool) -> None:
+    async def begin(self, initial: Sequence[HeldObject], mark_end: bool) -> None:
         await self.response.prepare(self._request)
         for held in initial:
             await self._event("ADDED", held, held.local_version)
         if mark_end:
             await self._mark(initial_events_end=True)
 
-    async def tell(self, change: Change[Held]) -> None:
+    async def send(self, change: Change[HeldObject]) -> None:
         for type_, held in listing.events(change, self._scope):
             await self._event(type_, held, change.version)
         self.version = change.version
@@ -147,7 +147,7 @@ class _Stream:
         )
         await self._write("BOOKMARK", mark)
 
-    async def _event(self, type_: str, held: Held, version: int) -> None:
+    async def _event(self, type_: str, held: HeldObject, version: int) -> None:
         await self._write(type_, self._show(held, version, self._first))
         self._first = False
 

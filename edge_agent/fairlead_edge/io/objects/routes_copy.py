@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.metastore import HeldObject
 
-_decoder = msgspec.json.Decoder(list[Held])
+_decoder = msgspec.json.Decoder(list[HeldObject])
 
 
 class RoutesCopy:
@@ -24,7 +24,7 @@ class RoutesCopy:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def write(self, held: Iterable[Held]) -> None:
+    def write(self, held: Iterable[HeldObject]) -> None:
         """These are in use now; a disk that takes nothing keeps the older ones."""
         content = msgspec.json.encode(list(held))
         draft = self._path.with_suffix(".new")
@@ -32,7 +32,7 @@ class RoutesCopy:
             draft.write_bytes(b"%08x %b" % (zlib.crc32(content), content))
             draft.replace(self._path)
 
-    def read(self) -> list[Held]:
+    def read(self) -> list[HeldObject]:
         """What was written last; nothing when that is damaged, too."""
         try:
             crc, content = self._path.read_bytes().split(b" ", 1)

@@ -19,7 +19,7 @@ from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
-from fairlead_edge.objects.metastore import Held, Put
+from fairlead_edge.objects.metastore import HeldObject, Put
 from fairlead_wire.errors import Permanent
 from fairlead_wire.resource import Resource
 
@@ -65,7 +65,7 @@ def _add_checksums(connection: apsw.Connection) -> None:
                 connection.execute(sql.seal_row(table), (of(read), number))
 
 
-def _is_as_announced(read: Held) -> bool:
+def _is_as_announced(read: HeldObject) -> bool:
     try:
         kind_of(read)
     except Permanent:
@@ -73,7 +73,7 @@ def _is_as_announced(read: Held) -> bool:
     return True
 
 
-def kind_of(read: Held) -> Kind:
+def kind_of(read: HeldObject) -> Kind:
     """Raises ``Permanent`` when the content is not what its columns say."""
     return metastore.verify(
         Put(
@@ -86,7 +86,7 @@ def kind_of(read: Held) -> Kind:
     )
 
 
-def of(read: Held) -> int:
+def of(read: HeldObject) -> int:
     """The checksum of an object's row."""
     at = read.resource
     return checksum.of_row(
@@ -104,7 +104,7 @@ def of(read: Held) -> int:
     )
 
 
-def values(current: Held) -> tuple[Any, ...]:
+def values(current: HeldObject) -> tuple[Any, ...]:
     """For ``statements.INSERT_OBJECT``."""
     at = current.resource
     identity = (at.group, at.plural, at.namespace, at.name, at.version, current.uid, current.digest)
@@ -112,13 +112,13 @@ def values(current: Held) -> tuple[Any, ...]:
     return (*identity, *rest, of(current))
 
 
-def held(row: Sequence[Any]) -> Held | None:
+def held(row: Sequence[Any]) -> HeldObject | None:
     """An object as it was stored, of a row as ``statements`` reads it; None when the disk changed it."""
     read = _row(row)
     return read if read is not None and of(read) == row[-1] else None
 
 
-def _row(row: Sequence[Any]) -> Held | None:
+def _row(row: Sequence[Any]) -> HeldObject | None:
     _, *texts, local, stored_at, content, _ = row
     if not isinstance(content, bytes) or not isinstance(local, int) or not isinstance(stored_at, float):
         return None
@@ -126,7 +126,7 @@ def _row(row: Sequence[Any]) -> Held | None:
         group, plural, namespace, name, version, uid, digest, cluster = (text.decode() for text in texts)
     except (AttributeError, UnicodeDecodeError):
         return None
-    return Held(
+    return HeldObject(
         resource=Resource(group=group, version=version, plural=plural, namespace=namespace, name=name),
         uid=uid,
         digest=digest,
@@ -154,7 +154,7 @@ def damaged(connection: apsw.Connection, table: sql.Table, *, after: int, limit:
     return (found[-1][0] if len(found) == limit else None), [row[0] for row in found if held(row) is None]
 
 
-def every(connection: apsw.Connection, table: sql.Table) -> Iterator[tuple[int, Held | None]]:
+def every(connection: apsw.Connection, table: sql.Table) -> Iterator[tuple[int, HeldObject | None]]:
     """Each row by its number, None where it is damaged."""
     for row in connection.execute(sql.all_rows(table)):
         yield int(row[0]), held(row)

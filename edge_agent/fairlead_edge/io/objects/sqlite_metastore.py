@@ -4,7 +4,7 @@ Each write is judged in the transaction that makes it (``metastore.verify``, the
 is its own job, so that one refused object does not undo its neighbours while all share one flush.
 
 Nothing is served that the disk changed: each row has a checksum, looked at when it is read, at the opening, and in
-scrubs.  A damaged one is taken out, and whoever wants to know is told (``on_damage``), so that the hub sends it again.
+scrubs.  A damaged one is taken out, and listeners are called (``on_damage``), so that the hub sends it again.
 """
 
 from __future__ import annotations
@@ -28,8 +28,19 @@ from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
-from fairlead_edge.objects.metastore import Absent, Held, Kept, Outcome, Put, Refused, Remove, Removed, Stored, Summary
-from fairlead_edge.objects.watch_history import Change, ChangeLog
+from fairlead_edge.objects.metastore import (
+    Absent,
+    HeldObject,
+    Outcome,
+    Put,
+    Remove,
+    Removed,
+    Stored,
+    Summary,
+    Unchanged,
+    WriteRefused,
+)
+from fairlead_edge.objects.watch_history import Change, WatchHistory
 from fairlead_wire import digest, message
 from fairlead_wire.errors import LocalError, Permanent, Temporary
 from fairlead_wire.io import logs
@@ -94,7 +105,7 @@ class SqliteMetastore:
             raise StoreUnusable(f"{self._path}: cannot be opened: {error}") from error
         except StoreUnusable as error:
             raise StoreUnusable(f"{self._path}: {error}") from None
-        self._log: ChangeLog[Held] = ChangeLog(opened[0].version)
+        self._log: WatchHistory[HeldObject] = WatchHistory(opened[0].version)
         if opened[0].dropped:
             self._note_damage(opened[0].dropped)
 
@@ -107,7 +118,7 @@ class SqliteMetastore:
         _log.error("objects_damaged", objects=objects, remedy="the hub sends them again; look at the disk's health")
 
     async def _set_aside(self, numbers: Sequence[int]) -> None:
-        """Take damaged rows out; clients that watch list anew, for nothing tells what they were."""
+        """Take damaged rows out; clients that watch list anew, for nothing shows what they were."""
         with contextlib.suppress(Temporary):  # a full disk: they are not served, and taken out later
             dropped, version = await self.writer.submit(partial(_drop, numbers=numbers))
             if dropped:
@@ -139,7 +150,7 @@ class SqliteMetastore:
             await self.scrub()
 
     @property
-    def log(self) -> ChangeLog[Held]:
+    def log(self) -> WatchHistory[HeldObject]:
         return self._log
 
     @property
@@ -174,9 +185,9 @@ class SqliteMetastore:
             return metastore.store_full(self._bytes_max)
         except Temporary as error:
             seconds = error.retry_after_seconds
-            return Refused(code="store_busy", reason=str(error), permanent=False, retry_after_seconds=seconds)
+            return WriteRefused(code="store_busy", reason=str(error), permanent=False, retry_after_seconds=seconds)
 
-    async def obey(self, fence: int) -> None:
+    async def persist_fence(self, fence: int) -> None:
         def job(connection: apsw.Connection) -> None:
             known = int(fact(connection, "fence") or 0)
             if fence < known:
@@ -196,22 +207,22 @@ class SqliteMetastore:
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
         return await self.writer.read(lambda connection: _entries(connection, bits, buckets))
 
-    async def get(self, group: str, plural: str, namespace: str, name: str) -> Held | None:
+    async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
         found = await self._sound(await self._read_rows(sql.OBJECT, (group, plural, namespace, name)))
         return found[0] if found else None
 
-    async def _sound(self, found: Sequence[Any]) -> list[Held]:
+    async def _sound(self, found: Sequence[Any]) -> list[HeldObject]:
         """Those that are as they were stored; the others are set aside."""
         read = [(row[0], held(row)) for row in found]
         if damaged := [number for number, each in read if each is None]:
             await self._set_aside(damaged)
         return [each for _, each in read if each is not None]
 
-    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[Held], int]:
+    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
         statement = sql.OBJECTS if namespace is None else sql.OBJECTS_OF_NAMESPACE
         bound = (group, plural) if namespace is None else (group, plural, namespace)
 
-        def query(connection: apsw.Connection) -> tuple[list[tuple[int, Held | None]], int]:
+        def query(connection: apsw.Connection) -> tuple[list[tuple[int, HeldObject | None]], int]:
             read = [(row[0], held(row)) for row in connection.execute(statement, bound)]
             return read, _version(connection)
 
@@ -236,13 +247,13 @@ class SqliteMetastore:
         try:
             while self._log.version < version:
                 reached.clear()
-                with contextlib.suppress(TimeoutError):  # what was lost (``ChangeLog.lose``) is no change
+                with contextlib.suppress(TimeoutError):  # what was lost (``WatchHistory.lose``) is no change
                     async with asyncio.timeout(LOGGED_SECONDS):
                         await reached.wait()
         finally:
             forget()
 
-    async def fallbacks(self, group: str, plural: str) -> list[Held]:
+    async def fallbacks(self, group: str, plural: str) -> list[HeldObject]:
         found = [held(row) for row in await self._read_rows(sql.FALLBACKS, (group, plural))]
         return [each for each in found if each is not None]
 
@@ -299,7 +310,7 @@ def _prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millis
     return _Opened(version, dropped)
 
 
-def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> Held | None:
+def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
     """What is held under the name; a damaged row makes way."""
     row = connection.execute(sql.OBJECT, key).fetchone()
     if row is None:
@@ -317,7 +328,7 @@ def _put(connection: apsw.Connection, put: Put, now: float, usable: metastore.Us
         if previous.resource_version != put.resource_version:
             again = msgspec.structs.replace(previous, resource_version=put.resource_version)
             connection.execute(sql.SET_RESOURCE_VERSION, (put.resource_version, schema.of(again), *key))
-        return Kept()
+        return Unchanged()
     version = _next_version(connection)
     current = metastore.hold(put, local_version=version, now=now)
     values = schema.values(current)

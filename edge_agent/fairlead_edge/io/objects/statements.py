@@ -38,7 +38,7 @@ COUNT: Final = "SELECT count(*) FROM objects"
 DIGESTS: Final = "SELECT uid, digest FROM objects"
 """What sums are made of; an index has it."""
 UIDS: Final = "SELECT rowid, uid FROM objects"
-"""What tells the bucket of each row."""
+"""From which the bucket of each row follows."""
 INSERT_OBJECT: Final = f"INSERT INTO objects ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 """Values as ``schema.values`` gives them."""
 REPLACE_OBJECT: Final = (

@@ -22,20 +22,22 @@ def append(
     epoch: int,
     now: float,
     max_bytes: int,
-    once: outbox.Once | None,
+    idempotency: outbox.IdempotencyKey | None,
     eviction: Eviction | None = None,
 ) -> bytes | None:
     """See ``outbox.Outbox.append``; with an ``eviction`` the less urgent may have to go."""
-    if once is not None:
-        known = rows(connection, sql.KEY, (once.key,))
+    if idempotency is not None:
+        known = rows(connection, sql.KEY, (idempotency.key,))
         if known:
             digest, answer, at, expected = known[0]
-            if of_row(once.key, digest, answer, at) != expected:
-                return once.answer  # damaged: the key did come before, and storing the request again would double it
-            if digest != once.digest:
-                raise KeyReused(once.key)
+            if of_row(idempotency.key, digest, answer, at) != expected:
+                return (
+                    idempotency.answer
+                )  # damaged: the key did come before, and storing the request again would double it
+            if digest != idempotency.digest:
+                raise KeyReused(idempotency.key)
             return bytes(answer)
-        remembered = (once.key, once.digest, once.answer, float(now))
+        remembered = (idempotency.key, idempotency.digest, idempotency.answer, float(now))
         connection.execute(sql.INSERT_KEY, (*remembered, of_row(*remembered)))
     if entries:
         _take_room(connection, entries, max_bytes, eviction)
@@ -56,5 +58,5 @@ def _take_room(
 
 def forget_keys(connection: apsw.Connection, *, now: float) -> None:
     """Idempotency keys that are too old, and the oldest of too many."""
-    connection.execute(sql.FORGET_OLD_KEYS, (now - outbox.RECEIPT_SECONDS,))
-    connection.execute(sql.FORGET_EXCESS_KEYS, (outbox.RECEIPTS_MAX,))
+    connection.execute(sql.FORGET_OLD_KEYS, (now - outbox.IDEMPOTENCY_SECONDS,))
+    connection.execute(sql.FORGET_EXCESS_KEYS, (outbox.IDEMPOTENCY_KEYS_MAX,))

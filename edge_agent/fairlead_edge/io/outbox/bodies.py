@@ -45,7 +45,7 @@ class Bodies:
         return Item(offset, epoch, topic, enqueued, expires, body)
 
     def body(self, segment: int, start: int, size: int) -> bytes:
-        """Raises ``Unreadable``; that what is read is what was stored, only a checksum tells."""
+        """Raises ``Unreadable``; only a checksum shows whether what is read is what was stored."""
         content = self._unpacked.get(segment)
         if content is None:
             content = self._unpack(segment)

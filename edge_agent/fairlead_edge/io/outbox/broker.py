@@ -85,7 +85,7 @@ class Broker:
         return {queue.endpoint for queue in brokered}
 
     def _leases_of(self, endpoint: str) -> Leases:
-        """Endpoints nobody ever wrote to have none; asking for them leaves nothing behind."""
+        """Endpoints without a message yet have none; asking for them leaves nothing behind."""
         return self._leases.get(endpoint) or Leases()
 
     def _wake(self, endpoint: str) -> None:

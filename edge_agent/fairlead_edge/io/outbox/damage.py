@@ -87,7 +87,7 @@ def record(
     content = gaps.content(queue, gap, id=id, at=at)
     if queue.endpoint == UPSTREAM and gap.topic:
         entry = outbox.Entry(id, content, (outbox.Reference(queue, None, gap.topic),))
-        append(connection, [entry], epoch=epoch, now=now, max_bytes=_NO_LIMIT, once=None)
+        append(connection, [entry], epoch=epoch, now=now, max_bytes=_NO_LIMIT, idempotency=None)
         return
     number = log.number_of(connection, queue) or 0
     connection.execute(sql.COUNT_ACCEPTED, (number,))

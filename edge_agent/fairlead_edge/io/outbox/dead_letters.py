@@ -56,7 +56,7 @@ def replay(
     freed = sum(len(letter.content) + outbox.REFERENCE_BYTES for letter in letters)
     connection.execute(sql.FREE_BYTES, (freed,))
     entries = [outbox.replayed(letter) for letter in letters]
-    append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, once=None)
+    append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
     for queue, count in Counter(letter.queue for letter in letters).items():
         connection.execute(sql.UNCOUNT_ACCEPTED, (count, queue.endpoint, queue.priority))
     return len(letters)

@@ -9,10 +9,10 @@ from fairlead_edge.errors import StoreFull
 from fairlead_edge.outbox.outbox import Outbox
 from fairlead_wire.io import logs
 
-_log = logs.get("edge.cleaner")
+_log = logs.get("edge.expiry")
 
 
-class Cleaner:
+class ExpirySweeper:
     """``interval_seconds`` between rounds (the first at the start); ``entire``: expired messages are looked for
     everywhere, not only at the heads of the queues.  That costs a look at the expiry index, and frees the room of
     short-lived messages behind long-lived ones.  ``prepare`` is called before each round.

@@ -9,7 +9,7 @@ from typing import Final
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.outbox import publishing
-from fairlead_edge.outbox.outbox import Once, Outbox
+from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.errors import Temporary
 
@@ -72,7 +72,7 @@ class Publisher:
     def _worked(self, task: asyncio.Task[tuple[publishing.Reason | None, bytes]]) -> None:
         self._in_work.discard(task)
         if not task.cancelled():
-            task.exception()  # told to its caller; where there is none any more it is nobody's surprise
+            task.exception()  # its caller got it; where there is none any more it is no surprise
 
     async def _publish(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
         self._pending_bytes += len(content)
@@ -91,8 +91,8 @@ class Publisher:
         plan = publishing.plan(submissions, self.router, mint=self._mint, enqueued_at=self._wall())
         answer = plan.answer()
         if plan.entries or (key is not None and plan.refusal is None):
-            once = None if key is None else Once(key, publishing.digest(content), answer)
-            first = await self._append(plan, once)
+            idempotency = None if key is None else IdempotencyKey(key, publishing.digest(content), answer)
+            first = await self._append(plan, idempotency)
             if first is not None:
                 self.counters["repeated"] += len(plan.results)
                 return None, first
@@ -100,13 +100,13 @@ class Publisher:
         self._count(plan)
         return plan.refusal, answer
 
-    async def _append(self, plan: publishing.Plan, once: Once | None) -> bytes | None:
+    async def _append(self, plan: publishing.Plan, idempotency: IdempotencyKey | None) -> bytes | None:
         try:
-            return await self._outbox.append(plan.entries, now=self._clock(), once=once)
+            return await self._outbox.append(plan.entries, now=self._clock(), idempotency=idempotency)
         except StoreFull:
             if not await self._make_room() and not self._evict:
                 raise
-        return await self._outbox.append(plan.entries, now=self._clock(), once=once, evict=self._evict)
+        return await self._outbox.append(plan.entries, now=self._clock(), idempotency=idempotency, evict=self._evict)
 
     def _count(self, plan: publishing.Plan) -> None:
         self.counters["received"] += len(plan.results)

@@ -1,4 +1,4 @@
-"""A damaged outbox becomes a sound one: what can be read goes on, what cannot is counted and told.
+"""A damaged outbox becomes a sound one: what can be read goes on, what cannot is counted and recorded.
 
 damaged file ─rows─▶ new file ─totals kept beside it─▶ queues ─checksums─▶ gaps ─count─▶ what is missing altogether
 """
@@ -139,7 +139,7 @@ def _commits(source: apsw.Connection) -> int:
 
 
 def _restore_queues(target: apsw.Connection, kept: Totals | None) -> None:
-    """Queues as the totals tell them, which are as new as the file at least; without any, those rows that can be."""
+    """Queues as the totals have them, which are as new as the file at least; without any, those rows that can be."""
     if kept is not None:
         target.execute(sql.DELETE_QUEUES)
         for queue in kept.queues:
@@ -163,7 +163,7 @@ def _numbers(source: apsw.Connection) -> set[int]:
 
 
 def _name_queues(target: apsw.Connection) -> None:
-    """Queues whose name is lost: the checksums of their envelopes tell which of those upwards each was."""
+    """Queues whose name is lost: the checksums of their envelopes show which of those upwards each was."""
     candidates = [QueueId(UPSTREAM, priority) for priority in (*range(PRIORITY_MAX + 1), DEFAULT_PRIORITY)]
     for (number,) in rows(target, sql.NAMELESS_QUEUES):
         for first, last, epoch, enqueued, expires, topic, sealed in rows(
@@ -191,7 +191,7 @@ def _settle_queue(
     [(lowest,)] = rows(target, sql.LOWEST_OFFSET, (number,))
     [(highest,)] = rows(target, sql.END_OF_LOG, (number,))
     target.execute(sql.RAISE_NEXT_OFFSET, (highest, number))
-    # A checkpoint that is only said by the damaged file must hide nothing; what it had passed rightly has expired.
+    # A checkpoint that only the damaged file says must hide nothing; what it had passed rightly has expired.
     passed = lowest if kept is None and lowest is not None else COUNT_MAX
     target.execute(sql.LOWER_CHECKPOINT, (passed, number))
     first, last, topic = _extent(target, number, kept)
@@ -223,7 +223,7 @@ def _extent(target: apsw.Connection, number: int, kept: QueueTotals | None) -> t
 
 
 def _missing(target: apsw.Connection, number: int) -> int:
-    """Accepted, ended nowhere, and not there; gap records told meanwhile are there and were accepted."""
+    """Accepted, ended nowhere, and not there; gap records stored meanwhile are there and were accepted."""
     [(missing,)] = rows(target, sql.MISSING, (number,))
     return int(missing)
 

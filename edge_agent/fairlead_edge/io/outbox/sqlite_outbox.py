@@ -69,7 +69,7 @@ class SqliteOutbox:
     through while it is used already (``keep_sound``), unless ``thorough``.  A damaged file is salvaged.
 
     Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds what
-    another node than ``node`` ("": whoever) accepted.
+    another node than ``node`` ("": any) accepted.
     """
 
     def __init__(self, path: Path, *, epoch: int, max_bytes: int, node: str = "", thorough: bool = False) -> None:
@@ -158,7 +158,7 @@ class SqliteOutbox:
         entries: Sequence[outbox.Entry],
         *,
         now: float,
-        once: outbox.Once | None = None,
+        idempotency: outbox.IdempotencyKey | None = None,
         evict: bool = False,
     ) -> bytes | None:
         for entry in entries[-1:]:
@@ -172,7 +172,7 @@ class SqliteOutbox:
                 epoch=self.epoch,
                 now=now,
                 max_bytes=self.max_bytes,
-                once=once,
+                idempotency=idempotency,
                 eviction=eviction,
             )
         )

@@ -389,7 +389,7 @@ EXTENT_OF_QUEUE: Final = "SELECT next_offset, checkpoint FROM queues WHERE id = 
 LAST_TOPIC: Final = f"SELECT CAST(u.topic AS BLOB) FROM {_WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset DESC LIMIT 1"
 """Where the last message was to go."""
 LATEST_ENQUEUED: Final = "SELECT max(enqueued) FROM runs WHERE typeof(enqueued) = 'real' AND enqueued < 1e12"
-"""From when the clock goes on where nothing else tells."""
+"""From when the clock goes on where nothing else says."""
 MISSING: Final = (
     "SELECT accepted - sent - expired - evicted - damaged"
     " - (SELECT count(*) FROM references_ WHERE queue = q.id)"

@@ -11,7 +11,7 @@ from fairlead_edge.outbox.totals import SLOT_BYTES, Totals
 
 
 class TotalsFile:
-    """Open for as long as the store is.  A disk that takes nothing leaves the old totals, and nobody waits for it."""
+    """Open for as long as the store is.  A disk that takes nothing leaves the old totals; no caller waits for it."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -20,11 +20,11 @@ class TotalsFile:
     def read(self) -> Totals | None:
         return totals.decode(os.pread(self._file, 2 * SLOT_BYTES, 0))
 
-    def write(self, told: Totals) -> None:
+    def write(self, current: Totals) -> None:
         """Called on the writer's thread; not flushed."""
         self._turn ^= 1
         with contextlib.suppress(OSError):
-            os.pwrite(self._file, totals.encode(told), self._turn * SLOT_BYTES)
+            os.pwrite(self._file, totals.encode(current), self._turn * SLOT_BYTES)
 
     def close(self) -> None:
         os.close(self._file)

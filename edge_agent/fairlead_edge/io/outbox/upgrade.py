@@ -1,4 +1,4 @@
-"""Checksums for what an older program stored without any: from then on damage is noticed, whoever accepted it.
+"""Checksums for what an older program stored without any: from then on damage is noticed in that, too.
 
 What cannot be read at this moment gets none, and counts as damaged when its turn comes.
 """

@@ -2,7 +2,7 @@
 
 http_publish ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ link
                                  │  └──────▶ Broker ─▶ modules on this node
-                                 └─ Cleaner
+                                 └─ ExpirySweeper
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.outbox.broker import Broker
-from fairlead_edge.io.outbox.expiry_sweeper import Cleaner
+from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
 from fairlead_edge.io.outbox.publisher import Publisher
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.store_clock import wall
@@ -54,7 +54,7 @@ class Upstream:
         clock = outbox.now
         self.pump = UpstreamPump(self.outbox, link, clock=clock, wall=wall, uniform=random.random, policy=policy)
         self.broker = Broker(self.outbox, clock=clock, wall=wall)
-        self.cleaner = Cleaner(
+        self.sweeper = ExpirySweeper(
             self.outbox,
             clock=clock,
             interval_seconds=cleanup_seconds,
@@ -66,7 +66,7 @@ class Upstream:
             clock=clock,
             wall=wall,
             mint=lambda: f"{random.getrandbits(ID_BITS):032x}",
-            make_room=lambda: self.cleaner.sweep(entire=True),
+            make_room=lambda: self.sweeper.sweep(entire=True),
             offered=self._offered,
             evict=evict,
         )
@@ -81,7 +81,7 @@ class Upstream:
         await self.broker.load()
         try:
             async with asyncio.TaskGroup() as parts:
-                for part in (self.pump.run, self.cleaner.run):
+                for part in (self.pump.run, self.sweeper.run):
                     parts.create_task(part())
         except BaseExceptionGroup as group:
             failed = group.subgroup(StoreFailed)
@@ -105,7 +105,7 @@ class Upstream:
 
 
 def _first(group: BaseExceptionGroup[StoreFailed]) -> BaseException:
-    """One of the errors in the group, however deep: they all tell of the same disk."""
+    """One of the errors in the group, however deep: they are all about the same disk."""
     found: BaseException = group
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]

@@ -4,7 +4,7 @@
                       └──────────rename──▶ X.damaged (for people; replaced by the next one, may be removed)
 
 A crash in between is gone on from at the next opening: while ``X.salvaging`` is there, it is the truth, unless ``X`` is
-there as well.  Rows are taken over as they are; whether they are what was stored, their checksums tell later.
+there as well.  Rows are taken over as they are; whether they are what was stored, their checksums show later.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def head_problem(path: Path) -> str:
 def version_problem(path: Path, found: int, present: int) -> str:
     """Is the version ``found`` in the file one that no program wrote?
 
-    The pages kept beside it tell; where they are of a newer program than this, which knows ``present``, so is the file.
+    The pages kept beside it say so; where they are of a newer program than this (``present``), so is the file.
     """
     kept = schema_pages.version(_beside(path, SCHEMA_KEPT))
     return "" if kept is None or kept > present or found == kept else f"its version was changed from {kept} to {found}"

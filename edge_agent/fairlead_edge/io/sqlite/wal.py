@@ -71,6 +71,6 @@ def _heads(source: BinaryIO, count: int) -> Iterator[tuple[int, int, bytes]]:
 
 def _salts(source: BinaryIO, count: int) -> bytes:
     source.seek(16)
-    told = source.read(8)
+    salt = source.read(8)
     first = [salts for _, _, salts in _heads(source, min(count, FIRST_FRAMES))]
-    return told if told in first or not first else Counter(first).most_common(1)[0][0]
+    return salt if salt in first or not first else Counter(first).most_common(1)[0][0]

@@ -58,7 +58,7 @@ Audit = Callable[[apsw.Connection], str]
 
 
 def sound(_: apsw.Connection) -> str:
-    """No questions asked."""
+    """Finds nothing wrong."""
     return ""
 
 
@@ -109,13 +109,13 @@ class Writer:
         return self._failure
 
     def damaged(self, reason: str) -> None:
-        """Somebody else found out: refuse everything from now on."""
+        """Damage was found elsewhere: refuse everything from now on."""
         self._fail(StoreDamaged(reason))
 
     async def submit(self, job: Callable[[apsw.Connection], T]) -> T:
         """Run ``job`` in a transaction; returns after it is durable.
 
-        Raises what the job raised (its changes are undone, nobody else's), ``StoreFull``, ``StoreFailed``, or
+        Raises what the job raised (its changes are undone, no other job's), ``StoreFull``, ``StoreFailed``, or
         ``Temporary`` when ``PENDING_MAX`` jobs wait already.  A cancelled caller's job may still be committed.
         """
         if self._closed:
@@ -178,7 +178,7 @@ class Writer:
     def _commit(self, jobs: list[tuple[Job, asyncio.Future[Any]]]) -> list[tuple[asyncio.Future[Any], Any, bool]]:
         """All jobs in one transaction; when that is impossible each in its own.  (future, outcome, worked)."""
         if self._failure is not None:
-            return [(future, self.told(), False) for _, future in jobs]
+            return [(future, self.error(), False) for _, future in jobs]
         answers: list[tuple[asyncio.Future[Any], Any, bool]] = []
         try:
             committed = self._transact(jobs, answers)
@@ -246,7 +246,7 @@ class Writer:
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
-            with contextlib.suppress(apsw.Error):  # the error that brought us here is the one to tell
+            with contextlib.suppress(apsw.Error):  # the error that brought us here is the one to raise
                 self._connection.execute(sql.ROLLBACK)
 
     def _sorted(self, error: Exception, connection: apsw.Connection) -> Exception:
@@ -254,7 +254,7 @@ class Writer:
             return error
         if isinstance(error, apsw.FullError):
             return StoreFull("the disk is full")
-        damage = _damage_told_by(error)
+        damage = _damage_named_by(error)
         if not damage and not _is_disk_failure(error):
             damage = _asked(self._audit, connection)
         if damage:
@@ -265,11 +265,11 @@ class Writer:
         if self._failure is None:
             self._failure = error
             if self._loop is not None:
-                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits any more
                     self._loop.call_soon_threadsafe(self.failed.set)
-        return self.told()
+        return self.error()
 
-    def told(self) -> StoreFailed:
+    def error(self) -> StoreFailed:
         """The failure, as callers get it."""
         if isinstance(self._failure, StoreDamaged):
             return StoreDamaged(str(self._failure))
@@ -280,7 +280,7 @@ class Writer:
         for answer in answers:
             by_loop.setdefault(answer[0].get_loop(), []).append(answer)
         for loop, theirs in by_loop.items():
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits any more
                 loop.call_soon_threadsafe(_resolve, theirs)
 
 
@@ -295,10 +295,10 @@ def _resolve(answers: list[tuple[asyncio.Future[Any], Any, bool]]) -> None:
 
 
 def _is_disk_failure(error: Exception) -> bool:
-    return isinstance(error, (apsw.IOError, apsw.ReadOnlyError, StoreFailed)) or bool(_damage_told_by(error))
+    return isinstance(error, (apsw.IOError, apsw.ReadOnlyError, StoreFailed)) or bool(_damage_named_by(error))
 
 
-def _damage_told_by(error: Exception) -> str:
+def _damage_named_by(error: Exception) -> str:
     """What SQLite itself found; text that is no Unicode is damage as well, for none such is ever stored."""
     is_short = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGE_CODES
     if is_short or isinstance(error, (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)):

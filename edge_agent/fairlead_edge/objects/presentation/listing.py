@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import selectors
 from fairlead_edge.objects.presentation.api_errors import ApiError
-from fairlead_edge.objects.watch_history import Change, ChangeLog, Expired
+from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
 
 VERSION_ANNOTATION: Final = "fairlead.dev/resource-version"
 AGE_ANNOTATION: Final = "fairlead.dev/age-seconds"
@@ -28,7 +28,7 @@ VERSION_DIGITS_MAX: Final = 19
 Document = dict[str, Any]
 
 
-def present(held: Held, *, age_seconds: float, version: int | None = None) -> Document:
+def present(held: HeldObject, *, age_seconds: float, version: int | None = None) -> Document:
     """The object as a client gets it; ``version``: shown instead of its own (the version of a deletion)."""
     document: Document = msgspec.json.decode(held.content)
     metadata = document["metadata"]
@@ -48,7 +48,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     at_version: int | None = None
     after: tuple[str, str] | None = None
 
-    def matches(self, held: Held) -> bool:
+    def matches(self, held: HeldObject) -> bool:
         if not self.predicates:
             return True
         document = msgspec.json.decode(held.content)
@@ -67,13 +67,13 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None
     selection: Selection
 
-    def covers(self, held: Held) -> bool:
+    def covers(self, held: HeldObject) -> bool:
         """True when it is of this type and namespace."""
         at = held.resource
         same = (at.group, at.version, at.plural) == (self.group, self.version, self.plural)
         return same and self.namespace in (None, at.namespace)
 
-    def sees(self, held: Held | None) -> bool:
+    def sees(self, held: HeldObject | None) -> bool:
         """True when it is selected, too."""
         return held is not None and self.covers(held) and self.selection.matches(held)
 
@@ -81,11 +81,11 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """One answer: objects, the version they are true at, and how to go on ("" = that was all)."""
 
-    items: list[Held]
+    items: list[HeldObject]
     version: int
     continue_token: str = ""
     remaining: int | None = None
-    """How many follow; None when nobody counted them (a selector would have to look at each)."""
+    """How many follow; None when they were not counted (a selector would have to look at each)."""
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True):
@@ -128,7 +128,7 @@ def read_number(query: Mapping[str, str], key: str) -> int | None:
     return int(text)
 
 
-def page(held: Iterable[Held], version: int, log: ChangeLog[Held], scope: Scope) -> Page:
+def page(held: Iterable[HeldObject], version: int, log: WatchHistory[HeldObject], scope: Scope) -> Page:
     """One page of ``held`` (all of the scope's type and namespace, as of ``version``, ordered by namespace and name).
 
     Raises ``Expired`` when the version asked for cannot be reconstructed any more.
@@ -152,7 +152,9 @@ def page(held: Iterable[Held], version: int, log: ChangeLog[Held], scope: Scope)
     return Page(items=items, version=version, continue_token=token, remaining=remaining)
 
 
-def _rewound(held: Iterable[Held], wanted: int, version: int, log: ChangeLog[Held], scope: Scope) -> list[Held]:
+def _rewound(
+    held: Iterable[HeldObject], wanted: int, version: int, log: WatchHistory[HeldObject], scope: Scope
+) -> list[HeldObject]:
     """The same objects as they were at version ``wanted``: every later change undone, newest first."""
     if wanted > version:
         raise Expired(f"version {wanted} is above {version}, the newest")
@@ -173,7 +175,7 @@ def _rewound(held: Iterable[Held], wanted: int, version: int, log: ChangeLog[Hel
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-def events(change: Change[Held], scope: Scope) -> list[tuple[EventType, Held]]:
+def events(change: Change[HeldObject], scope: Scope) -> list[tuple[EventType, HeldObject]]:
     """What a watch says about a change: leaving the selection is a deletion, entering it an addition."""
     before, after = scope.sees(change.previous), scope.sees(change.current)
     previous, current = change.previous, change.current
@@ -209,7 +211,7 @@ def list_metadata(found: Page) -> Document:
 
 
 def bookmark(kind: str, api_version: str, version: int, *, initial_events_end: bool = False) -> Document:
-    """The object of a BOOKMARK event: everything up to ``version`` was told."""
+    """The object of a BOOKMARK event: everything up to ``version`` was sent."""
     metadata: Document = {"resourceVersion": str(version), "creationTimestamp": None}
     if initial_events_end:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

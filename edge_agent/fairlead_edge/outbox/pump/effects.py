@@ -9,7 +9,7 @@ from fairlead_edge.outbox.queue_id import QueueId
 
 
 class Fetch(msgspec.Struct, frozen=True, kw_only=True):
-    """The next live messages of this queue.  ``rewinds`` tells a fetch that was overtaken by a failure."""
+    """The next live messages of this queue.  By ``rewinds`` a fetch that a failure overtook is known."""
 
     queue: QueueId
     after: int

@@ -8,7 +8,7 @@ more, by which a faster line shows itself: twice as much with each answer at fir
 
 ``delay`` is the shortest time a batch of this session took on its way, so that a long way is filled; ``held`` is how
 long the hub had the last batch before it answered, so that a slow messaging service is not taken for a slow line.  A
-hub that does not say how long gets ``UNTOLD_SECONDS``.
+hub that does not say how long gets ``UNKNOWN_HELD_SECONDS``.
 
 Bytes are those of the frame, packed.  Pure: times are arguments (seconds, never falling).
 """
@@ -19,7 +19,7 @@ from collections import deque
 from typing import Final
 
 LATELY_SECONDS: Final = 2.0
-UNTOLD_SECONDS: Final = 4.0
+UNKNOWN_HELD_SECONDS: Final = 4.0
 SPARE_BYTES: Final = 2 * 1024
 """What may be in flight on a line of which nothing is known yet, and always."""
 BATCHES: Final = 4
@@ -35,10 +35,10 @@ class Pace:
         self._sent: dict[int, tuple[int, float]] = {}
         """Batches in flight: bytes, and when they left."""
         self._answered: deque[tuple[float, int]] = deque()
-        """When bytes arrived at the hub, as far as answers tell."""
+        """When bytes arrived at the hub, as far as answers show."""
         self._answered_bytes = 0
         self._delay: float | None = None
-        self._held = UNTOLD_SECONDS
+        self._held = UNKNOWN_HELD_SECONDS
         self.in_flight = 0
         """Bytes unanswered."""
 
@@ -62,7 +62,7 @@ class Pace:
         return not self._sent or self.in_flight + self.batch_bytes(now) // 2 < self.limit(now)
 
     def left(self, batch: int, size: int, now: float) -> None:
-        """The batch leaves now; told again when its size is known better."""
+        """The batch leaves now; called again when its size is known better."""
         before, since = self._sent.get(batch, (0, now))
         self._sent[batch] = (size, since)
         self.in_flight += size - before
@@ -71,7 +71,7 @@ class Pace:
         """The hub has it, whatever it thinks of it."""
         size, since = self._sent.pop(batch, (0, now))
         self.in_flight -= size
-        self._held = UNTOLD_SECONDS if held_seconds is None else min(max(held_seconds, 0.0), HELD_SECONDS_MAX)
+        self._held = UNKNOWN_HELD_SECONDS if held_seconds is None else min(max(held_seconds, 0.0), HELD_SECONDS_MAX)
         on_its_way = max(0.0, now - since - (self._held if held_seconds is not None else 0.0))
         self._delay = on_its_way if self._delay is None else min(self._delay, on_its_way)
         self._answered.append((now, size))

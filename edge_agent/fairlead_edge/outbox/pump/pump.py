@@ -90,7 +90,7 @@ class Pump:
     # ---- what happened ----
 
     def found(self, queue: QueueId, checkpoint: int) -> None:
-        """A queue lies on disk, done up to ``checkpoint``; whether anything waits in it the first fetch tells."""
+        """A queue lies on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
         self._streams[queue.priority] = Stream(queue, checkpoint)
 
     def offered(self, priority: int) -> None:

@@ -59,7 +59,7 @@ async def test_a_refused_object_is_in_the_log_once(monkeypatch: pytest.MonkeyPat
     """With its path and the reason; the hub's next tries are only counted."""
     stream = io.StringIO()
     logs.configure("edge", stream=stream)
-    monkeypatch.setattr(conversation, "_told", Rarely(conversation.TOLD_SECONDS))
+    monkeypatch.setattr(conversation, "_refusals", Rarely(conversation.LOGGED_SECONDS))
     async with HubServer() as hub, running(make(hub.url, MemoryMetastore(bytes_max=10))):
         peer = await hub.open()
         for _ in range(3):

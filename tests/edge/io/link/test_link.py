@@ -170,7 +170,7 @@ async def test_told_not_to_come_back_it_stays_away() -> None:
 async def test_an_older_hub_is_left() -> None:
     """Its fence is below one that was obeyed; the next attempt may find the right one."""
     store = MemoryMetastore()
-    await store.obey(9)
+    await store.persist_fence(9)
     async with HubServer() as hub:
         link = make(hub.url, store)
         async with running(link):

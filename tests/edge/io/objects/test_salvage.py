@@ -13,7 +13,7 @@ from tests.support.spoil import HEAD_BITS, flip, spoil
 from fairlead_edge.errors import StoreDamaged, StoreUnusable
 from fairlead_edge.io.objects import salvage
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
-from fairlead_edge.objects.metastore import Kept, Put, Refused
+from fairlead_edge.objects.metastore import Put, Unchanged, WriteRefused
 
 FILES = ("objects.db", "objects.db", "objects.db-wal", "objects.db.schema")
 
@@ -36,7 +36,7 @@ async def live(folder: Path, seed: int) -> None:
             sent.setdefault(each.resource.name, set()).add(each.content)
             newest[each.resource.name] = each
         await store.apply(puts, now=1.0)
-    await store.obey(7)
+    await store.persist_fence(7)
     if killed := random.random() < 0.6:
         shutil.copytree(folder / "a", folder / "b")
     await store.close()
@@ -53,7 +53,7 @@ async def live(folder: Path, seed: int) -> None:
                 summary = await store.summary(4)
                 assert summary.held == len(found), "the hub is told of what is not there"
                 outcomes = await store.apply(list(newest.values()), now=2.0)
-                assert not [each for each in outcomes if isinstance(each, Refused)]
+                assert not [each for each in outcomes if isinstance(each, WriteRefused)]
                 break
             except StoreDamaged:
                 await store.close()
@@ -62,7 +62,7 @@ async def live(folder: Path, seed: int) -> None:
             name: each.content for name, each in newest.items()
         }
         assert await store.fence() in (0, 7)
-        assert all(isinstance(each, Kept) for each in await store.apply(list(newest.values()), now=3.0))
+        assert all(isinstance(each, Unchanged) for each in await store.apply(list(newest.values()), now=3.0))
         await store.close()
         assert salvage.problem(folder / "objects.db") == ""
     except BaseException as error:

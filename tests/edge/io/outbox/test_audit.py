@@ -21,7 +21,7 @@ def connection() -> apsw.Connection:
     opened = apsw.Connection(":memory:")
     migrate(opened)
     entries = [Entry("", b"{}", (Reference(REST, 60.0),))] * 5
-    append(opened, entries, epoch=1, now=0, max_bytes=10**9, once=None)
+    append(opened, entries, epoch=1, now=0, max_bytes=10**9, idempotency=None)
     settlement.settle(opened, REST, sent=[0], refused=[], checkpoint=0, at="t")
     store_identity.save_stamp(opened, Stamp(boot_id="b", boot_seconds=1.0, wall_seconds=2.0, age_seconds=3.0))
     return opened

@@ -13,7 +13,7 @@ from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox import damage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.outbox import Entry, Once, QueueStatus, Reference, Refusal
+from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, QueueStatus, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 
 REST, MODULE = QueueId("iothub"), QueueId("edge-1/m/in", 3)
@@ -178,8 +178,8 @@ async def test_what_is_refused_and_damaged_counts_as_damaged(box: SqliteOutbox) 
 
 async def test_a_damaged_key_does_not_double_its_request(box: SqliteOutbox) -> None:
     """That the key came is known; the answer to remember is not, so the present one is given."""
-    once = Once("k", b"d", b"first")
-    await box.append([entry(1, REST)], now=0, once=once)
+    idempotency = IdempotencyKey("k", b"d", b"first")
+    await box.append([entry(1, REST)], now=0, idempotency=idempotency)
     await run(box, "UPDATE receipts SET answer = x'00', digest = x'00'")
-    assert await box.append([entry(1, REST)], now=0, once=Once("k", b"d", b"second")) == b"second"
+    assert await box.append([entry(1, REST)], now=0, idempotency=IdempotencyKey("k", b"d", b"second")) == b"second"
     assert (await status_of(box)).accepted == 1

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from fairlead_edge.errors import StoreFull
-from fairlead_edge.io.outbox.expiry_sweeper import Cleaner
+from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
@@ -26,8 +26,8 @@ async def filled(*ttls: float | None) -> MemoryOutbox:
 async def test_first_round_is_at_the_start_and_as_thorough_as_told(entire: bool, left: int) -> None:
     """A full disk need not wait for the first interval."""
     box = await filled(1, 1, None, 1)
-    cleaner = Cleaner(box, clock=lambda: 2.0, interval_seconds=3600, entire=entire)
-    running = asyncio.create_task(cleaner.run())
+    sweeper = ExpirySweeper(box, clock=lambda: 2.0, interval_seconds=3600, entire=entire)
+    running = asyncio.create_task(sweeper.run())
     for _ in range(10):  # the twin answers at once: a few turns of the loop are all it takes
         await asyncio.sleep(0)
     running.cancel()
@@ -37,9 +37,9 @@ async def test_first_round_is_at_the_start_and_as_thorough_as_told(entire: bool,
 async def test_sweep_goes_on_until_nothing_is_left() -> None:
     """In steps, so that producers get their turn."""
     box = await filled(*[1.0] * (2 * outbox.SWEEP_ROWS + 5))
-    cleaner = Cleaner(box, clock=lambda: 2.0, interval_seconds=3600, entire=True)
-    assert await cleaner.sweep(entire=True) == 2 * outbox.SWEEP_ROWS + 5
-    assert await cleaner.sweep(entire=True) == 0
+    sweeper = ExpirySweeper(box, clock=lambda: 2.0, interval_seconds=3600, entire=True)
+    assert await sweeper.sweep(entire=True) == 2 * outbox.SWEEP_ROWS + 5
+    assert await sweeper.sweep(entire=True) == 0
 
 
 async def test_full_disk_does_not_end_the_cleaner(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,4 +50,4 @@ async def test_full_disk_does_not_end_the_cleaner(monkeypatch: pytest.MonkeyPatc
         raise StoreFull("the disk is full")
 
     monkeypatch.setattr(box, "sweep", full)
-    assert await Cleaner(box, clock=lambda: 2.0, interval_seconds=3600, entire=True).sweep(entire=True) == 0
+    assert await ExpirySweeper(box, clock=lambda: 2.0, interval_seconds=3600, entire=True).sweep(entire=True) == 0

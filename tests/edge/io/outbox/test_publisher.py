@@ -120,9 +120,9 @@ async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch:
     go_on = asyncio.Event()
     append = desk.box.append
 
-    async def slow(entries, *, now, once=None, evict=False):
+    async def slow(entries, *, now, idempotency=None, evict=False):
         await go_on.wait()
-        return await append(entries, now=now, once=once)
+        return await append(entries, now=now, idempotency=idempotency)
 
     monkeypatch.setattr(desk.box, "append", slow)
     request = asyncio.create_task(desk.publisher.publish(body({})))

@@ -15,7 +15,7 @@ import pytest
 from fairlead_edge.errors import KeyReused
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.outbox import Once
+from fairlead_edge.outbox.outbox import IdempotencyKey
 from fairlead_edge.outbox.queue_id import QueueId
 
 OLD = Path(__file__).parents[2] / "data" / "outbox-1.db.gz"
@@ -48,9 +48,9 @@ async def test_everything_is_there(box: SqliteOutbox) -> None:
     assert await ids(box, ALARMS) == ["old-30"]
     [letter] = await box.dead_letters()
     assert (envelope.read(letter.content).id, letter.code) == ("old-3", "no")
-    assert await box.append([], now=3, once=Once("key-1", b"d" * 32, b"other")) == b'{"results":[]}'
+    assert await box.append([], now=3, idempotency=IdempotencyKey("key-1", b"d" * 32, b"other")) == b'{"results":[]}'
     with pytest.raises(KeyReused):
-        await box.append([], now=3, once=Once("key-1", b"e" * 32, b"other"))
+        await box.append([], now=3, idempotency=IdempotencyKey("key-1", b"e" * 32, b"other"))
     status = await box.status(now=3)
     assert [(each.accepted, each.sent, each.dead_lettered, each.damaged, each.length) for each in status.queues] == [
         (10, 0, 0, 0, 10),

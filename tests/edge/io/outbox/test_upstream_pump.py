@@ -239,7 +239,7 @@ async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(hub: 
     await hub.until(lambda: bool(hub.batches))
     first = len(hub.batches[0][1])
     await asyncio.sleep(0.4)
-    await upstream.cleaner.sweep(entire=True)
+    await upstream.sweeper.sweep(entire=True)
     [queue] = (await upstream.status()).queues
     assert (queue.length, queue.expired) == (first, 100 - first)
     hub.hold.set()
@@ -257,6 +257,6 @@ async def test_messages_that_expire_after_the_link_broke_are_in_doubt(hub: FakeH
     await hub.until(lambda: bool(hub.batches))
     hub.cut()
     await asyncio.sleep(0.4)
-    await upstream.cleaner.sweep(entire=True)
+    await upstream.sweeper.sweep(entire=True)
     [queue] = (await upstream.status()).queues
     assert (queue.expired, queue.in_doubt) == (10, len(hub.batches[0][1]))

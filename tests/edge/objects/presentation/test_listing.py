@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from tests.support.held import config_map, held
 
-from fairlead_edge.objects.metastore import Held
+from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import listing
 from fairlead_edge.objects.presentation.api_errors import ApiError
 from fairlead_edge.objects.presentation.listing import Page, Scope
-from fairlead_edge.objects.watch_history import Change, ChangeLog, Expired
+from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
 
 
 def scope(*, namespace: str | None = None, plural: str = "configmaps", name: str = "", **query: str) -> Scope:
@@ -20,7 +20,7 @@ def scope(*, namespace: str | None = None, plural: str = "configmaps", name: str
     return Scope(group="", version="v1", plural=plural, namespace=namespace, selection=selection)
 
 
-def one(name: str, version: int = 1, **more: Any) -> Held:
+def one(name: str, version: int = 1, **more: Any) -> HeldObject:
     return held(config_map(name, **more), local_version=version)
 
 
@@ -28,8 +28,8 @@ def names(found: Page) -> list[str]:
     return [each.resource.name for each in found.items]
 
 
-def log_of(*changes: Change[Held]) -> ChangeLog[Held]:
-    log: ChangeLog[Held] = ChangeLog(10)
+def log_of(*changes: Change[HeldObject]) -> WatchHistory[HeldObject]:
+    log: WatchHistory[HeldObject] = WatchHistory(10)
     for change in changes:
         log.append(change)
     return log
@@ -174,7 +174,7 @@ def test_other_namespaces_and_types_are_not_told(other: Scope) -> None:
     assert listing.events(Change(version=11, previous=None, current=one("a")), other) == []
 
 
-def till(api: str, name: str, version: int) -> Held:
+def till(api: str, name: str, version: int) -> HeldObject:
     document = {"apiVersion": f"shop.io/{api}", "kind": "Till", "metadata": {"name": name, "namespace": "shop"}}
     return held(document, "tills", local_version=version)
 
@@ -202,7 +202,7 @@ def test_a_list_is_rewound_over_a_change_of_version() -> None:
     )
     at = listing.Selection(at_version=12)
 
-    def then(api: str, now: list[Held]) -> list[str]:
+    def then(api: str, now: list[HeldObject]) -> list[str]:
         return names(listing.page(now, 13, log, msgspec.structs.replace(tills(api), selection=at)))
 
     assert then("v1", [other]) == ["a", "b"]
