@@ -59,7 +59,7 @@ def compile(value: Any, where: str) -> Selector:
     unknown = value.keys() - {"matchLabels", "matchExpressions"}
     if unknown:
         raise ValueError(f"{where}: unknown field {sorted(unknown)[0]}; known are matchLabels, matchExpressions")
-    labels, expressions = value.get("matchLabels") or {}, value.get("matchExpressions") or []
+    labels, expressions = _given(value, "matchLabels", {}), _given(value, "matchExpressions", [])
     if not isinstance(labels, dict):
         raise ValueError(f"{where}.matchLabels: must map labels to values")
     if not isinstance(expressions, list):
@@ -72,6 +72,12 @@ def compile(value: Any, where: str) -> Selector:
     for index, expression in enumerate(expressions):
         found.append(_expression(expression, f"{where}.matchExpressions[{index}]"))
     return Selector(tuple(found))
+
+
+def _given(value: dict[str, Any], name: str, otherwise: Any) -> Any:
+    """Null is as good as absent; anything else that is empty is judged as what it is."""
+    found = value.get(name)
+    return otherwise if found is None else found
 
 
 def _check_key(key: str, where: str) -> None:
@@ -101,7 +107,7 @@ def _expression(value: Any, where: str) -> _Requirement:
     if unknown:
         raise ValueError(f"{where}: unknown field {sorted(unknown)[0]}; known are key, operator, values")
     _check_key(value["key"], f"{where}.key")
-    operator, values = value.get("operator"), value.get("values") or []
+    operator, values = value.get("operator"), _given(value, "values", [])
     if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
         raise ValueError(f"{where}.operator: must be In, NotIn, Exists or DoesNotExist, is {operator!r}")
     if not isinstance(values, list):

@@ -1,8 +1,8 @@
 """SyncRule and EdgeRoutes as the hub reads them: which kinds go to which nodes, which topics a node may name.
 
-The CRDs' schemas refuse most nonsense; what slips through (stored under an older schema) is refused here with the field
-and the reason.  A rule that cannot be read stays in force as it could be read last: that form stands in its own status
-(``lastReadable``), so that a hub that starts anew knows it, too.
+The definitions refuse most nonsense; what slips through (stored under older ones) is refused here by the models they
+are made from, every mistake at once, with the field and the reason.  A rule that cannot be read stays in force as it
+could be read last: that form stands in its own status (``lastReadable``), so that a hub that starts anew knows it, too.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import msgspec
 
 from fairlead_hub.cluster import api_json, selector
 from fairlead_hub.cluster.content import GroupKind, LiveObject
+from fairlead_hub.cluster.custom_resources import specs
 from fairlead_hub.settings import Delivery
-from fairlead_wire import event
+from fairlead_wire import event, model_mistakes
 from fairlead_wire.errors import Malformed
+from fairlead_wire.mistakes import Mistake
 
 PRIORITY_DEFAULT = 5
 PRIORITY_MAX = 9
@@ -31,13 +33,10 @@ IN_FORCE = "LastReadableInForce"
 MAY_BE_IN_FORCE = "SelectionUnknown"
 """Reasons of the condition Accepted of a rule that cannot be read, and selected something before."""
 
-_API_VERSION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-_KIND = re.compile(r"[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
-API_VERSION_CHARS_MAX = 317
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+")
 
-RECORDS = frozenset(("ObjectSync", "ClusterObjectSync", "NodeSync"))
-"""Kinds of ``fairlead.dev`` of which one is written for what is delivered: delivered themselves, they grow for ever."""
+MISTAKES_TOLD_MAX = 10
+"""Of one object; the others are told when these are mended."""
 
 Select = Literal["bound", "referenced", "all"]
 
@@ -101,23 +100,17 @@ class Routes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rule(body: dict[str, Any]) -> Rule:
-    """Raises ``ValueError``: ``field: reason``."""
+    """Raises ``ValueError``: ``field: reason``, for each mistake."""
     spec = _spec(body)
-    _known(spec, ("nodeSelector", "resources", "delivery", "priority"), "spec")
-    resources = spec.get("resources")
-    if not isinstance(resources, list) or not resources:
-        raise ValueError("spec.resources: at least one entry is needed")
-    delivery = _delivery(spec.get("delivery"), "spec.delivery")
-    priority = _priority(spec.get("priority"), "spec.priority", PRIORITY_DEFAULT)
+    _refuse(model_mistakes.find(spec, specs.SyncRuleSpec))
+    delivery, priority = _delivery(spec), _priority(spec, PRIORITY_DEFAULT)
     form = msgspec.json.encode(spec, order="sorted").decode()
     return Rule(
         name=str(body["metadata"]["name"]),
         uid=str(body["metadata"].get("uid", "")),
         generation=int(body["metadata"].get("generation", 0)),
         nodes=selector.compile(spec.get("nodeSelector"), "spec.nodeSelector"),
-        entries=tuple(
-            _entry(item, f"spec.resources[{index}]", delivery, priority) for index, item in enumerate(resources)
-        ),
+        entries=tuple(_entry(item, delivery, priority) for item in spec["resources"]),
         form=form if len(form) <= FORM_BYTES_MAX else "",
     )
 
@@ -204,7 +197,9 @@ def routes(body: dict[str, Any]) -> Routes:
     Routes are for the edge to judge, one by one.  A topic that is none is not granted; the edge refuses its route.
     """
     spec = _spec(body)
-    _known(spec, ("nodeSelector", "schemaVersion", "routes", "storeAndForwardConfiguration"), "spec")
+    known = [name for name, _ in model_mistakes.fields(specs.EdgeRoutesSpec)]
+    reach = {name: value for name, value in spec.items() if name == "nodeSelector" or name not in known}
+    _refuse(model_mistakes.find(reach, specs.EdgeRoutesReach))
     table = spec.get("routes")
     table = table if isinstance(table, dict) else {}
     named = {route["topic"] for route in table.values() if isinstance(route, dict) and _is_topic(route.get("topic"))}
@@ -225,60 +220,36 @@ def _spec(body: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _known(value: dict[str, Any], known: Iterable[str], where: str) -> None:
-    """A misspelled selector is no selector, and would select everything."""
-    unknown = value.keys() - set(known)
-    if unknown:
-        raise ValueError(f"{where}: unknown field {sorted(unknown)[0][:80]}; known are {', '.join(known)}")
+def _refuse(found: Iterable[Mistake]) -> None:
+    told = [str(each.below("spec")) for each in found]
+    if len(told) > MISTAKES_TOLD_MAX:
+        told[MISTAKES_TOLD_MAX:] = [f"and {len(told) - MISTAKES_TOLD_MAX} more"]
+    if told:
+        raise ValueError("; ".join(told))
 
 
-def _entry(value: Any, where: str, delivery: Delivery | None, priority: int) -> Entry:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: must be an object")
-    _known(value, ("apiVersion", "kind", "namespaces", "labelSelector", "select", "delivery", "priority"), where)
-    for field in ("apiVersion", "kind"):
-        if not isinstance(value.get(field), str) or not value[field]:
-            raise ValueError(f"{where}.{field}: needed")
-    if len(value["apiVersion"]) > API_VERSION_CHARS_MAX or _API_VERSION.fullmatch(value["apiVersion"]) is None:
-        raise ValueError(f"{where}.apiVersion: must be like v1 or apps/v1, is {value['apiVersion'][:80]!r}")
-    if _KIND.fullmatch(value["kind"]) is None:
-        raise ValueError(f"{where}.kind: must be like ConfigMap, is {value['kind'][:80]!r}")
-    if value["kind"] in RECORDS and value["apiVersion"].startswith("fairlead.dev/"):
-        raise ValueError(f"{where}.kind: {value['kind']} is a record of deliveries; delivered, it would need its own")
-    select = value.get("select", "all")
-    if select not in ("bound", "referenced", "all"):
-        raise ValueError(f"{where}.select: must be bound, referenced or all, is {select!r}")
-    if select == "bound" and (value["apiVersion"], value["kind"]) != ("v1", "Pod"):
-        raise ValueError(f"{where}.select: only Pods are bound to nodes; use referenced or all for {value['kind']}")
-    namespaces = value.get("namespaces")
-    if namespaces is not None and not (isinstance(namespaces, list) and all(isinstance(n, str) for n in namespaces)):
-        raise ValueError(f"{where}.namespaces: must be a list of names")
+def _entry(item: dict[str, Any], delivery: Delivery | None, priority: int) -> Entry:
+    """Of an entry that has no mistakes."""
+    namespaces = item.get("namespaces")
     return Entry(
-        api_version=value["apiVersion"],
-        kind=value["kind"],
+        api_version=item["apiVersion"],
+        kind=item["kind"],
         namespaces=None if namespaces is None else frozenset(namespaces),
-        labels=selector.compile(value.get("labelSelector"), f"{where}.labelSelector"),
-        select=select,
-        delivery=_delivery(value.get("delivery"), f"{where}.delivery") or delivery,
-        priority=_priority(value.get("priority"), f"{where}.priority", priority),
+        labels=selector.compile(item.get("labelSelector"), "labelSelector"),
+        select=item.get("select", "all"),
+        delivery=_delivery(item) or delivery,
+        priority=_priority(item, priority),
     )
 
 
-def _delivery(value: Any, where: str) -> Delivery | None:
-    if value is None:
-        return None
-    try:
-        return msgspec.convert(value, Delivery)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
+def _delivery(item: dict[str, Any]) -> Delivery | None:
+    found = item.get("delivery")
+    return None if found is None else specs.DeliverySpec.model_validate(found).policy()
 
 
-def _priority(value: Any, where: str, default: int) -> int:
-    if value is None:
-        return default
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= PRIORITY_MAX:
-        raise ValueError(f"{where}: must be a whole number from 0 (first) to {PRIORITY_MAX}, is {value!r}")
-    return value
+def _priority(item: dict[str, Any], default: int) -> int:
+    found = item.get("priority")
+    return default if found is None else int(found)
 
 
 def _is_topic(value: Any) -> bool:

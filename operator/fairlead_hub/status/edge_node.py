@@ -186,7 +186,7 @@ def guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
 
 def _former_guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
     found = guard_status(guard)
-    return None if found is None else {**found, "released": found.pop("approved")}
+    return None if found is None else {"released": found.pop("approved"), **found}
 
 
 def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:

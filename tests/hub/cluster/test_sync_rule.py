@@ -58,16 +58,19 @@ def test_namespaces_and_labels_must_both_fit():
         ({"resources": [{"apiVersion": "v1", "kind": "Pod", "namespaces": "shop"}]}, "namespaces"),
         ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "delivery": {"minimum_delay": -1}}, "spec.delivery"),
         ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "nodeSelector": {"a": "b"}}, "spec.nodeSelector"),
-        ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "nodeselector": {}}, "spec: unknown field nodeselector"),
-        ({"resources": [{"apiVersion": "v1", "kind": "Pod", "labels": {}}]}, r"\[0\]: unknown field labels"),
-        ({"resources": [{"apiVersion": "a/b/c", "kind": "Pod"}]}, "must be like v1"),
-        ({"resources": [{"apiVersion": "../v1", "kind": "Pod"}]}, "must be like v1"),
-        ({"resources": [{"apiVersion": "v1", "kind": "Config Map"}]}, "must be like ConfigMap"),
+        (
+            {"resources": [{"apiVersion": "v1", "kind": "Pod"}], "nodeselector": {}},
+            r"spec.nodeselector: unknown key",
+        ),
+        ({"resources": [{"apiVersion": "v1", "kind": "Pod", "labels": {}}]}, r"\[0\].labels: unknown key"),
+        ({"resources": [{"apiVersion": "a/b/c", "kind": "Pod"}]}, "one is like v1"),
+        ({"resources": [{"apiVersion": "../v1", "kind": "Pod"}]}, "one is like v1"),
+        ({"resources": [{"apiVersion": "v1", "kind": "Config Map"}]}, "one is like ConfigMap"),
         ({"resources": [{"apiVersion": "fairlead.dev/v1alpha1", "kind": "ObjectSync"}]}, "record of deliveries"),
         ({"resources": [{"apiVersion": "fairlead.dev/v2", "kind": "ClusterObjectSync"}]}, "record of deliveries"),
         (
             {"resources": [{"apiVersion": "v1", "kind": "Pod"}], "delivery": {"minimum_delay": 9, "maximum_delay": 1}},
-            "spec.delivery: maximum_delay",
+            "spec.delivery.maximum_delay",
         ),
         ({"resources": [{"apiVersion": "v1", "kind": "Pod"}], "delivery": {"minimum_delay": 0}}, "above 0"),
     ],
@@ -153,3 +156,18 @@ def test_a_last_readable_form_somebody_edited_is_none(text):
     """It stands in the status, as text of any depth."""
     body = {"metadata": {"name": "r"}, "spec": {"resources": []}, "status": {"lastReadable": {"spec": text}}}
     assert sync_rule.unreadable(body, "why").last is None
+
+
+def test_all_mistakes_are_told_at_once():
+    """With what is allowed, and the right word where one is near; very many are counted."""
+    entry = {"apiVersion": "v1", "kind": "Secret", "select": "bounded", "priorty": 3}
+    with pytest.raises(ValueError) as refused:
+        rule(resources=[entry], priority=12, delivery={"minimum_delay": 9, "maximum_delay": 1})
+    assert str(refused.value).split("; ") == [
+        "spec.resources[0].select: must be one of bound, referenced, all, is 'bounded'", "did you mean bound?",
+        "spec.resources[0].priorty: unknown key", "did you mean resources[0].priority?",
+        "spec.delivery.maximum_delay: must not be below minimum_delay, is 1 < 9",
+        "spec.priority: must be a whole number from 0 to 9, is 12",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=r"and 2 more$"):
+        rule(resources=[{"apiVersion": "v1", "kind": "Pod", "priority": 10}] * 12)

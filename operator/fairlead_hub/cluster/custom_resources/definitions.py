@@ -1,0 +1,214 @@
+"""The CustomResourceDefinitions, made from the models: names, columns, schemas.
+
+models ─structural_schema─▶ schema ┐
+names, columns (here) ─────────────┴▶ CustomResourceDefinition ─▶ crds/NAME.yaml
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+import pydantic
+
+from fairlead_hub.cluster.custom_resources import specs, statuses, structural_schema
+
+GROUP, VERSION = "fairlead.dev", "v1alpha1"
+
+
+class Column(msgspec.Struct, frozen=True):
+    """Of ``kubectl get``; wide ones are shown with ``-o wide`` only."""
+
+    name: str
+    path: str
+    type: Literal["string", "integer", "boolean", "date"] = "string"
+    wide: bool = False
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """One custom resource; ``comment`` stands above its file."""
+
+    kind: str
+    scope: Literal["Cluster", "Namespaced"]
+    plural: str
+    singular: str
+    short: str
+    comment: str
+    description: str
+    columns: tuple[Column, ...]
+    spec: type[pydantic.BaseModel] | None = None
+    spec_description: str = ""
+    status: type[pydantic.BaseModel]
+    status_description: str = "Written by the hub alone."
+    selectable: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """What ``kubectl apply`` takes."""
+        version: dict[str, Any] = {
+            "name": VERSION,
+            "served": True,
+            "storage": True,
+            "subresources": {"status": {}},
+            "selectableFields": [{"jsonPath": path} for path in self.selectable],
+            "additionalPrinterColumns": [_column(each) for each in self.columns],
+            "schema": {"openAPIV3Schema": self._schema()},
+        }
+        if not self.selectable:
+            del version["selectableFields"]
+        names = {
+            "plural": self.plural,
+            "singular": self.singular,
+            "kind": self.kind,
+            "listKind": f"{self.kind}List",
+            "shortNames": [self.short],
+            "categories": ["fairlead"],
+        }
+        return {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{self.plural}.{GROUP}"},
+            "spec": {"group": GROUP, "scope": self.scope, "names": names, "versions": [version]},
+        }
+
+    def _schema(self) -> dict[str, Any]:
+        properties: dict[str, Any] = {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+        }
+        if self.spec is not None:
+            properties["spec"] = {"description": self.spec_description, **structural_schema.of(self.spec)}
+        properties["status"] = {"description": self.status_description, **structural_schema.of(self.status)}
+        required = {} if self.spec is None else {"required": ["spec"]}
+        return {"description": self.description, "type": "object", **required, "properties": properties}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    wide = {"priority": 1} if column.wide else {}
+    return {"name": column.name, "type": column.type, "jsonPath": column.path, **wide}
+
+
+_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+_MESSAGE = Column("Message", ".status.message")
+_RECORD: Mapping[str, Any] = {
+    "description": (
+        "What one edge node holds of one object. The node's own store is the truth; this record may lag, never lead."
+    ),
+    "columns": (
+        Column("Node", ".spec.nodeName"),
+        Column("Kind", ".spec.objectKind"),
+        Column("Name", ".spec.objectName"),
+        Column("Wanted", ".status.wantedResourceVersion"),
+        Column("Held", ".status.objectResourceVersion"),
+        Column("State", ".status.state"),
+        Column("Retries", ".status.retries", "integer"),
+        _AGE,
+        Column("Reason", ".status.reason", wide=True),
+        Column("Next retry", ".status.nextRetryTime", wide=True),
+    ),
+    "spec": statuses.ObjectSyncSpec,
+    "spec_description": "Which object on which node; never changes.",
+    "status": statuses.ObjectSyncStatus,
+    "status_description": "What is known of it; written by the hub alone.",
+    "selectable": (".spec.nodeName",),
+}
+
+
+def _condition(type: str, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{type}")].{field}'
+
+
+ALL = (
+    Definition(
+        kind="SyncRule",
+        scope="Cluster",
+        plural="syncrules",
+        singular="syncrule",
+        short="syncrule",
+        comment="Which kinds go to which nodes.  Without one nothing is sent but EdgeRoutes.",
+        description="Which kinds of objects go to which edge nodes.",
+        columns=(
+            Column("Nodes", ".status.matchedNodes", "integer"),
+            Column("Objects", ".status.matchedObjects", "integer"),
+            Column("Accepted", _condition("Accepted", "status")),
+            Column("Listed", _condition("Listed", "status")),
+            _AGE,
+            _MESSAGE,
+        ),
+        spec=specs.SyncRuleSpec,
+        spec_description="Which objects go to which edge nodes.",
+        status=statuses.SyncRuleStatus,
+    ),
+    Definition(
+        kind="EdgeRoutes",
+        scope="Cluster",
+        plural="edgeroutes",
+        singular="edgeroute",
+        short="eroutes",
+        comment="Routes for what applications publish at the edge; delivered like any other object.",
+        description="Routes of an edge: the route manifest, and which nodes it is for.",
+        columns=(
+            Column("Nodes", ".status.matchedNodes", "integer"),
+            Column("Accepted", ".status.acceptedNodes", "integer"),
+            Column("Refused", ".status.refusedNodes", "integer"),
+            Column("Lagging", ".status.laggingNodes", "integer"),
+            _AGE,
+            _MESSAGE,
+        ),
+        spec=specs.EdgeRoutesSpec,
+        spec_description="Which nodes route how; routes as in the manifest of Azure IoT Edge.",
+        status=statuses.EdgeRoutesStatus,
+    ),
+    Definition(
+        kind="ObjectSync",
+        scope="Namespaced",
+        plural="objectsyncs",
+        singular="objectsync",
+        short="osync",
+        comment="What one edge node holds of one object, in that one's namespace.  Written by the hub, read by people.",
+        **_RECORD,
+    ),
+    Definition(
+        kind="ClusterObjectSync",
+        scope="Cluster",
+        plural="clusterobjectsyncs",
+        singular="clusterobjectsync",
+        short="cosync",
+        comment="What one edge node holds of one cluster-scoped object.  Written by the hub, read by people.",
+        **_RECORD,
+    ),
+    Definition(
+        kind="EdgeNode",
+        scope="Cluster",
+        plural="edgenodes",
+        singular="edgenode",
+        short="enode",
+        comment=(
+            "One edge node's account, named as its Node.  Written by the hub on transitions, else every few minutes at"
+            " most."
+        ),
+        description=(
+            'The hub\'s account of one edge node. While annotation fairlead.dev/paused: "<why>" stands here that node'
+            ' is sent nothing; fairlead.dev/approve-deletions: "<id>" lets deletions go that its deletion guard stopped'
+            " under this id."
+        ),
+        columns=(
+            Column("Connected", ".status.connected", "boolean"),
+            Column("Objects wanted", ".status.objectsWanted", "integer"),
+            Column("Objects held", ".status.objectsHeld", "integer"),
+            Column("Parked", ".status.objectsParked", "integer"),
+            Column("Deletions stopped", ".status.deletionGuard.count", "integer"),
+            Column("Queued", ".status.queuedMessages", "integer"),
+            Column("Last contact", ".status.lastContactTime", "date"),
+            Column("Paused", ".status.paused"),
+            Column("Rules", _condition("RulesReadable", "reason")),
+            _AGE,
+            Column("Agent", ".status.agentVersion", wide=True),
+            Column("Hub", ".status.hub", wide=True),
+            Column("Dead letters", ".status.deadLetters", "integer", wide=True),
+        ),
+        status=statuses.EdgeNodeStatus,
+        status_description="Written by the hub alone, on transitions and every few minutes.",
+    ),
+)

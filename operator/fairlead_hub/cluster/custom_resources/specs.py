@@ -1,0 +1,311 @@
+"""What people write in SyncRules and EdgeRoutes, field by field, with its limits.
+
+The descriptions are what ``kubectl explain`` prints, the limits are what the API server checks.  What several fields
+must be together is said twice, side by side: to the API server in Common Expression Language, to the hub in Python.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+import pydantic
+from pydantic import Field
+from pydantic.alias_generators import to_camel
+
+from fairlead_hub.cluster.custom_resources.structural_schema import CLOSED, PRESERVE
+from fairlead_hub.settings import Delivery
+from fairlead_wire import mistakes
+from fairlead_wire.delivery import DELAY_SECONDS_LIMIT, RETRIES_LIMIT
+from fairlead_wire.model import Model
+
+_RULES = "x-kubernetes-validations"
+LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+LABEL_KEY = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+)
+_LABEL_KEY = re.compile(LABEL_KEY)
+LABEL_KEY_CHARS_MAX = 317
+NO_LABEL = "is no label; one is like site or example.com/site"
+
+
+def _like(pattern: str, otherwise: str) -> Any:
+    """Text that the whole pattern fits; what it is otherwise, in words, since patterns are for machines."""
+    whole = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if whole.fullmatch(text) is None:
+            raise mistakes.wrong("", f"{mistakes.shown(text)} {otherwise}")
+        return text
+
+    return pydantic.AfterValidator(check)
+
+
+LabelValue = Annotated[
+    str,
+    Field(max_length=63, json_schema_extra={"pattern": LABEL_VALUE}),
+    _like(
+        LABEL_VALUE,
+        "is no label's value; it has letters, digits, -, _ and ., the first and last a letter or digit",
+    ),
+]
+Priority = Annotated[int, Field(ge=0, le=9)]
+
+
+class Written(Model):
+    """Keys as Kubernetes writes them: ``nodeSelector``."""
+
+    model_config = pydantic.ConfigDict(alias_generator=to_camel)
+
+
+def _closed(*rules: tuple[str, str]) -> pydantic.ConfigDict:
+    extra: dict[str, Any] = {CLOSED: True}
+    if rules:
+        extra[_RULES] = [{"rule": rule, "message": message} for rule, message in rules]
+    return pydantic.ConfigDict(json_schema_extra=extra)
+
+
+class LabelExpression(Written):
+    model_config = _closed(
+        (
+            "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+            "In and NotIn need values, Exists and DoesNotExist take none",
+        )
+    )
+
+    key: Annotated[str, _like(LABEL_KEY, NO_LABEL)] = Field(
+        description="A label.",
+        min_length=1,
+        max_length=LABEL_KEY_CHARS_MAX,
+        json_schema_extra={"pattern": LABEL_KEY},
+    )
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
+        description="How the label is compared with values."
+    )
+    values: list[LabelValue] | None = Field(default=None, max_length=256, description="For In and NotIn.")
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.values) != (self.operator in ("In", "NotIn")):
+            raise mistakes.wrong("values", f"{'not allowed' if self.values else 'needed'} with {self.operator}")
+        return self
+
+
+_KEYS = LABEL_KEY.replace("\\", "\\\\")
+
+
+class LabelSelector(Written):
+    model_config = _closed()
+
+    match_labels: dict[str, LabelValue] | None = Field(
+        default=None,
+        max_length=64,
+        description="Labels that must be there with these values.",
+        json_schema_extra={
+            _RULES: [
+                {
+                    "rule": f"self.all(key, size(key) <= {LABEL_KEY_CHARS_MAX} && key.matches('{_KEYS}'))",
+                    "message": "a key is no label; one is like site or example.com/site",
+                }
+            ]
+        },
+    )
+    match_expressions: list[LabelExpression] | None = Field(
+        default=None, max_length=64, description="Conditions on labels; all must hold."
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        for key in self.match_labels or ():
+            if len(key) > LABEL_KEY_CHARS_MAX or _LABEL_KEY.fullmatch(key) is None:
+                raise mistakes.wrong(
+                    "matchLabels", f"{mistakes.shown(key)} is no label; one is like site or example.com/site"
+                )
+        return self
+
+
+_SELECTOR = "A Kubernetes label selector; empty or absent selects all. An unknown field is refused."
+_Count = Annotated[int, Field(ge=0, le=RETRIES_LIMIT)]
+_LIMITS = Field(ge=0, le=DELAY_SECONDS_LIMIT)
+_Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]
+
+_MIN = "(has(self.minimum_delay) ? double(self.minimum_delay) : 1.0)"
+_MAX = "(has(self.maximum_delay) ? double(self.maximum_delay) : 30.0)"
+_DELIVERY_RULES = (
+    (f"{_MAX} >= {_MIN}", "maximum_delay must not be below minimum_delay; absent, they are 30 and 1"),
+    (
+        "(has(self.retry_backoff_function) ? self.retry_backoff_function in ['linear', 'arithmetic'] : false)"
+        " || !has(self.minimum_delay) || double(self.minimum_delay) > 0.0",
+        "minimum_delay must be above 0 for the geometric and exponential curves, which multiply it; absent, the curve"
+        " is exponential",
+    ),
+    (
+        f"(has(self.retries_max) && self.retries_max <= {RETRIES_LIMIT}) ||"
+        " (has(self.retries_with_no_delay) ? self.retries_with_no_delay : 0) +"
+        " (has(self.minimum_delay_retries) ? self.minimum_delay_retries : 0) +"
+        " (has(self.maximum_delay_retries) ? self.maximum_delay_retries : 0) +"
+        f" (has(self.backoff_retries) ? self.backoff_retries : 5) <= {RETRIES_LIMIT}",
+        f"the policy asks for more than {RETRIES_LIMIT} retries",
+    ),
+    (
+        "!has(self.compatibility) ||"
+        " (!has(self.minimum_delay) || double(int(self.minimum_delay)) == double(self.minimum_delay)) &&"
+        " (!has(self.maximum_delay) || double(int(self.maximum_delay)) == double(self.maximum_delay))",
+        "with compatibility, delays are whole seconds",
+    ),
+    (
+        f"!has(self.compatibility) || self.compatibility != 'zaqar' || {_MAX} - {_MIN} >= 10.0",
+        "with compatibility zaqar, maximum_delay is at least 10 seconds above minimum_delay",
+    ),
+    (
+        f"!has(self.compatibility) || self.compatibility != 'sns' || {_MIN} >= 1.0 && {_MAX} <= 3600.0",
+        "with compatibility sns, delays are from 1 to 3600 seconds",
+    ),
+    ("!has(self.ack_timeout) || double(self.ack_timeout) >= 0.05", "ack_timeout is at least 0.05 seconds"),
+)
+
+
+class DeliverySpec(Written):
+    model_config = pydantic.ConfigDict(
+        alias_generator=None,
+        json_schema_extra={_RULES: [{"rule": rule, "message": message} for rule, message in _DELIVERY_RULES]},
+    )
+
+    retries_with_no_delay: _Count | None = Field(default=None, description="Retries at once.")
+    minimum_delay_retries: _Count | None = Field(
+        default=None, description="Retries at the minimum delay, before the backoff."
+    )
+    minimum_delay: _Seconds | None = Field(default=None, description="Seconds; the first delay of the backoff.")
+    maximum_delay: _Seconds | None = Field(default=None, description="Seconds; the last delay of the backoff.")
+    maximum_delay_retries: _Count | None = Field(
+        default=None, description="Retries at the maximum delay, after the backoff."
+    )
+    retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] | None = Field(
+        default=None, description="How delays grow from the minimum to the maximum."
+    )
+    ignore_subscription_override: bool | None = Field(
+        default=None, description="A topic's policy may win over its subscriptions'; means nothing in a SyncRule."
+    )
+    backoff_retries: _Count | None = Field(default=None, description="Retries in the backoff.")
+    retries_max: _Count | None = Field(
+        default=None, description="No more retries than this, whatever the rest says; then the object is parked."
+    )
+    jitter: Literal["none", "full", "equal", "decorrelated"] | None = Field(
+        default=None, description="How delays are spread."
+    )
+    seed: int | None = Field(default=None, description="Makes jitter repeatable.")
+    total_seconds_max: _Seconds | None = Field(default=None, description="No retry after this many seconds of waiting.")
+    compatibility: Literal["zaqar", "sns"] | None = Field(default=None, description="Whose numbers and limits hold.")
+    ack_timeout: Annotated[float, Field(ge=0.05, le=3600)] | None = Field(
+        default=None, description="Seconds without an ack before the first delay starts."
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        self.policy()
+        return self
+
+    def policy(self) -> Delivery:
+        """With the hub's defaults for what is not set.  Raises ``mistakes.Wrong``."""
+        return Delivery(**self.model_dump(exclude_none=True))
+
+
+RECORDS = frozenset(("ObjectSync", "ClusterObjectSync", "NodeSync"))
+"""Kinds of ``fairlead.dev`` of which one is written for what is delivered: delivered themselves, they grow for ever."""
+_API_VERSION = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_KIND = r"^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"
+_DELIVERY = "How a failed delivery is tried again; absent keys are the hub's defaults."
+_PRIORITY = "0 goes first; absent is 5."
+
+
+class ResourceEntry(Written):
+    model_config = _closed(
+        (
+            "!has(self.select) || self.select != 'bound' || (self.apiVersion == 'v1' && self.kind == 'Pod')",
+            "only Pods are bound to nodes; use referenced or all",
+        ),
+        (
+            "!(self.apiVersion.startsWith('fairlead.dev/') && self.kind in ['ObjectSync', 'ClusterObjectSync',"
+            " 'NodeSync'])",
+            "records of deliveries are not delivered; each would need a record of its own",
+        ),
+    )
+
+    api_version: Annotated[str, _like(_API_VERSION, "is no apiVersion; one is like v1 or apps/v1")] = Field(
+        description="Group and version of the kind, as in a manifest.",
+        min_length=1,
+        max_length=317,
+        json_schema_extra={"pattern": _API_VERSION},
+    )
+    kind: Annotated[str, _like(_KIND, "is no kind; one is like ConfigMap")] = Field(
+        description="The kind, as in a manifest.",
+        min_length=1,
+        max_length=63,
+        json_schema_extra={"pattern": _KIND},
+    )
+    namespaces: list[Annotated[str, Field(max_length=63)]] | None = Field(
+        default=None, max_length=1024, description="Names of namespaces; absent means all."
+    )
+    label_selector: LabelSelector | None = Field(default=None, description=_SELECTOR)
+    select: Literal["bound", "referenced", "all"] = Field(
+        default="all",
+        description="bound: Pods by spec.nodeName; referenced: what those Pods mount or name; all.",
+    )
+    delivery: DeliverySpec | None = Field(default=None, description=_DELIVERY)
+    priority: Priority | None = Field(default=None, description=_PRIORITY)
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.select == "bound" and (self.api_version, self.kind) != ("v1", "Pod"):
+            raise mistakes.wrong("select", f"only Pods are bound to nodes; use referenced or all for {self.kind}")
+        if self.kind in RECORDS and self.api_version.startswith("fairlead.dev/"):
+            raise mistakes.wrong("kind", f"{self.kind} is a record of deliveries; delivered, it would need its own")
+        return self
+
+
+class SyncRuleSpec(Written):
+    model_config = _closed()
+
+    node_selector: LabelSelector | None = Field(default=None, description=_SELECTOR)
+    resources: list[ResourceEntry] = Field(
+        min_length=1, max_length=256, description="Which kinds, and which objects of them."
+    )
+    delivery: DeliverySpec | None = Field(default=None, description=_DELIVERY)
+    priority: Priority | None = Field(default=None, description=_PRIORITY)
+
+
+class StoreAndForward(Written):
+    model_config = pydantic.ConfigDict(extra="ignore", json_schema_extra={PRESERVE: True})
+
+    time_to_live_secs: Annotated[int, Field(ge=-1, le=4_294_967_295)] | None = Field(
+        default=None, description="Seconds a message is kept."
+    )
+
+
+class EdgeRoutesSpec(Written):
+    model_config = _closed()
+
+    node_selector: LabelSelector | None = Field(default=None, description=_SELECTOR)
+    schema_version: str | None = Field(default=None, max_length=32, description="Of the manifest: 1.0 or 1.1.")
+    routes: dict[str, Any] = Field(
+        max_length=1024,
+        description="Route name to route.",
+        json_schema_extra={
+            "additionalProperties": {
+                "description": "A route as text, or an object with route, priority, timeToLiveSecs and topic.",
+                PRESERVE: True,
+            }
+        },
+    )
+    store_and_forward_configuration: StoreAndForward | None = Field(
+        default=None, description="How long messages are kept for an endpoint."
+    )
+
+
+class EdgeRoutesReach(Written):
+    """What the hub has to understand of EdgeRoutes: whom they are for.  The rest is for the nodes to judge."""
+
+    model_config = _closed()
+
+    node_selector: LabelSelector | None = None

@@ -1,0 +1,80 @@
+"""The schema of a model as Kubernetes takes it: structural, in one piece, without what it does not know.
+
+pydantic's JSON schema ─▶ references put in place, titles dropped, null is no value, unions of numbers one number
+                       ─▶ closed models: unknown fields are kept, so that they can be seen, and refused by count
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import pydantic
+
+CLOSED = "x-closed"
+"""In a model's ``json_schema_extra``: unknown fields are refused by the API server too.
+
+Common Expression Language cannot name unknown fields, and pruning would lose them in silence: a misspelled selector
+would select everything.  So they are preserved, and an object may have as many fields as it has known ones.
+"""
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_ORDER = (
+    "description", "type", "format", "nullable", "enum", "default", "minimum", "maximum", "minLength", "maxLength",
+    "pattern", "minItems", "maxItems", "minProperties", "maxProperties", PRESERVE, "x-kubernetes-map-type",
+    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "anyOf", "required", "properties", "additionalProperties",
+    "items", "x-kubernetes-validations",
+)  # fmt: skip
+_DROPPED = frozenset(("title", "$defs", CLOSED))
+
+
+def of(model: type[pydantic.BaseModel]) -> dict[str, Any]:
+    """Raises ``ValueError`` for a keyword that has no place in a definition."""
+    schema = model.model_json_schema(by_alias=True)
+    return _structural(schema, schema.get("$defs", {}))
+
+
+def _structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    found = _one(dict(schema), definitions)
+    others = found.pop("additionalProperties", None)
+    if isinstance(others, dict):
+        found["additionalProperties"] = _structural(others, definitions)
+    elif others is False and found.get(CLOSED):
+        found |= {PRESERVE: True, "anyOf": _counts(found)}
+    if "properties" in found:
+        found["properties"] = {name: _structural(each, definitions) for name, each in found["properties"].items()}
+    if isinstance(found.get("items"), dict):
+        found["items"] = _structural(found["items"], definitions)
+    if found.get("default", 0) is None:
+        del found["default"]
+    if unknown := found.keys() - _DROPPED - set(_ORDER):
+        raise ValueError(f"no keyword of a structural schema: {', '.join(sorted(unknown))}")
+    return {key: found[key] for key in _ORDER if key in found}
+
+
+def _one(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Without references and without a choice: absent, not null, is how Kubernetes says that there is no value."""
+    if "$ref" in schema:
+        below = _one(dict(definitions[schema.pop("$ref").rpartition("/")[2]]), definitions)
+        return {**below, **schema}
+    choices = schema.pop("anyOf", None)
+    if choices is None:
+        return schema
+    several = [_one(dict(each), definitions) for each in choices if each.get("type") != "null"]
+    if len(several) > 1:  # a whole number, or any
+        assert {each["type"] for each in several} == {"integer", "number"}, several
+        several = [each for each in several if each["type"] == "number"]
+    return {**several[0], **schema}
+
+
+def _counts(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """As many fields as are known and there: those that are always there, and each choice of the others."""
+    always = schema.get("required", [])
+    defaulted = [name for name, each in schema["properties"].items() if each.get("default") is not None]
+    others = [name for name in schema["properties"] if name not in always and name not in defaulted]
+    found: list[dict[str, Any]] = []
+    for count in range(len(others) + 1):
+        for some in itertools.combinations(others, count):
+            most: dict[str, Any] = {"maxProperties": len(always) + len(defaulted) + count}
+            found.append({"required": list(some), **most} if some else most)
+    return found
