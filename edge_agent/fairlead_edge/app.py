@@ -68,8 +68,7 @@ def run(config: Path | None) -> int:
         os.umask(OWNER_ONLY)
         _run_again_after_damage(settings)
     except settings_io.SettingsError as error:
-        print(f"fairlead edge: {error}", file=sys.stderr)
-        return settings_io.EXIT_STATUS
+        return settings_io.complain("edge", error)
     except tls.TlsFilesError as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS

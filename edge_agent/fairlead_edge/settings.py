@@ -110,8 +110,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         try:
             url = urlsplit(self.hub_url)
             port = url.port
-        except ValueError as error:
-            yield Mistake("hub_url", str(error))
+        except ValueError:
+            yield Mistake("hub_url", f"must be wss://host:port, is {shown(self.hub_url)}")
             return
         if url.scheme not in ("ws", "wss") or not url.hostname:
             yield Mistake("hub_url", f"must be wss://host:port, is {shown(self.hub_url)}")

@@ -49,16 +49,10 @@ def test_one_takes_what_the_other_takes(model: Any, struct: Any, document: dict[
 
 
 def test_everything_is_said_at_once() -> None:
-    """With the keys that must fit together."""
+    """With the keys that must fit together, however a misspelt choice was meant."""
     document = {"minimum_delay": 9, "maximum_delay": 3, "retries_mx": 1, "jitter": "ful"}
-    assert sorted(map(str, model_mistakes.find(document, DeliveryModel))) == sorted(
-        [
-            "jitter: must be one of none, full, equal, decorrelated, is 'ful'; did you mean full?",
-            "retries_mx: unknown key; did you mean retries_max?",
-        ]
-    )
-    document = {"minimum_delay": 9, "maximum_delay": 3, "retries_mx": 1}
     assert sorted(map(str, model_mistakes.find(document, DeliveryModel))) == [
+        "jitter: must be one of none, full, equal, decorrelated, is 'ful'; did you mean full?",
         "maximum_delay: must not be below minimum_delay, is 3 < 9",
         "retries_mx: unknown key; did you mean retries_max?",
     ]

@@ -154,7 +154,25 @@ KEYS = Struct.__struct_fields__
         ),
         (
             {"node": "a", "security": "mtsl", "nodes_max": 7},
-            ["security: must be one of mtls, insecure, is 'mtsl'; did you mean mtls?"],
+            [
+                "security: must be one of mtls, insecure, is 'mtsl'; did you mean mtls?",
+                "nodes_max: must be at most 5",
+                "trigger: because of that",
+            ],
+        ),
+        ({"node": "a", "on": "yes"}, ["on: must be true or false, is 'yes'"]),
+        (
+            {"node": "a", "store": {"evict": "x", "max_bytes": 1}},
+            ["store.evict: must be one of never, less-urgent, is 'x'", "store.max_bytes: must be at least 10, is 1"],
+        ),
+        (
+            {"node": "a", "topics": [1], "ca": 3, "security": 1, "store": 2},
+            [
+                "topics[0]: must be text, is 1",
+                "ca: must be text, is 3",
+                "security: must be one of mtls, insecure, is 1",
+                "store: must be keys and values, is 2",
+            ],
         ),
         ({"node": "a", "`": 1, "": 2}, ["`: unknown key", "unknown key"]),
         (3, ["must be keys and values, is 3"]),

@@ -12,18 +12,23 @@ limits of the key, never from a library's own text.
 from __future__ import annotations
 
 import difflib
+import itertools
+import math
 import re
 import types
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
 SHOWN_CHARS_MAX: Final = 80
 MISTAKES_MAX: Final = 100
 """More than anybody reads; the rest is found when these are mended."""
+COMBINATIONS_MAX: Final = 32
 REQUIRED: Final = "required, but not set"
 KEYS_AND_VALUES: Final = "keys and values"
+
+Key = TypeVar("Key")
 
 _USERINFO = re.compile(r"(?<=://)[^/\s@]{1,1024}@")
 _WORDS: Final = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
@@ -110,6 +115,31 @@ def expected(annotation: Any) -> str:
 def allowed(annotation: Any) -> tuple[Any, ...] | None:
     """The values of a ``Literal``; None for any other type."""
     return get_args(annotation) if get_origin(annotation) is Literal else None
+
+
+def choices(annotation: Any) -> tuple[Any, ...]:
+    """The values of a switch (a choice of words, or on and off), on which other keys may depend; else none."""
+    for member, _ in members(annotation):
+        if member is bool:
+            return (False, True)
+        if found := allowed(member):
+            return found
+    return ()
+
+
+def combinations(switches: Mapping[Key, tuple[Any, ...]]) -> Iterator[dict[Key, Any]]:
+    """Every way in which switches that are bad may have been meant; none when there are too many."""
+    if math.prod(map(len, switches.values())) <= COMBINATIONS_MAX:
+        for values in itertools.product(*switches.values()):
+            yield dict(zip(switches, values, strict=True))
+
+
+def in_all(told: Sequence[Iterable[Mistake]]) -> list[Mistake]:
+    """The mistakes that are made however the bad switches were meant; others would be about another document."""
+    if not told:
+        return []
+    first, *others = [list(dict.fromkeys(each)) for each in told]
+    return [each for each in first if all(each in other for other in others)]
 
 
 def members(annotation: Any, limits: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:

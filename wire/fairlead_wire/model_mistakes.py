@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast, get_args
 
 import pydantic
@@ -73,18 +73,57 @@ def read(data: Any, model: type[Document]) -> Document:
 
 def find(data: Any, model: Any) -> tuple[Mistake, ...]:
     """All mistakes; empty when ``data`` can be read.  Never raises for bad data."""
-    found: dict[str, Mistake] = {}
     try:
-        rest = copy.deepcopy(data)
-        while len(found) < mistakes.MISTAKES_MAX:
-            fresh = [each for each in _refused(rest, model) if str(each.mistake) not in found]
-            fresh = [each for each in fresh if each.mistake.key not in {old.key for old in found.values() if old.key}]
-            found |= {str(each.mistake): each.mistake for each in fresh}
-            if not any([_set_aside(each) for each in fresh]):
-                break
+        found = _rounds(copy.deepcopy(data), model, [])
+        bad = [each.mistake.key for each in found if not each.mistake.key or each.asked is None]
+        switches = {tuple(step.key for step in each.path): choices for each in found if (choices := _switch(each))}
+        meant = mistakes.combinations(switches) if switches else ()
+        more = mistakes.in_all([[each.mistake for each in _rounds(_with(data, one), model, bad)] for one in meant])
     except RecursionError:
         return (Mistake("", "nested too deeply"),)
-    return tuple(found.values())[: mistakes.MISTAKES_MAX]
+    said = dict.fromkeys([*(each.mistake for each in found), *more])
+    return tuple(said)[: mistakes.MISTAKES_MAX]
+
+
+def _rounds(rest: Any, model: Any, bad: Sequence[str]) -> list[_Found]:
+    """Ask again and again, each time without what was bad; nothing is said twice, nor about what was set aside."""
+    found: list[_Found] = []
+    told = list(bad)
+    refused = _refused(rest, model)
+    known = [each for each in refused if _is_told(each.mistake, found, told)]
+    while len(found) < mistakes.MISTAKES_MAX:
+        fresh = [each for each in refused if not _is_told(each.mistake, found, told)]
+        found += fresh
+        told += [each.mistake.key for each in fresh if each.mistake.key]
+        if not any([_set_aside(each) for each in (*known, *fresh)]):
+            break
+        refused, known = _refused(rest, model), []
+    return found
+
+
+def _is_told(mistake: Mistake, found: Sequence[_Found], told: Sequence[str]) -> bool:
+    if not mistake.key:
+        return any(each.mistake == mistake for each in found)
+    return any(key == mistake.key or key.startswith((f"{mistake.key}.", f"{mistake.key}[")) for key in told)
+
+
+def _switch(found: _Found) -> tuple[Any, ...]:
+    """The values of a bad switch, of which one was meant."""
+    if found.asked is not None or any(step.model is None for step in found.path):
+        return ()
+    field = _fields(found.path[-1].model).get(str(found.path[-1].key)) if found.path else None
+    return mistakes.choices(field.annotation) if field is not None else ()
+
+
+def _with(data: Any, chosen: Mapping[tuple[str | int, ...], Any]) -> Any:
+    """The document with other values at these places."""
+    document = copy.deepcopy(data)
+    for (*above, last), value in chosen.items():
+        table = document
+        for key in above:
+            table = table[key]
+        table[last] = value
+    return document
 
 
 def find_value(value: Any, annotation: Any) -> tuple[Mistake, ...]:
@@ -197,9 +236,11 @@ def _set_aside(found: _Found) -> bool:
         return _replace(found.seen, key, _fields(model).get(key))
     for step in reversed(found.path):
         field = _fields(step.model).get(str(step.key)) if step.model is not None else None
+        if isinstance(step.holder, list) and isinstance(step.holder[int(step.key)], dict):
+            return False  # without one of its tables a list would say something else
         if not isinstance(step.holder, dict) or step.key not in step.holder:
             continue
-        if field is None or not (field.is_required() or _is_switch(field)):
+        if field is None or not (field.is_required() or mistakes.choices(field.annotation)):
             del step.holder[step.key]
             return True
     return False
@@ -207,7 +248,7 @@ def _set_aside(found: _Found) -> bool:
 
 def _replace(data: Any, key: str, field: FieldInfo | None) -> bool:
     """As if the key had not been given, or, where that is what is wrong, as if it had been."""
-    if field is None or not isinstance(data, dict) or _is_switch(field):
+    if field is None or not isinstance(data, dict) or mistakes.choices(field.annotation):
         return False
     if key in data and not field.is_required():
         del data[key]
@@ -216,12 +257,6 @@ def _replace(data: Any, key: str, field: FieldInfo | None) -> bool:
         data[key] = "."
         return True
     return False
-
-
-def _is_switch(field: FieldInfo) -> bool:
-    """What other keys' checks depend on is never set aside: the answer would be about another document."""
-    kinds = mistakes.members(field.annotation)
-    return any(member is bool or mistakes.allowed(member) is not None for member, _ in kinds)
 
 
 def _meant(path: tuple[_Step, ...], model: Any) -> str | None:

@@ -71,7 +71,8 @@ def _walk(data: Any, annotation: Any, key: str, spelled: dict[str, str], depth: 
 def _struct(data: dict[str, Any], model: Any, key: str, spelled: dict[str, str], depth: int) -> Iterator[Mistake]:
     known = msgspec.structs.fields(model)
     names = [field.encode_name for field in known]
-    rest, judged = dict(data), True
+    rest, judged, bad = dict(data), True, set[str]()
+    switches: dict[str, tuple[Any, ...]] = {}
     for field in known:
         name = field.encode_name
         if name not in data:
@@ -84,24 +85,28 @@ def _struct(data: dict[str, Any], model: Any, key: str, spelled: dict[str, str],
         if found:
             # Without what is optional and bad the model can still judge the rest.
             del rest[name]
-            judged = judged and not field.required and not _is_switch(field.type)
+            bad.add(name)
+            judged = judged and not field.required
+            if choices := mistakes.choices(field.type):
+                switches[name] = choices
     for name in data:
         if name not in names and model.__struct_config__.forbid_unknown_fields:
             del rest[name]
             meant = mistakes.nearest(str(name), [each for each in names if each not in data])
             yield Mistake(join(key, str(name)), mistakes.unknown(join(key, meant) if meant else spelled.get(str(name))))
     if judged:
-        yield from _whole(rest, model, key)
+        told = [list(_whole({**rest, **chosen}, model, bad)) for chosen in mistakes.combinations(switches)]
+        yield from (each.below(key) for each in mistakes.in_all(told))
 
 
-def _whole(data: dict[str, Any], model: Any, key: str) -> Iterator[Mistake]:
+def _whole(data: dict[str, Any], model: Any, bad: set[str]) -> Iterator[Mistake]:
     """What the model itself says about fields that are good each for itself.
 
     It may stop at its first reason; so that the next one is found too, the key it names is taken as if it were not
     given.
     """
     known = {field.encode_name: field for field in msgspec.structs.fields(model)}
-    told: set[str] = set()
+    data, told = dict(data), set(bad)
     while True:
         try:
             msgspec.convert(data, model, strict=True)
@@ -110,8 +115,7 @@ def _whole(data: dict[str, Any], model: Any, key: str) -> Iterator[Mistake]:
             # msgspec names the check's own error as the cause of its refusal.
             found = mistakes.of(error.__cause__ or error)
         fresh = [each for each in found if each.key not in told or not each.key]
-        for each in fresh:
-            yield each.below(key)
+        yield from fresh
         told.update(each.key for each in fresh)
         if not any([_replace(data, known.get(each.key)) for each in fresh]):
             return
@@ -119,7 +123,7 @@ def _whole(data: dict[str, Any], model: Any, key: str) -> Iterator[Mistake]:
 
 def _replace(data: dict[str, Any], field: msgspec.structs.FieldInfo | None) -> bool:
     """Take the key as if it had not been given, or, where that is what is wrong, as if it had been; False: neither."""
-    if field is None or _is_switch(field.type):
+    if field is None or mistakes.choices(field.type):
         return False
     if field.encode_name in data and not field.required:
         del data[field.encode_name]
@@ -128,11 +132,6 @@ def _replace(data: dict[str, Any], field: msgspec.structs.FieldInfo | None) -> b
         data[field.encode_name] = "."
         return True
     return False
-
-
-def _is_switch(annotation: Any) -> bool:
-    """What other keys' checks depend on is never set aside: the answer would be about another document."""
-    return any(member is bool or mistakes.allowed(member) is not None for member, _ in mistakes.members(annotation))
 
 
 def _fits(data: Any, annotation: Any) -> bool:
