@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fairlead_messaging.api.requests import Producer as Producer
     from fairlead_messaging.api.responses import Message as Message
     from fairlead_messaging.client import errors as errors
+    from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher as AsyncBufferedPublisher
     from fairlead_messaging.client.io.async_client import AsyncClient as AsyncClient
-    from fairlead_messaging.client.io.buffered import AsyncBufferedPublisher as AsyncBufferedPublisher
     from fairlead_messaging.client.io.bulk_client import BulkClient as BulkClient
     from fairlead_messaging.client.io.connections import Tls as Tls
     from fairlead_messaging.client.io.sync_buffered import BufferedPublisher as BufferedPublisher
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fairlead_messaging.client.retry import PATIENT as PATIENT
 
 _HOMES = {
-    "AsyncBufferedPublisher": "client.io.buffered",
+    "AsyncBufferedPublisher": "client.io.async_buffered",
     "AsyncClient": "client.io.async_client",
     "AsyncTransactionContext": "client.io.transaction_context",
     "BufferedPublisher": "client.io.sync_buffered",

@@ -32,14 +32,14 @@ class Refused(MessagingError):
 
 
 class Forbidden(Refused):
-    """Permanent: not for whoever asks (403)."""
+    """Permanent: this client may not ask (403)."""
 
     status = 403
     code = "forbidden"
 
 
 class NotFound(Refused):
-    """Permanent until somebody creates it (404)."""
+    """Permanent until it is created (404)."""
 
     status = 404
     code = "not_found"

@@ -67,7 +67,7 @@ class Cursor:
     def take(self, page: Page) -> tuple[Message, ...]:
         """The page's messages; the next ``ask`` goes on behind them.
 
-        Raises ``RemoteError`` for a page that leads back: whoever answers so would be asked for ever.
+        Raises ``RemoteError`` for a page that leads back: it would be asked for again without end.
         """
         start = self._start
         if page.messages and isinstance(start, str) and not self._inclusive and page.next_position <= start:

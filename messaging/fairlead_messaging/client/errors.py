@@ -11,7 +11,7 @@ Permanent                     refused; the same request will be refused again.  
     TopicMissing, TopicExists, Expired, GenerationChanged, TransactionOver, TransactionConflict, Fenced, NotAllowed,
     TooLarge
 RemoteError                   what answered is not the messaging service, or it is broken
-InDoubt                       a transaction was told to commit and nobody could say whether it did
+InDoubt                       a commit was sent and no answer says whether it happened
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Failed(Temporary):
 
     in_doubt = False
     answered = False
-    """Somebody answered, and ``retry_after_seconds`` is what they asked for."""
+    """There was an answer, and ``retry_after_seconds`` is what it asked for."""
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = RETRY_AFTER_SECONDS_DEFAULT) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds)
@@ -150,7 +150,7 @@ class GenerationChanged(Denied):
 class InDoubt(FairleadError):
     """A commit was sent and its answer never came.  Nothing was rolled back, for it may well have happened.
 
-    ``finish_transaction(pointer, "abort")`` tells: when that works nothing is visible and the participants' changes
+    ``finish_transaction(pointer, "abort")`` finds out: when that works nothing is visible and the participants' changes
     must go; ``TransactionOver.state`` says ``committed`` when everything is.
     """
 

@@ -3,7 +3,7 @@
     offer ─→ waiting ─batch→ one request ─┬─taken→ published      the same batch is sent again until one of these
                                           └─refused→ dropped       is known, so a lost answer stores nothing twice
 
-No clock and no socket: ``io.buffered`` and ``io.sync_buffered`` send what ``batch`` gives.
+No clock and no socket: ``io.async_buffered`` and ``io.sync_buffered`` send what ``batch`` gives.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RETRY_SECONDS_MAX = 10.0
 """A batch that does not get through is tried again after the first, then twice as long each time up to the second."""
 
 
-class Outgoing:
+class PublishBuffer:
     """One topic, one run of one producer: ``producer_id`` with ``epoch`` must never be used by another run."""
 
     def __init__(

@@ -109,7 +109,7 @@ def _ask(route: Route[R], *names: str | int, **more: Any) -> Request[R]:
     return to(route, *names, decode=lambda response: response.json(route.response), **more)
 
 
-def _tell(route: Route[Any], *names: str | int, **more: Any) -> Request[None]:
+def _order(route: Route[Any], *names: str | int, **more: Any) -> Request[None]:
     """A request whose answer says nothing more."""
     return to(route, *names, decode=lambda response: None, **more)
 
@@ -168,12 +168,12 @@ def topics(namespace: str) -> Request[list[str]]:
 
 def update_topic(namespace: str, name: str, properties: Mapping[str, str | int]) -> Request[None]:
     """Replaces all properties; what is not named returns to its default."""
-    return _tell(routes.UPDATE_TOPIC, namespace, name, body=dict(properties))
+    return _order(routes.UPDATE_TOPIC, namespace, name, body=dict(properties))
 
 
 def delete_topic(namespace: str, name: str) -> Request[None]:
     """Everything in it is unreachable at once; created again it has the next generation."""
-    return _tell(routes.DELETE_TOPIC, namespace, name, on_refusal=_gone(TopicMissing))
+    return _order(routes.DELETE_TOPIC, namespace, name, on_refusal=_gone(TopicMissing))
 
 
 # ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -284,7 +284,7 @@ def note_reader(
 ) -> Request[None]:
     """Tell the service how far ``reader`` has durably read, so that its lag can be seen; it moves nothing."""
     body = NoteReaderRequest(position=position, generation=generation)
-    return _tell(routes.NOTE_READER, namespace, name, reader, body=body)
+    return _order(routes.NOTE_READER, namespace, name, reader, body=body)
 
 
 def readers(namespace: str, name: str) -> Request[list[Reader]]:
@@ -347,7 +347,7 @@ def finish_transaction(
             raise refused
 
     body = CommitRequest(changes=list(changes)) if how == "commit" else None
-    return _tell(route, pointer, body=body, on_refusal=done)
+    return _order(route, pointer, body=body, on_refusal=done)
 
 
 def transactions() -> Request[list[OpenTransaction]]:
@@ -369,12 +369,12 @@ def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes
 def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Request[None]:
     """Store under a transaction, for a later publish of nothing."""
     body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
-    return _tell(routes.STORE, namespace, name, body=body, repeatable=False)
+    return _order(routes.STORE, namespace, name, body=body, repeatable=False)
 
 
 def roll_back(namespace: str, name: str, detail: bytes) -> Request[None]:
     """Take back what a ``publish_in`` of an open transaction published; ``detail`` is what it returned."""
-    return _tell(routes.ROLLBACK, namespace, name, body=msgspec.Raw(detail))
+    return _order(routes.ROLLBACK, namespace, name, body=msgspec.Raw(detail))
 
 
 # ── subscriptions ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -394,7 +394,7 @@ def put_subscription(
     ``dead_letter_topic`` (``namespace/name``) gets what could not be delivered; without it that is counted.
     """
     body = SubscriptionRequest(url=url, delivery=delivery, dead_letter_topic=dead_letter_topic)
-    return _tell(routes.PUT_SUBSCRIPTION, namespace, name, subscription, body=body)
+    return _order(routes.PUT_SUBSCRIPTION, namespace, name, subscription, body=body)
 
 
 def subscription(namespace: str, name: str, subscription: str) -> Request[Subscription]:
@@ -410,4 +410,4 @@ def subscriptions(namespace: str, name: str) -> Request[list[Subscription]]:
 def delete_subscription(namespace: str, name: str, subscription: str) -> Request[None]:
     """Nothing more is pushed to it."""
     gone = _gone(Denied, error_codes.SUBSCRIPTION_NOT_FOUND)
-    return _tell(routes.DELETE_SUBSCRIPTION, namespace, name, subscription, on_refusal=gone)
+    return _order(routes.DELETE_SUBSCRIPTION, namespace, name, subscription, on_refusal=gone)

@@ -52,8 +52,8 @@ def send(
 class Attempts(Generic[T]):
     """Of one call.  Without a policy only a kept connection that had died is replaced, once."""
 
-    def __init__(self, call: Request[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
-        self._call = call
+    def __init__(self, asked: Request[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
+        self._asked = asked
         self._policy = policy
         self._uniform = uniform if policy is None or policy.seed is None else delivery.generator_of(policy)
         self._in_doubt = False
@@ -63,15 +63,15 @@ class Attempts(Generic[T]):
 
     def read(self, answer: Response) -> T:
         """Raises what ``Request.read`` does."""
-        return self._call.read(answer, in_doubt=self._in_doubt)
+        return self._asked.read(answer, in_doubt=self._in_doubt)
 
     def after(self, failed: Failed) -> float:
         """Seconds to wait before the next attempt.  Raises ``failed`` when there is none.
 
-        It is raised in doubt when any attempt was: that the last one found nobody says nothing about the first.
+        It is raised in doubt when any attempt was: that the last one met no service says nothing about the first.
         """
         self._in_doubt = failed.in_doubt = self._in_doubt or failed.in_doubt
-        if failed.in_doubt and not self._call.repeatable:
+        if failed.in_doubt and not self._asked.repeatable:
             raise failed
         if isinstance(failed, Disconnected) and not self._reconnected:
             self._reconnected = True

@@ -4,7 +4,7 @@
                                                   └─any failure─→ roll back each, newest first ─→ abort | invalidate
 
 ``script`` says how steps are performed, ``io.transaction_context`` performs them.  Messages go last, so that none is
-visible before what it tells of, and readers wait for this transaction as briefly as can be.
+visible before the changes it is about, and readers wait for this transaction as briefly as can be.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead_wire.errors import FairleadError, LocalError
 
 BUFFER_BYTES_MAX = 1024 * 1024
 COMMIT_PAUSES_SECONDS = (0.1, 0.2, 0.5, *[1.0] * 29)
-"""Waits between attempts to commit while nobody answers; together about as long as a transaction lives by default."""
+"""Waits between attempts to commit without an answer; together about as long as a transaction lives by default."""
 
 Name = tuple[str, str]
 
@@ -71,11 +71,11 @@ def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[Request[Any] 
             if seconds is None:
                 if in_doubt is None:
                     raise
-                raise InDoubt(f"nobody could say whether {pointer} committed: {failed}", pointer=pointer) from failed
+                raise InDoubt(f"no answer says whether {pointer} committed: {failed}", pointer=pointer) from failed
         yield Pause(seconds)
 
 
-class Undertaking(Generic[Who]):
+class TransactionCoordinator(Generic[Who]):
     """One use, one transaction."""
 
     def __init__(

@@ -12,8 +12,8 @@ import asyncio
 
 from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.events.cloud_events import CloudEvents
+from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.buffered import AsyncBufferedPublisher
 from fairlead_wire import event
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs

@@ -6,14 +6,14 @@ import base64
 import json
 
 from fairlead_messaging.client import errors, publish_buffer
-from fairlead_messaging.client.publish_buffer import Outgoing
+from fairlead_messaging.client.publish_buffer import PublishBuffer
 
 
-def made(**limits: int) -> Outgoing:
-    return Outgoing("n", "t", producer_id="p", epoch=7, **limits)
+def made(**limits: int) -> PublishBuffer:
+    return PublishBuffer("n", "t", producer_id="p", epoch=7, **limits)
 
 
-def sent(gathered: Outgoing) -> tuple[list[bytes], int]:
+def sent(gathered: PublishBuffer) -> tuple[list[bytes], int]:
     """Payloads of the batch, and the number of its first."""
     call = gathered.batch()
     assert call is not None

@@ -10,7 +10,7 @@ import pytest
 from fairlead_messaging.api.responses import Started
 from fairlead_messaging.client import errors, transaction_coordinator
 from fairlead_messaging.client.script import Pause, perform
-from fairlead_messaging.client.transaction_coordinator import Persist, RollBack, Script, Undertaking
+from fairlead_messaging.client.transaction_coordinator import Persist, RollBack, Script, TransactionCoordinator
 from fairlead_wire.errors import LocalError
 
 LOST = errors.TimedOut("lost", seconds=1)
@@ -54,8 +54,8 @@ def play(script: Script[Who], meet: Callable[[str, int], BaseException | None] =
     return taken
 
 
-def opened(*participants: Who, buffer_bytes_max: int = 100) -> Undertaking[Who]:
-    work = Undertaking(participants, timeout_seconds=None, buffer_bytes_max=buffer_bytes_max)
+def opened(*participants: Who, buffer_bytes_max: int = 100) -> TransactionCoordinator[Who]:
+    work = TransactionCoordinator(participants, timeout_seconds=None, buffer_bytes_max=buffer_bytes_max)
     assert play(work.begin()) == ["transactions"]
     return work
 
@@ -152,4 +152,4 @@ def test_a_commit_that_was_never_sent_is_undone() -> None:
 def test_outside_of_its_block_it_refuses() -> None:
     """A mistake of the program's is told as one."""
     with pytest.raises(LocalError):
-        play(Undertaking([ONE], timeout_seconds=None).add("n", "t", [b"a"]))
+        play(TransactionCoordinator([ONE], timeout_seconds=None).add("n", "t", [b"a"]))

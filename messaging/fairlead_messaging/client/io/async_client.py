@@ -99,7 +99,7 @@ class AsyncClient(Methods, AwaitingClient):
         return await script.perform_async(retry.send(asked, self._retries, random.random), self._attempt)
 
     async def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
-        """As ``finish_transaction``, and asks for half a minute when nobody answers; then it raises ``InDoubt``."""
+        """As ``finish_transaction``, and asks again for half a minute without an answer; then it raises ``InDoubt``."""
         await script.perform_async(transaction_coordinator.commit(pointer, changes), self.take)
 
     async def take(self, step: Request[Any] | Pause) -> Any:
@@ -109,40 +109,40 @@ class AsyncClient(Methods, AwaitingClient):
     async def _attempt(self, step: Request[Any] | Pause) -> Any:
         return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else self._send(step))
 
-    async def _send(self, call: Request[Any]) -> Response:
+    async def _send(self, asked: Request[Any]) -> Response:
         """One attempt.  Raises as ``Connections.exchange`` does."""
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
-            # aiohttp would send a GET, PUT or DELETE again by itself when a kept connection ends, and nobody would know
-            # that the first one may have been done. What is repeated is decided in one place, ``Attempts``.
+            # aiohttp would send a GET, PUT or DELETE again by itself when a kept connection ends, which hides that the
+            # first one may have been done. What is repeated is decided in one place, ``Attempts``.
             self._session._retry_connection = False
         self._reload()
-        seconds = self._timeout_seconds + call.wait_seconds
+        seconds = self._timeout_seconds + asked.wait_seconds
         try:
             async with self._session.request(
-                call.method,
-                URL(self._base_url + call.path, encoded=True),
-                data=call.body,
-                headers=call.headers,
+                asked.method,
+                URL(self._base_url + asked.path, encoded=True),
+                data=asked.body,
+                headers=asked.headers,
                 ssl=self._ssl or True,
                 timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=self._connect_seconds),
                 allow_redirects=False,
             ) as response:
-                body = await self._body(call, response)
+                body = await self._body(asked, response)
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Response(status=response.status, headers=headers, body=body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Unreachable(f"{self._base_url} cannot be reached: {error or type(error).__name__}") from error
         except TimeoutError as error:
             raise TimedOut(
-                f"{self._base_url} did not answer {call.method} {call.path} within {seconds:g} s", seconds=seconds
+                f"{self._base_url} did not answer {asked.method} {asked.path} within {seconds:g} s", seconds=seconds
             ) from error
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError) as error:
             raise Disconnected(f"{self._base_url} ended the connection before its answer: {error}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise NoAnswer(f"{self._base_url} does not answer: {error or type(error).__name__}") from error
 
-    async def _body(self, call: Request[Any], response: aiohttp.ClientResponse) -> bytes:
+    async def _body(self, asked: Request[Any], response: aiohttp.ClientResponse) -> bytes:
         limit = self._answer_bytes_max
         if (response.content_length or 0) <= limit:
             pieces, size = [], 0
@@ -154,10 +154,10 @@ class AsyncClient(Methods, AwaitingClient):
             else:
                 return b"".join(pieces)
         response.close()
-        raise RemoteError(f"{call.path}: the answer is over {limit} bytes")
+        raise RemoteError(f"{asked.path}: the answer is over {limit} bytes")
 
     def _reload(self) -> None:
-        """Certificates are replaced under running programs; a bad replacement is told, the old ones stay."""
+        """Certificates are replaced under running programs; a bad replacement is logged, the old ones stay."""
         if self._files is None or self._ssl is None:
             return
         now = asyncio.get_running_loop().time()

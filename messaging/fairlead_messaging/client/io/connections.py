@@ -178,7 +178,7 @@ class Connections:
         return made
 
     def _reload(self) -> None:
-        """Certificates are replaced under running programs; a bad replacement is told, the old ones stay."""
+        """Certificates are replaced under running programs; a bad replacement is logged, the old ones stay."""
         assert self._files is not None and self._context is not None
         if self._files.changed():
             try:
@@ -242,7 +242,7 @@ def _ask(
 
 
 def _lives(connection: http.client.HTTPConnection) -> bool:
-    """Nothing to read on an idle connection: the peer has neither ended it nor said something nobody asked for."""
+    """Nothing to read on an idle connection: the peer has neither ended it nor sent anything unasked."""
     if connection.sock is None:
         return False
     asking = select.poll()

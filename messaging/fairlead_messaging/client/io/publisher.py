@@ -1,4 +1,4 @@
-"""What both buffered publishers are: messages on their way out, counts, and somebody who hears of drops."""
+"""What both buffered publishers share: messages on their way out, counts, and a callback for drops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import TypedDict, Unpack
 
-from fairlead_messaging.client.publish_buffer import WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Outgoing
+from fairlead_messaging.client.publish_buffer import WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, PublishBuffer
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 
@@ -39,7 +39,7 @@ class Publisher:
     """One topic."""
 
     def __init__(self, namespace: str, name: str, **options: Unpack[Options]) -> None:
-        self._outgoing = Outgoing(
+        self._buffer = PublishBuffer(
             namespace,
             name,
             producer_id=options.get("producer_id") or f"buffered/{uuid.uuid4()}",
@@ -53,19 +53,19 @@ class Publisher:
     @property
     def published(self) -> int:
         """Stored with the service, durably."""
-        return self._outgoing.published
+        return self._buffer.published
 
     @property
     def dropped(self) -> int:
         """For want of room, refused, or given up at the end (of these the last batch may have been stored)."""
-        return self._outgoing.dropped
+        return self._buffer.dropped
 
     @property
     def waiting(self) -> int:
         """Accepted, neither published nor dropped."""
-        return self._outgoing.waiting
+        return self._buffer.waiting
 
-    def _tell(self, count: int, error: FairleadError) -> None:
+    def _report(self, count: int, error: FairleadError) -> None:
         if not count:
             return
         _log.warning("messages_dropped", count=count, reason=str(error))

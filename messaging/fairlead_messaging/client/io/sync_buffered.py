@@ -3,7 +3,7 @@
     with BufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
         visits.publish(b"…")
 
-What it promises is what ``buffered`` does.  Any number of threads may publish; ``on_drop`` is called in the sending
+It promises what ``async_buffered`` does.  Any number of threads may publish; ``on_drop`` is called in the sending
 thread.  A forked child must make its own: the thread does not come along, and two processes numbering as one producer
 would hide each other's messages.  A program that ends without closing it closes it at exit.
 """
@@ -42,14 +42,14 @@ class BufferedPublisher(Publisher):
             if self._closed:
                 raise LocalError("this publisher is closed")
             self._changed.notify_all()
-            return self._outgoing.offer(payload)
+            return self._buffer.offer(payload)
 
     def flush(self, timeout_seconds: float | None = None) -> bool:
         """Wait until all that was accepted before is published or dropped; False when the time was over first."""
         self._check_process()
         with self._changed:
-            accepted = self._outgoing.accepted
-            return self._changed.wait_for(lambda: self._outgoing.settled >= accepted, timeout_seconds)
+            accepted = self._buffer.accepted
+            return self._changed.wait_for(lambda: self._buffer.settled >= accepted, timeout_seconds)
 
     def close(self, timeout_seconds: float | None = None) -> None:
         """Send what waits for at most ``timeout_seconds`` (absent: ``close_seconds``); the rest is dropped, counted."""
@@ -61,9 +61,9 @@ class BufferedPublisher(Publisher):
         finally:
             with self._changed:
                 self._closed = True
-                dropped = self._outgoing.give_up()
+                dropped = self._buffer.give_up()
                 self._changed.notify_all()
-            self._tell(dropped, Temporary("the publisher was closed"))
+            self._report(dropped, Temporary("the publisher was closed"))
 
     def __enter__(self) -> Self:
         return self
@@ -78,30 +78,30 @@ class BufferedPublisher(Publisher):
             raise LocalError("this publisher was made before a fork; make one in this process")
 
     def _run(self) -> None:
-        """The sending thread.  The network is waited for without the lock, so that nobody who publishes waits."""
+        """The sending thread.  The network is waited for without the lock, so that ``publish`` never waits."""
         while True:
             with self._changed:
-                while (call := self._outgoing.batch()) is None:
+                while (asked := self._buffer.batch()) is None:
                     if self._closed:
                         return
                     self._changed.wait()
             try:
-                self._client.do(call)
+                self._client.do(asked)
             except Temporary as failed:
                 self._wait(failed)
                 continue
             except FairleadError as refused:
                 with self._changed:
-                    dropped = self._outgoing.refused()
-                self._tell(dropped, refused)
+                    dropped = self._buffer.refused()
+                self._report(dropped, refused)
             else:
                 with self._changed:
-                    self._outgoing.taken()
+                    self._buffer.taken()
             with self._changed:
                 self._changed.notify_all()
 
     def _wait(self, failed: Temporary) -> None:
         with self._changed:
-            end = time.monotonic() + self._outgoing.failed(failed)
+            end = time.monotonic() + self._buffer.failed(failed)
             while not self._closed and (left := end - time.monotonic()) > 0:
                 self._changed.wait(left)

@@ -82,7 +82,7 @@ class Client(Methods, BlockingClient):
         return script.perform(retry.send(asked, self._retries, random.random), self._attempt)
 
     def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
-        """As ``finish_transaction``, and asks for half a minute when nobody answers; then it raises ``InDoubt``."""
+        """As ``finish_transaction``, and asks again for half a minute without an answer; then it raises ``InDoubt``."""
         script.perform(transaction_coordinator.commit(pointer, changes), self.take)
 
     def take(self, step: Request[Any] | Pause) -> Any:

@@ -26,7 +26,7 @@ from fairlead_messaging.client.transaction_coordinator import (
     Persist,
     RollBack,
     Step,
-    Undertaking,
+    TransactionCoordinator,
     Who,
 )
 
@@ -71,7 +71,7 @@ class _Context(Generic[C, Who]):
         buffer_bytes_max: int = BUFFER_BYTES_MAX,
     ) -> None:
         self._client = client
-        self._coordinator = Undertaking(
+        self._coordinator = TransactionCoordinator(
             participants, timeout_seconds=timeout_seconds, buffer_bytes_max=buffer_bytes_max
         )
 

@@ -9,7 +9,7 @@ from fairlead_wire.errors import FairleadError, Permanent
 
 
 def names(publisher: Publisher) -> tuple[Any, Any]:
-    return publisher._outgoing._producer_id, publisher._outgoing._epoch
+    return publisher._buffer._producer_id, publisher._buffer._epoch
 
 
 def test_every_run_has_a_name_of_its_own() -> None:
@@ -29,6 +29,6 @@ def test_whoever_hears_of_drops_cannot_end_the_sending() -> None:
         raise ValueError
 
     publisher = Publisher("n", "t", on_drop=broken)
-    publisher._tell(0, Permanent("x"))
-    publisher._tell(2, Permanent("x"))
+    publisher._report(0, Permanent("x"))
+    publisher._report(2, Permanent("x"))
     assert told == [2]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_messaging.client import errors
-from fairlead_messaging.client.publish_buffer import Outgoing
+from fairlead_messaging.client.publish_buffer import PublishBuffer
 
 LOST = errors.TimedOut("lost", seconds=1)
 STEPS = st.lists(st.sampled_from(["offer", "answered", "request lost", "answer lost", "refused"]), max_size=60)
@@ -34,7 +34,7 @@ class Service:
 @given(steps=STEPS, room=st.integers(1, 5))
 def test_each_message_is_stored_once_or_counted(steps: list[str], room: int) -> None:
     """Numbers never meet twice, order is kept, and the counts add up."""
-    outgoing, service = Outgoing("n", "t", producer_id="p", epoch=1, waiting_messages_max=room), Service()
+    outgoing, service = PublishBuffer("n", "t", producer_id="p", epoch=1, waiting_messages_max=room), Service()
     offered: list[bytes] = []
     for step in [*steps, *["answered"] * (len(steps) + 1)]:
         if step == "offer":

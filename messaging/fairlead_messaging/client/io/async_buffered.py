@@ -35,14 +35,14 @@ class AsyncBufferedPublisher(Publisher):
         if self._closed:
             raise LocalError("this publisher is closed")
         self._something.set()
-        return self._outgoing.offer(payload)
+        return self._buffer.offer(payload)
 
     async def flush(self, timeout_seconds: float | None = None) -> bool:
         """Wait until all that was accepted before is published or dropped; False when the time was over first."""
-        accepted = self._outgoing.accepted
+        accepted = self._buffer.accepted
         try:
             async with asyncio.timeout(timeout_seconds):
-                while self._outgoing.settled < accepted:
+                while self._buffer.settled < accepted:
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:
@@ -59,7 +59,7 @@ class AsyncBufferedPublisher(Publisher):
                 self._task.cancel()
                 await asyncio.gather(self._task, return_exceptions=True)
                 self._task = None
-            self._tell(self._outgoing.give_up(), Temporary("the publisher was closed"))
+            self._report(self._buffer.give_up(), Temporary("the publisher was closed"))
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._run())
@@ -72,18 +72,18 @@ class AsyncBufferedPublisher(Publisher):
 
     async def _run(self) -> None:
         while True:
-            call = self._outgoing.batch()
-            if call is None:
+            asked = self._buffer.batch()
+            if asked is None:
                 self._something.clear()
                 await self._something.wait()
                 continue
             try:
-                await self._client.do(call)
+                await self._client.do(asked)
             except Temporary as failed:
-                await asyncio.sleep(self._outgoing.failed(failed))
+                await asyncio.sleep(self._buffer.failed(failed))
                 continue
             except FairleadError as refused:
-                self._tell(self._outgoing.refused(), refused)
+                self._report(self._buffer.refused(), refused)
             else:
-                self._outgoing.taken()
+                self._buffer.taken()
             self._settled.set()
