@@ -80,9 +80,7 @@ def replay(
         click.echo(f"{stored} published, {known} were there")
 
 
-def _publish(
-    client: Client, target: tuple[str, str], producer_id: str, messages: list[Message]
-) -> tuple[int, int]:
+def _publish(client: Client, target: tuple[str, str], producer_id: str, messages: list[Message]) -> tuple[int, int]:
     """How many were stored now, and how many were there."""
     from fairlead_messaging.api.requests import Producer
 

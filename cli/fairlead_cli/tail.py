@@ -89,9 +89,7 @@ def _somebody_reads() -> bool:
     return not any(events & (select.POLLERR | select.POLLNVAL) for _, events in watching.poll(0))
 
 
-def _read_on(
-    client: Client, topic: Topic, start: str | int, limit: int | None, committed: bool, output: str
-) -> Place:
+def _read_on(client: Client, topic: Topic, start: str | int, limit: int | None, committed: bool, output: str) -> Place:
     """Print what follows from `start` on, at most `limit` messages; where it ended."""
     from fairlead_messaging.client.cursor import Cursor
 

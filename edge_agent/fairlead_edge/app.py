@@ -25,7 +25,7 @@ from typing import Any, Final
 import apsw
 import uvloop
 
-from fairlead_edge import agent_status, metrics, node_routes
+from fairlead_edge import node_routes
 from fairlead_edge.errors import NotOurs, StoreDamaged, StoreFailed, StoreTooNew, StoreUnusable
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.link.link import Link
@@ -33,16 +33,15 @@ from fairlead_edge.io.local_api import publish_api, server
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
-from fairlead_edge.io.objects.sqlite_metastore import FILE_NAME as OBJECTS_FILE
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import Upstream
-from fairlead_edge.node_routes import NodeRoutes
+from fairlead_edge.io.routes_in_use import RoutesInUse
+from fairlead_edge.io.status_reporter import StatusReporter
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.settings import Settings
 from fairlead_wire import listen_address
-from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
 
@@ -52,10 +51,6 @@ OWNER_ONLY: Final = 0o077
 REOPENINGS_MAX: Final = 5
 REOPENINGS_SECONDS: Final = 600.0
 """A disk that damages the stores more often than so many times in this time is given up: the program ends."""
-WHOLE_SECONDS: Final = 60.0
-"""A session open for so long has compared what is held, and brought what was missing."""
-REPORT_SECONDS: Final = 30.0
-"""How often the hub gets the agent's status, when it changed."""
 
 _log = logs.get("edge.app")
 
@@ -148,16 +143,10 @@ class Agent:
         self._folder = folder
         self._store = store
         self._outbox = outbox
-        self._agent = version("fairlead")
-        self._held = 0
-        self._routes = NodeRoutes(settings.node, [], ever=False)
-        self._routes_copy = RoutesCopy(folder.path / "routes.copy")
-        self._refused_routes: set[tuple[str, str, str]] = set()
-        """Routes that were logged: each once, and again when it was mended in between."""
-        self._reported = asyncio.Event()
         self._stopping = False
+        agent = version("fairlead")
         guard = server.Guard(token, required=settings.security == "mtls")
-        self._objects = ObjectsApi(store, agent=self._agent, age_of=self._age_of, secrets_allowed=guard.knows)
+        self._objects = ObjectsApi(store, agent=agent, age_of=self._age_of, secrets_allowed=guard.knows)
         self._client_tls = self._server_tls = None
         if settings.security == "mtls":
             self._client_tls = tls.client_context(_files(settings))
@@ -166,7 +155,7 @@ class Agent:
         self._link = Link(
             hub_url=settings.hub_url,
             node=settings.node,
-            agent=self._agent,
+            agent=agent,
             store_epoch=outbox.epoch,
             store=store,
             clock=outbox.now,
@@ -184,24 +173,42 @@ class Agent:
             check_entire_queue=settings.cleanup.check_entire_queue_on_cleanup,
             evict=settings.store.evict == "less-urgent",
         )
+        self._routes = RoutesInUse(
+            settings.node,
+            store,
+            RoutesCopy(folder.path / "routes.copy"),
+            use=self._upstream.use_router,
+            changed=lambda: self._reporter.changed(),
+        )
+        self._reporter = StatusReporter(
+            node=settings.node,
+            agent=agent,
+            object_bytes_max=settings.store.object_bytes,
+            store=store,
+            outbox=outbox,
+            link=self._link,
+            upstream=self._upstream,
+            watches=self._objects.watches,
+            routes=self._routes,
+        )
         self._http = server.application(
             guard,
-            status=self._status,
-            metrics=self._metrics,
+            status=self._reporter.status,
+            metrics=self._reporter.metrics,
             unready=self._unready,
             parts=[self._objects.add_routes, lambda app: publish_api.add_routes(app, self._upstream)],
         )
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until ``stopping``.  Raises ``CannotListen`` (a port is taken), ``StoreFailed`` (the disk fails)."""
-        self._held = (await self._store.summary(0)).held
-        await self._load_routes()
+        await self._reporter.count()
+        await self._routes.load()
         self._store.log.listen(self._changed)
         self._store.on_damage(self._damaged)
         async with contextlib.AsyncExitStack() as stack:
             await self._listen(stack)
             tasks = [asyncio.create_task(loop, name=name) for name, loop in self._loops()]
-            _log.info("started", node=self._settings.node, held=self._held, store_epoch=self._outbox.epoch)
+            _log.info("started", node=self._settings.node, held=self._reporter.held, store_epoch=self._outbox.epoch)
             stop = asyncio.create_task(stopping.wait())
             try:
                 await _first_failure(tasks, stop)
@@ -221,7 +228,7 @@ class Agent:
             ("stores", self._watch_stores()),
             ("reserve", self._folder.keep_reserve()),
             ("link", self._link.run()),
-            ("report", self._report()),
+            ("report", self._reporter.run()),
             ("upstream", self._upstream.run()),
         ]
         contexts = filter(None, (self._client_tls, self._server_tls))
@@ -264,50 +271,20 @@ class Agent:
             )
         )
         if settings.health_listen and settings.health_listen != settings.http_listen:
-            health = server.health_application(metrics=self._metrics, unready=self._unready)
+            health = server.health_application(metrics=self._reporter.metrics, unready=self._unready)
             host, port = listen_address.parse(settings.health_listen)
             await stack.enter_async_context(await listen(health, key="health_listen", host=host, port=port))
 
-    # ---- routes ----------------------------------------------------------------------------------
-
-    async def _load_routes(self) -> None:
-        held, _ = await self._store.select(node_routes.GROUP, node_routes.PLURAL)
-        if self._store.lacking:
-            known = {each.resource.name for each in held}
-            held += [each for each in self._routes_copy.read() if each.resource.name not in known]
-        # Kinds are remembered after their last object went: a node that ever had routes answers publishers.
-        ever = any(
-            (kind.group, kind.plural) == (node_routes.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
-        )
-        fallbacks = await self._store.fallbacks(node_routes.GROUP, node_routes.PLURAL)
-        self._routes = NodeRoutes(self._settings.node, held, ever=ever, fallbacks=fallbacks)
-        self._use_routes()
+    # ---- what changes ----------------------------------------------------------------------------
 
     def _damaged(self, objects: int) -> None:
-        self._held -= objects
+        self._reporter.lost(objects)
         self._objects.watches.look()
         self._link.compare_again(f"{objects} objects on disk are damaged and are asked for again")
 
     def _changed(self, change: Change[HeldObject]) -> None:
-        self._held += (change.current is not None) - (change.previous is not None)
-        if self._routes.follow(change):
-            self._use_routes()
-
-    def _use_routes(self) -> None:
-        self._upstream.use_router(self._routes.router, self._routes.unusable)
-        if self._routes.router is None and not self._routes.unusable:
-            return
-        self._routes_copy.write(self._routes.held)
-        self._reported.set()
-        refused = set()
-        for name, status in self._routes.statuses.items():
-            _log.info("routes_in_use", object=name, accepted=len(status.accepted), refused=len(status.errors))
-            refused |= {(name, error.route, error.message) for error in status.errors}
-        for name, route, reason in sorted(refused - self._refused_routes):
-            _log.warning("route_refused", object=name, route=route, reason=reason)
-        self._refused_routes = refused
-
-    # ---- the status ------------------------------------------------------------------------------
+        self._reporter.follow(change)
+        self._routes.follow(change)
 
     def _age_of(self, held: HeldObject) -> float:
         now, contact = self._outbox.now(), self._link.last_contact()
@@ -315,56 +292,11 @@ class Agent:
         # A clock that is behind what it wrote down was started anew (its file was removed): at least all of it passed.
         return now - known if known <= now else now
 
-    async def _read_status(self) -> agent_status.AgentStatus:
-        now = self._outbox.now()
-        self._link.last_contact()
-        return agent_status.AgentStatus(
-            node=self._settings.node,
-            agent=self._agent,
-            store_epoch=self._outbox.epoch,
-            now=now,
-            link=self._link.state,
-            held=self._held,
-            object_bytes=data_dir.size(Path(self._settings.data_dir) / OBJECTS_FILE),
-            object_bytes_max=self._settings.store.object_bytes,
-            commits=self._store.commits,
-            watches=len(self._objects.watches),
-            counters=self._link.counters,
-            outbox=await self._outbox.status(now=now),
-            routes=self._routes.statuses,
-            publishing=self._upstream.publisher.counters,
-            pumping=self._upstream.pump.counters,
-            stalls=self._upstream.pump.stalls(),
-            salvaged=self._outbox.salvaged or self._store.salvaged,
-            damaged=self._store.damaged,
-        )
-
-    async def _status(self) -> dict[str, Any]:
-        return agent_status.status(await self._read_status())
-
-    async def _metrics(self) -> str:
-        return metrics.render(agent_status.families(await self._read_status()))
-
     def _unready(self) -> str:
         failure = self._store.failure or self._outbox.writer.failure
         if failure:
             return f"the disk failed: {failure}"
         return "stopping" if self._stopping else ""
-
-    def _connected_seconds(self) -> float:
-        state = self._link.state
-        return self._outbox.now() - (state.since or 0.0) if state.state == "connected" else 0.0
-
-    async def _report(self) -> None:
-        while True:
-            self._reported.clear()
-            self._link.report(agent_status.for_hub(await self._read_status()))
-            if self._store.lacking and self._connected_seconds() > WHOLE_SECONDS:
-                with contextlib.suppress(Temporary):
-                    await self._store.is_whole()
-                    await self._load_routes()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._reported.wait(), REPORT_SECONDS)
 
 
 def _files(settings: Settings) -> tls.Files:

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import (
     Absent,
-    MemoryMetastore,
     Metastore,
     Put,
     Remove,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_edge.objects import kinds, session
-from fairlead_edge.objects.metastore import MemoryMetastore
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.presentation import listing, table
 from fairlead_wire import codec, digest
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_edge.objects import metastore
+from fairlead_edge.objects.content import verify
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import Kind, LiveObject
 from fairlead_wire import codec, message, resource
@@ -53,7 +54,7 @@ def built(raw: bytes, kind: Kind) -> LiveObject | None:
 
 
 def judged_by_the_edge(live: LiveObject) -> None:
-    metastore.verify(
+    verify(
         metastore.Put(
             resource=resource.parse(live.path),
             uid=live.uid,

@@ -10,7 +10,8 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 from fairlead_edge.objects import session
-from fairlead_edge.objects.metastore import MemoryMetastore, Put
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
+from fairlead_edge.objects.metastore import Put
 
 T = TypeVar("T")
 

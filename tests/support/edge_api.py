@@ -12,7 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from fairlead_edge.io.local_api import server
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
-from fairlead_edge.objects.metastore import MemoryMetastore, Put, Remove
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
+from fairlead_edge.objects.metastore import Put, Remove
 
 TOKEN = "the-token"
 

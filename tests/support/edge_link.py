@@ -12,7 +12,8 @@ from tests.support.hub_server import WAIT_SECONDS
 
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.link.link import Link
-from fairlead_edge.objects.metastore import MemoryMetastore, Metastore, Outcome, Put, Remove
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
+from fairlead_edge.objects.metastore import Metastore, Outcome, Put, Remove
 
 
 def make(url: str, store: Metastore, *, clock: Callable[[], float] = lambda: 50.0, pause: float = 0.01) -> Link:

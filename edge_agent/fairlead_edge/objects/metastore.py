@@ -1,10 +1,10 @@
-"""The objects a node holds: the port, what may be written to it, and its memory twin.
+"""The objects a node holds: the port, what may be written to it, and what comes of a write.
 
 The store is the truth of what this edge holds (the records in the cluster only follow it).  A write is
 judged against what is there *inside* the transaction that makes it: content by its digest, identity by UID.
 
-    Put     content does not match its digest, or is not the object its path names   → Refused, permanent
-            same UID and digest as held                                              → Kept (nothing to do)
+    Put     content does not match its digest, or is not the object its path names   → WriteRefused, permanent
+            same UID and digest as held                                              → Unchanged (nothing to do)
             anything else                                → Stored: replaces whatever had the name, atomically
     Remove  the UID held under the name              → Removed
             no such name, or another UID under it    → Absent: it is not held, which is what was asked for
@@ -24,8 +24,8 @@ import msgspec
 
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.watch_history import Change, WatchHistory
-from fairlead_wire import codec, digest, message
-from fairlead_wire.errors import LocalError, Malformed, Permanent
+from fairlead_wire import digest, message
+from fairlead_wire.errors import Permanent
 from fairlead_wire.resource import Resource
 
 STORE_FULL_RETRY_SECONDS: Final = 5.0
@@ -121,7 +121,7 @@ def fallback(previous: HeldObject, put: Put, usable: Usable) -> Literal["drop", 
 
 
 class Metastore(Protocol):
-    """Port.  Twins: ``MemoryMetastore`` here, ``io.objects.SqliteMetastore``; one conformance suite."""
+    """Port.  Twins: ``memory_metastore`` and ``io.objects.sqlite_metastore``; one conformance suite."""
 
     @property
     def log(self) -> WatchHistory[HeldObject]:
@@ -161,72 +161,8 @@ class Metastore(Protocol):
         """When the hub was last heard, also before a restart; None = never."""
 
 
-REASON_CHARS_MAX: Final = 300
-"""Of what a refusal quotes; it travels in a frame's header."""
-
-
-class _Metadata(msgspec.Struct):
-    """What is read of it here and by those who list: as an API server gives it, or it is no object."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    creationTimestamp: str | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-
-
-class _Document(msgspec.Struct):
-    apiVersion: str = ""
-    kind: str = ""
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
-_whole: msgspec.json.Decoder[object] = msgspec.json.Decoder()
-
-
-def _document(content: bytes) -> _Document:
-    """Read all of it, once: what a typed decoder passes over unread would stop every later list of its kind.
-
-    Raises ``Permanent``.
-    """
-    try:
-        if codec.nesting(content) > codec.NESTING_MAX:
-            raise Malformed(f"nested deeper than {codec.NESTING_MAX} levels")
-        return msgspec.convert(codec.decode_json(_whole, content), _Document)
-    except (Malformed, msgspec.ValidationError) as error:
-        raise Permanent(f"content is not a Kubernetes object: {error}", code="malformed_content") from None
-
-
-def verify(put: Put) -> Kind:
-    """Is the content what the header says?  Returns its kind; raises ``Permanent`` with a code when it is not."""
-    actual = digest.content_digest(put.content)
-    if actual != put.digest:
-        raise Permanent(f"content has digest {actual[:12]}…, announced was {put.digest[:12]}…", code="digest_mismatch")
-    if not message.is_uid(put.uid) or len(put.resource_version) > message.NAME_CHARS_MAX:
-        raise Permanent(
-            f"an object needs a UID of letters, digits, - and _, and at most {message.NAME_CHARS_MAX} characters in it"
-            " and its version",
-            code="malformed_content",
-        )
-    document = _document(put.content)
-    resource, metadata = put.resource, document.metadata
-    announced = (resource.api_version, resource.namespace, resource.name, put.uid)
-    found = (document.apiVersion, metadata.namespace, metadata.name, metadata.uid or put.uid)
-    if not 0 < len(document.kind) <= message.NAME_CHARS_MAX or announced != found:
-        reads = f"{document.kind} {found}"[:REASON_CHARS_MAX]
-        raise Permanent(f"content is {reads}, the path says {announced}", code="malformed_content")
-    return Kind(
-        group=resource.group,
-        version=resource.version,
-        plural=resource.plural,
-        kind=document.kind,
-        namespaced=bool(resource.namespace),
-    )
-
-
 def refused(error: Permanent) -> WriteRefused:
-    """The answer to a write that failed ``verify``."""
+    """The answer to a write that failed ``content.verify``."""
     return WriteRefused(code=error.code, reason=str(error), permanent=True)
 
 
@@ -256,117 +192,6 @@ def opening_version(stored: int, wall_milliseconds: int) -> int:
     the stored number guards against a clock that went back.
     """
     return max(stored + 1, wall_milliseconds)
-
-
-class MemoryMetastore:
-    """The twin for tests and the simulation: durable means that the call returned.  ``bytes_max``: contents held."""
-
-    def __init__(self, *, version: int = 1, bytes_max: int = 1 << 40, usable: Usable = anything) -> None:
-        self._usable = usable
-        self._objects: dict[tuple[str, str, str, str], HeldObject] = {}
-        self._fallbacks: dict[tuple[str, str, str, str], HeldObject] = {}
-        self._kinds: set[Kind] = set()
-        self._log: WatchHistory[HeldObject] = WatchHistory(version)
-        self._fence = 0
-        self._contact_at: float | None = None
-        self._bytes_max = bytes_max
-
-    @property
-    def log(self) -> WatchHistory[HeldObject]:
-        return self._log
-
-    def reopened(self, version: int) -> MemoryMetastore:
-        """The same disk after a restart: all that was durable, and an empty change log."""
-        opened = opening_version(self._log.version, version)
-        again = MemoryMetastore(version=opened, bytes_max=self._bytes_max, usable=self._usable)
-        again._objects, again._kinds = dict(self._objects), set(self._kinds)
-        again._fallbacks = dict(self._fallbacks)
-        again._fence, again._contact_at = self._fence, self._contact_at
-        return again
-
-    async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
-        return [self._put(write, now) if isinstance(write, Put) else self._remove(write) for write in writes]
-
-    async def persist_fence(self, fence: int) -> None:
-        if fence < self._fence:
-            raise LocalError(f"fence {fence} is below {self._fence}, which was obeyed before")
-        self._fence = fence
-
-    async def fence(self) -> int:
-        return self._fence
-
-    async def summary(self, bits: int | None = None) -> Summary:
-        return summarise([(held.uid, held.digest) for held in self._objects.values()], bits)
-
-    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
-        return sorted(
-            (
-                message.Entry(held.resource.path, held.uid, held.digest, held.resource_version)
-                for held in self._objects.values()
-                if digest.bucket_of(held.uid, bits) in buckets
-            ),
-            key=lambda entry: entry.resource,
-        )
-
-    async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
-        return self._objects.get((group, plural, namespace, name))
-
-    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
-        wanted = [
-            held
-            for key, held in sorted(self._objects.items())
-            if key[:2] == (group, plural) and namespace in (None, key[2])
-        ]
-        return wanted, self._log.version
-
-    async def fallbacks(self, group: str, plural: str) -> list[HeldObject]:
-        return [held for key, held in sorted(self._fallbacks.items()) if key[:2] == (group, plural)]
-
-    async def kinds(self) -> list[Kind]:
-        return sorted(self._kinds)
-
-    async def touch(self, contact_at: float) -> None:
-        self._contact_at = contact_at
-
-    async def contact_at(self) -> float | None:
-        return self._contact_at
-
-    def _put(self, put: Put, now: float) -> Outcome:
-        try:
-            kind = verify(put)
-        except Permanent as error:
-            return refused(error)
-        key = key_of(put.resource)
-        previous = self._objects.get(key)
-        if previous is not None and same_content(previous, put):
-            self._objects[key] = msgspec.structs.replace(previous, resource_version=put.resource_version)
-            return Unchanged()
-        others = sum(len(held.content) for other, held in self._objects.items() if other != key)
-        if others + len(put.content) > self._bytes_max:
-            return store_full(self._bytes_max)
-        version = self._log.version + 1
-        current = hold(put, local_version=version, now=now)
-        self._objects[key] = current
-        if previous is not None:
-            match fallback(previous, put, self._usable):
-                case "drop":
-                    self._fallbacks.pop(key, None)
-                case "take":
-                    self._fallbacks[key] = previous
-                case "keep":
-                    pass
-        self._kinds.add(kind)
-        return Stored(change=self._log.append(Change(version=version, previous=previous, current=current)))
-
-    def _remove(self, remove: Remove) -> Outcome:
-        key = key_of(remove.resource)
-        previous = self._objects.get(key)
-        if previous is None or previous.uid != remove.uid:
-            return Absent()
-        del self._objects[key]
-        self._fallbacks.pop(key, None)
-        change = Change(version=self._log.version + 1, previous=previous, current=None)
-        return Removed(change=self._log.append(change))
 
 
 def key_of(resource: Resource) -> tuple[str, str, str, str]:

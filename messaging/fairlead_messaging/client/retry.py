@@ -32,9 +32,7 @@ PATIENT = DeliveryPolicy(
 """For programs that would rather wait than fail: a service that restarts is waited for, a minute at most."""
 
 
-def send(
-    asked: Request[T], policy: DeliveryPolicy | None, uniform: Uniform
-) -> Generator[Request[Any] | Pause, Any, T]:
+def send(asked: Request[T], policy: DeliveryPolicy | None, uniform: Uniform) -> Generator[Request[Any] | Pause, Any, T]:
     """The script of one request: each step is one sending or a wait, until it is answered or ``policy`` allows no more.
 
     Raises what ``Request.read`` does, and ``Failed``.

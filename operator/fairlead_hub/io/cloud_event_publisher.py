@@ -26,9 +26,7 @@ _log = logs.get("hub.announcer")
 class CloudEventPublisher:
     """``topic`` is ``namespace/name``; ``epoch`` a random number of this run, by which its events are told apart."""
 
-    def __init__(
-        self, cloud_events: CloudEvents, client: AsyncClient, *, topic: str, source: str, epoch: int
-    ) -> None:
+    def __init__(self, cloud_events: CloudEvents, client: AsyncClient, *, topic: str, source: str, epoch: int) -> None:
         self._cloud_events, self._client = cloud_events, client
         self._namespace, _, self._name = topic.partition("/")
         self._source, self._epoch = source, epoch

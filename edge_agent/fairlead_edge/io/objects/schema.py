@@ -17,7 +17,7 @@ from fairlead_edge import checksum
 from fairlead_edge.io.objects import statements as sql
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.objects import metastore
+from fairlead_edge.objects.content import verify
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject, Put
 from fairlead_wire.errors import Permanent
@@ -75,7 +75,7 @@ def _is_as_announced(read: HeldObject) -> bool:
 
 def kind_of(read: HeldObject) -> Kind:
     """Raises ``Permanent`` when the content is not what its columns say."""
-    return metastore.verify(
+    return verify(
         Put(
             resource=read.resource,
             uid=read.uid,

@@ -1,6 +1,6 @@
 """The objects a node holds, in SQLite (``schema``): ``Metastore`` over the group-commit writer.
 
-Each write is judged in the transaction that makes it (``metastore.verify``, then against the row held), and
+Each write is judged in the transaction that makes it (``content.verify``, then against the row held), and
 is its own job, so that one refused object does not undo its neighbours while all share one flush.
 
 Nothing is served that the disk changed: each row has a checksum, looked at when it is read, at the opening, and in
@@ -27,6 +27,7 @@ from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.objects import metastore
+from fairlead_edge.objects.content import verify
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import (
     Absent,
@@ -75,7 +76,7 @@ class SqliteMetastore:
         wall_milliseconds: int,
         usable: metastore.Usable = metastore.anything,
     ) -> None:
-        self._path = folder / FILE_NAME
+        self.path = folder / FILE_NAME
         self._usable = usable
         self._bytes_max = bytes_max
         opened: list[_Opened] = []
@@ -94,17 +95,17 @@ class SqliteMetastore:
         """Objects the disk was found to have changed, since the opening."""
         self._listeners: list[Callable[[int], None]] = []
         try:
-            if problem := salvage.problem(self._path):
-                _log.error("store_damaged", path=str(self._path), reason=problem)
-                kept = salvage.run(self._path)
+            if problem := salvage.problem(self.path):
+                _log.error("store_damaged", path=str(self.path), reason=problem)
+                kept = salvage.run(self.path)
                 remedy = f"look at the disk's health; {FILE_NAME}.damaged may be removed; the hub sends what is missing"
-                _log.warning("store_salvaged", path=str(self._path), held=kept, remedy=remedy)
+                _log.warning("store_salvaged", path=str(self.path), held=kept, remedy=remedy)
                 self.salvaged = problem
-            self.writer = Writer(self._path, setup=setup, audit=salvage.audit)
+            self.writer = Writer(self.path, setup=setup, audit=salvage.audit)
         except apsw.Error as error:
-            raise StoreUnusable(f"{self._path}: cannot be opened: {error}") from error
+            raise StoreUnusable(f"{self.path}: cannot be opened: {error}") from error
         except StoreUnusable as error:
-            raise StoreUnusable(f"{self._path}: {error}") from None
+            raise StoreUnusable(f"{self.path}: {error}") from None
         self._log: WatchHistory[HeldObject] = WatchHistory(opened[0].version)
         if opened[0].dropped:
             self._note_damage(opened[0].dropped)
@@ -321,7 +322,7 @@ def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> He
 
 
 def _put(connection: apsw.Connection, put: Put, now: float, usable: metastore.Usable) -> Outcome:
-    kind = metastore.verify(put)
+    kind = verify(put)
     key = metastore.key_of(put.resource)
     previous = _previous(connection, key)
     if previous is not None and metastore.same_content(previous, put):

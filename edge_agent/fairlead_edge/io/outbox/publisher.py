@@ -27,7 +27,7 @@ class Publisher:
     """One per agent.  ``mint`` makes ids, ``wall`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; when that
     does not help and ``evict`` is set, the less urgent make room.
 
-    ``router`` is None until the first routes arrived; replacing it changes where the next request goes.
+    There is no router until the first routes arrived; ``use_router`` changes where the next request goes.
     """
 
     def __init__(
@@ -50,11 +50,16 @@ class Publisher:
         self._evict = evict
         self._pending_bytes = 0
         self._in_work: set[asyncio.Task[tuple[publishing.Reason | None, bytes]]] = set()
-        self.router: publishing.Router | None = None
-        self.unusable = ""
+        self._router: publishing.Router | None = None
+        self._unusable = ""
         """What is wrong with the routes that arrived, when there is no router for it."""
         self.counters: Counter[str] = Counter()
         """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``refused_<code>``."""
+
+    def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:
+        """From now on messages are routed by this; None: publishing is answered with "not yet", and why."""
+        self._router = router
+        self._unusable = unusable
 
     async def publish(self, content: bytes, key: str | None = None) -> tuple[publishing.Reason | None, bytes]:
         """Store what ``content`` asks for; returns the refusal (when no message was accepted) and the answer's body.
@@ -85,10 +90,10 @@ class Publisher:
         if key is not None:
             publishing.check_key(key)
         submissions = publishing.parse(content)
-        if self.router is None:
-            reason = f"not one route can be used: {self.unusable}" if self.unusable else "no routes have arrived yet"
+        if self._router is None:
+            reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
             raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
-        plan = publishing.plan(submissions, self.router, mint=self._mint, enqueued_at=self._wall())
+        plan = publishing.plan(submissions, self._router, mint=self._mint, enqueued_at=self._wall())
         answer = plan.answer()
         if plan.entries or (key is not None and plan.refusal is None):
             idempotency = None if key is None else IdempotencyKey(key, publishing.digest(content), answer)

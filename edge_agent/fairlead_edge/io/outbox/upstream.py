@@ -73,8 +73,7 @@ class Upstream:
 
     def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:
         """From now on messages are routed by this; without one publishing is answered with "not yet", and why."""
-        self.publisher.router = router
-        self.publisher.unusable = unusable
+        self.publisher.use_router(router, unusable)
 
     async def run(self) -> None:
         """Until cancelled.  Raises ``StoreFailed``: the program must end then."""

@@ -12,7 +12,7 @@ from tests.support.hub_server import WAIT_SECONDS, HubServer, config_map
 
 from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.io.link import conversation
-from fairlead_edge.objects.metastore import MemoryMetastore
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_wire import codec, digest, message
 from fairlead_wire.io import logs
 from fairlead_wire.rarely import Rarely

@@ -15,7 +15,7 @@ from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
 
 from fairlead_edge.io.link import link as link_module
-from fairlead_edge.objects.metastore import MemoryMetastore
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_wire import message
 
 PATIENCE = 5.0

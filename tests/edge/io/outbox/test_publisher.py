@@ -36,7 +36,7 @@ class Desk:
             offered=self._offered,
             evict=evict,
         )
-        self.publisher.router = PropertyRouter()
+        self.publisher.use_router(PropertyRouter())
 
     async def _make_room(self) -> int:
         self.swept += 1
@@ -109,7 +109,7 @@ async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_without_routes_it_is_not_ready() -> None:
     """Even for a good request; a bad one is still told what is bad."""
     desk = Desk()
-    desk.publisher.router = None
+    desk.publisher.use_router(None)
     with pytest.raises(NotReady):
         await desk.publisher.publish(body({}))
 

@@ -1,0 +1,77 @@
+"""The EdgeRoutes objects this node holds, turned into the router of its messages whenever one of them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fairlead_edge import node_routes
+from fairlead_edge.io.objects.routes_copy import RoutesCopy
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.node_routes import NodeRoutes
+from fairlead_edge.objects.metastore import HeldObject
+from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.outbox.router import Router
+from fairlead_wire import message
+from fairlead_wire.io import logs
+
+_log = logs.get("edge.app")
+
+
+class RoutesInUse:
+    """``use`` gets each new router, or why there is none; ``changed`` is called when a status is new."""
+
+    def __init__(
+        self,
+        node: str,
+        store: SqliteMetastore,
+        copy: RoutesCopy,
+        *,
+        use: Callable[[Router | None, str], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._copy = copy
+        self._use = use
+        self._changed = changed
+        self._routes = NodeRoutes(node, [], ever=False)
+        self._refused: set[tuple[str, str, str]] = set()
+        """Routes that were logged: each once, and again when it was mended in between."""
+
+    @property
+    def statuses(self) -> Mapping[str, message.RoutesStatus]:
+        """What was made of each object."""
+        return self._routes.statuses
+
+    async def load(self) -> None:
+        """Read what is held; where the disk lost some of it, also the copy beside the store."""
+        held, _ = await self._store.select(node_routes.GROUP, node_routes.PLURAL)
+        if self._store.lacking:
+            known = {each.resource.name for each in held}
+            held += [each for each in self._copy.read() if each.resource.name not in known]
+        # Kinds are remembered after their last object went: a node that ever had routes answers publishers.
+        ever = any(
+            (kind.group, kind.plural) == (node_routes.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
+        )
+        fallbacks = await self._store.fallbacks(node_routes.GROUP, node_routes.PLURAL)
+        self._routes = NodeRoutes(self._node, held, ever=ever, fallbacks=fallbacks)
+        self._put_in_use()
+
+    def follow(self, change: Change[HeldObject]) -> None:
+        """An object changed; of other kinds nothing follows."""
+        if self._routes.follow(change):
+            self._put_in_use()
+
+    def _put_in_use(self) -> None:
+        self._use(self._routes.router, self._routes.unusable)
+        if self._routes.router is None and not self._routes.unusable:
+            return
+        self._copy.write(self._routes.held)
+        self._changed()
+        refused = set()
+        for name, status in self._routes.statuses.items():
+            _log.info("routes_in_use", object=name, accepted=len(status.accepted), refused=len(status.errors))
+            refused |= {(name, error.route, error.message) for error in status.errors}
+        for name, route, reason in sorted(refused - self._refused):
+            _log.warning("route_refused", object=name, route=route, reason=reason)
+        self._refused = refused

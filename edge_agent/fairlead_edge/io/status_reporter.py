@@ -1,0 +1,124 @@
+"""The agent's status, read from its parts: for the local API, as metrics, and for the hub while it is connected."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, Final
+
+from fairlead_edge import agent_status, metrics
+from fairlead_edge.agent_status import AgentStatus
+from fairlead_edge.io import data_dir
+from fairlead_edge.io.link.link import Link
+from fairlead_edge.io.local_api.watches import Watches
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.routes_in_use import RoutesInUse
+from fairlead_edge.objects.metastore import HeldObject
+from fairlead_edge.objects.watch_history import Change
+from fairlead_wire.errors import Temporary
+
+WHOLE_SECONDS: Final = 60.0
+"""A session open for so long has compared what is held, and brought what was missing."""
+REPORT_SECONDS: Final = 30.0
+"""How often the hub gets the agent's status, when it changed."""
+
+
+class StatusReporter:
+    """``agent`` is the version of the program."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        agent: str,
+        object_bytes_max: int,
+        store: SqliteMetastore,
+        outbox: SqliteOutbox,
+        link: Link,
+        upstream: Upstream,
+        watches: Watches,
+        routes: RoutesInUse,
+    ) -> None:
+        self._node = node
+        self._agent = agent
+        self._object_bytes_max = object_bytes_max
+        self._store = store
+        self._outbox = outbox
+        self._link = link
+        self._upstream = upstream
+        self._watches = watches
+        self._routes = routes
+        self._held = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def held(self) -> int:
+        """Objects, now."""
+        return self._held
+
+    async def count(self) -> None:
+        """Once, before changes are followed."""
+        self._held = (await self._store.summary(0)).held
+
+    def follow(self, change: Change[HeldObject]) -> None:
+        """An object came, changed or went."""
+        self._held += (change.current is not None) - (change.previous is not None)
+
+    def lost(self, objects: int) -> None:
+        """So many were taken out, because the disk changed them."""
+        self._held -= objects
+
+    def changed(self) -> None:
+        """Something the hub should know soon."""
+        self._changed.set()
+
+    async def read(self) -> AgentStatus:
+        """As it is now."""
+        now = self._outbox.now()
+        self._link.last_contact()
+        return AgentStatus(
+            node=self._node,
+            agent=self._agent,
+            store_epoch=self._outbox.epoch,
+            now=now,
+            link=self._link.state,
+            held=self._held,
+            object_bytes=data_dir.size(self._store.path),
+            object_bytes_max=self._object_bytes_max,
+            commits=self._store.commits,
+            watches=len(self._watches),
+            counters=self._link.counters,
+            outbox=await self._outbox.status(now=now),
+            routes=self._routes.statuses,
+            publishing=self._upstream.publisher.counters,
+            pumping=self._upstream.pump.counters,
+            stalls=self._upstream.pump.stalls(),
+            salvaged=self._outbox.salvaged or self._store.salvaged,
+            damaged=self._store.damaged,
+        )
+
+    async def status(self) -> dict[str, Any]:
+        """For ``GET /v1/status``."""
+        return agent_status.status(await self.read())
+
+    async def metrics(self) -> str:
+        """For ``GET /metrics``."""
+        return metrics.render(agent_status.families(await self.read()))
+
+    async def run(self) -> None:
+        """Until cancelled: sends the status to the hub when it changed, and notes when nothing is missing any more."""
+        while True:
+            self._changed.clear()
+            self._link.report(agent_status.for_hub(await self.read()))
+            if self._store.lacking and self._connected_seconds() > WHOLE_SECONDS:
+                with contextlib.suppress(Temporary):
+                    await self._store.is_whole()
+                    await self._routes.load()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), REPORT_SECONDS)
+
+    def _connected_seconds(self) -> float:
+        state = self._link.state
+        return self._outbox.now() - (state.since or 0.0) if state.state == "connected" else 0.0

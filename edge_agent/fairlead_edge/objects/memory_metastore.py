@@ -1,0 +1,145 @@
+"""The twin of the object store for tests and the simulation: the same answers and refusals in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlead_edge.objects.content import verify
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.metastore import (
+    Absent,
+    HeldObject,
+    Outcome,
+    Put,
+    Remove,
+    Removed,
+    Stored,
+    Summary,
+    Unchanged,
+    Usable,
+    anything,
+    fallback,
+    hold,
+    key_of,
+    opening_version,
+    refused,
+    same_content,
+    store_full,
+    summarise,
+)
+from fairlead_edge.objects.watch_history import Change, WatchHistory
+from fairlead_wire import digest, message
+from fairlead_wire.errors import LocalError, Permanent
+
+
+class MemoryMetastore:
+    """Durable means that the call returned.  ``bytes_max``: contents held."""
+
+    def __init__(self, *, version: int = 1, bytes_max: int = 1 << 40, usable: Usable = anything) -> None:
+        self._usable = usable
+        self._objects: dict[tuple[str, str, str, str], HeldObject] = {}
+        self._fallbacks: dict[tuple[str, str, str, str], HeldObject] = {}
+        self._kinds: set[Kind] = set()
+        self._log: WatchHistory[HeldObject] = WatchHistory(version)
+        self._fence = 0
+        self._contact_at: float | None = None
+        self._bytes_max = bytes_max
+
+    @property
+    def log(self) -> WatchHistory[HeldObject]:
+        return self._log
+
+    def reopened(self, version: int) -> MemoryMetastore:
+        """The same disk after a restart: all that was durable, and an empty change log."""
+        opened = opening_version(self._log.version, version)
+        again = MemoryMetastore(version=opened, bytes_max=self._bytes_max, usable=self._usable)
+        again._objects, again._kinds = dict(self._objects), set(self._kinds)
+        again._fallbacks = dict(self._fallbacks)
+        again._fence, again._contact_at = self._fence, self._contact_at
+        return again
+
+    async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
+        return [self._put(write, now) if isinstance(write, Put) else self._remove(write) for write in writes]
+
+    async def persist_fence(self, fence: int) -> None:
+        if fence < self._fence:
+            raise LocalError(f"fence {fence} is below {self._fence}, which was obeyed before")
+        self._fence = fence
+
+    async def fence(self) -> int:
+        return self._fence
+
+    async def summary(self, bits: int | None = None) -> Summary:
+        return summarise([(held.uid, held.digest) for held in self._objects.values()], bits)
+
+    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+        return sorted(
+            (
+                message.Entry(held.resource.path, held.uid, held.digest, held.resource_version)
+                for held in self._objects.values()
+                if digest.bucket_of(held.uid, bits) in buckets
+            ),
+            key=lambda entry: entry.resource,
+        )
+
+    async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
+        return self._objects.get((group, plural, namespace, name))
+
+    async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
+        wanted = [
+            held
+            for key, held in sorted(self._objects.items())
+            if key[:2] == (group, plural) and namespace in (None, key[2])
+        ]
+        return wanted, self._log.version
+
+    async def fallbacks(self, group: str, plural: str) -> list[HeldObject]:
+        return [held for key, held in sorted(self._fallbacks.items()) if key[:2] == (group, plural)]
+
+    async def kinds(self) -> list[Kind]:
+        return sorted(self._kinds)
+
+    async def touch(self, contact_at: float) -> None:
+        self._contact_at = contact_at
+
+    async def contact_at(self) -> float | None:
+        return self._contact_at
+
+    def _put(self, put: Put, now: float) -> Outcome:
+        try:
+            kind = verify(put)
+        except Permanent as error:
+            return refused(error)
+        key = key_of(put.resource)
+        previous = self._objects.get(key)
+        if previous is not None and same_content(previous, put):
+            self._objects[key] = msgspec.structs.replace(previous, resource_version=put.resource_version)
+            return Unchanged()
+        others = sum(len(held.content) for other, held in self._objects.items() if other != key)
+        if others + len(put.content) > self._bytes_max:
+            return store_full(self._bytes_max)
+        version = self._log.version + 1
+        current = hold(put, local_version=version, now=now)
+        self._objects[key] = current
+        if previous is not None:
+            match fallback(previous, put, self._usable):
+                case "drop":
+                    self._fallbacks.pop(key, None)
+                case "take":
+                    self._fallbacks[key] = previous
+                case "keep":
+                    pass
+        self._kinds.add(kind)
+        return Stored(change=self._log.append(Change(version=version, previous=previous, current=current)))
+
+    def _remove(self, remove: Remove) -> Outcome:
+        key = key_of(remove.resource)
+        previous = self._objects.get(key)
+        if previous is None or previous.uid != remove.uid:
+            return Absent()
+        del self._objects[key]
+        self._fallbacks.pop(key, None)
+        change = Change(version=self._log.version + 1, previous=previous, current=None)
+        return Removed(change=self._log.append(change))
