@@ -98,8 +98,8 @@ class _Checker:
         try:
             manifest = parse(self.placed.value)
         except ManifestError as refused:
-            for reason in refused.reasons:
-                self.at((*self.path, *reason.partition(":")[0].split(".")), reason)
+            for each in refused.mistakes:
+                self.at((*self.path, *each.key.split(".")), str(each))
             return []
         for bad in manifest.quarantined:
             self.mistake(bad)

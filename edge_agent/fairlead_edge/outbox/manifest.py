@@ -23,6 +23,7 @@ from fairlead_edge.routes.advice import advise
 from fairlead_edge.routes.compiler import Route, compile_route
 from fairlead_edge.routes.errors import CompileError, Invalid
 from fairlead_wire import event
+from fairlead_wire.mistakes import Mistake
 
 MANIFEST_BYTES_MAX: Final = 1024 * 1024
 ROUTES_MAX: Final = 1000
@@ -43,11 +44,12 @@ _ROUTE_KEYS: Final = ("route", "priority", "timeToLiveSecs", "topic")
 
 
 class ManifestError(ValueError):
-    """The document is no manifest; `reasons` are sentences that begin with the key."""
+    """The document is no manifest; `mistakes` say where and why, `reasons` are the same as sentences."""
 
-    def __init__(self, reasons: Sequence[str]) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = tuple(reasons)
+    def __init__(self, *mistakes: Mistake) -> None:
+        self.mistakes = mistakes
+        self.reasons = tuple(map(str, mistakes))
+        super().__init__("; ".join(self.reasons))
 
 
 class RouteError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"end_column": "endColumn"}):
@@ -92,12 +94,12 @@ class Manifest:
 def parse(raw: bytes | str | Mapping[str, Any]) -> Manifest:
     """A manifest from JSON or from a decoded object, wrapped or not.  Raises `ManifestError`."""
     document, _ = unwrap(raw if isinstance(raw, Mapping) else _decode(raw))
-    reasons: list[str] = []
-    minor = _schema_minor(document.get("schemaVersion"), reasons)
-    routes = _routes(document, minor, reasons)
-    ttl_seconds = _global_ttl(document.get("storeAndForwardConfiguration"), reasons)
-    if reasons:
-        raise ManifestError(reasons)
+    found: list[Mistake] = []
+    minor = _schema_minor(document.get("schemaVersion"), found)
+    routes = _routes(document, minor, found)
+    ttl_seconds = _global_ttl(document.get("storeAndForwardConfiguration"), found)
+    if found:
+        raise ManifestError(*found)
     accepted: list[ManifestRoute] = []
     quarantined: list[RouteError] = []
     warnings: list[RouteError] = []
@@ -164,55 +166,55 @@ def unwrap(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, .
 
 def _decode(raw: bytes | str) -> Mapping[str, Any]:
     if len(raw) > MANIFEST_BYTES_MAX:
-        raise ManifestError([f"manifest: {len(raw)} bytes are too many, {MANIFEST_BYTES_MAX} is the limit"])
+        raise ManifestError(Mistake("manifest", f"{len(raw)} bytes are too many, {MANIFEST_BYTES_MAX} is the limit"))
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as reason:
-        raise ManifestError([f"manifest: not JSON: {reason}"]) from None
+        raise ManifestError(Mistake("manifest", f"not JSON: {reason}")) from None
     except RecursionError:
-        raise ManifestError(["manifest: nested too deeply"]) from None
+        raise ManifestError(Mistake("manifest", "nested too deeply")) from None
     if not isinstance(document, dict):
-        raise ManifestError(["manifest: expected an object"])
+        raise ManifestError(Mistake("manifest", "expected an object"))
     return document
 
 
-def _schema_minor(version: object, reasons: list[str]) -> int:
+def _schema_minor(version: object, mistakes: list[Mistake]) -> int:
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if found is None:
         what = "is missing" if version is None else f'{version!r} is not a version in quotes, such as "1.1"'
-        reasons.append(f"schemaVersion: {what}; 1.0 to 1.{SCHEMA_MINOR_MAX} are known")
+        mistakes.append(Mistake("schemaVersion", f"{what}; 1.0 to 1.{SCHEMA_MINOR_MAX} are known"))
     elif int(found[1]) != 1 or int(found[2]) > SCHEMA_MINOR_MAX:
-        reasons.append(f"schemaVersion: {version} is not known, 1.0 to 1.{SCHEMA_MINOR_MAX} are")
+        mistakes.append(Mistake("schemaVersion", f"{version} is not known, 1.0 to 1.{SCHEMA_MINOR_MAX} are"))
     return int(found[2]) if found else SCHEMA_MINOR_MAX
 
 
-def _routes(document: Mapping[str, Any], minor: int, reasons: list[str]) -> Mapping[str, Any]:
+def _routes(document: Mapping[str, Any], minor: int, mistakes: list[Mistake]) -> Mapping[str, Any]:
     routes = document.get("routes", {} if minor == 0 else None)
     if routes is None:
-        reasons.append("routes: is missing; an empty object means no routes")
+        mistakes.append(Mistake("routes", "is missing; an empty object means no routes"))
     elif not isinstance(routes, Mapping):
-        reasons.append("routes: expected an object of names and routes")
+        mistakes.append(Mistake("routes", "expected an object of names and routes"))
     elif len(routes) > ROUTES_MAX:
-        reasons.append(f"routes: {len(routes)} are too many, {ROUTES_MAX} is the limit")
+        mistakes.append(Mistake("routes", f"{len(routes)} are too many, {ROUTES_MAX} is the limit"))
     else:
         return routes
     return {}
 
 
-def _global_ttl(section: object, reasons: list[str]) -> int | None:
+def _global_ttl(section: object, mistakes: list[Mistake]) -> int | None:
     """The time to live routes inherit: 0 or absent is the default, a negative one means never."""
     if not isinstance(section, Mapping):
         what = "is missing" if section is None else "expected an object"
-        reasons.append(f"storeAndForwardConfiguration: {what}")
+        mistakes.append(Mistake("storeAndForwardConfiguration", what))
         return None
     seconds = section.get("timeToLiveSecs")
     if seconds is None:
         seconds = 0
     if not _whole(seconds):
-        reasons.append("storeAndForwardConfiguration.timeToLiveSecs: expected whole seconds")
+        mistakes.append(Mistake("storeAndForwardConfiguration.timeToLiveSecs", "expected whole seconds"))
         return None
     if seconds > ROUTE_TTL_SECONDS_MAX:
-        reasons.append(f"storeAndForwardConfiguration.timeToLiveSecs: at most {ROUTE_TTL_SECONDS_MAX}")
+        mistakes.append(Mistake("storeAndForwardConfiguration.timeToLiveSecs", f"at most {ROUTE_TTL_SECONDS_MAX}"))
     return None if seconds < 0 else seconds or DEFAULT_TTL_SECONDS
 
 

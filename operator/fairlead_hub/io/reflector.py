@@ -39,7 +39,8 @@ OPENING_SECONDS = 10.0
 MISSED_SECONDS = 0.5
 """What comes so soon after a silent watch was opened again, the old one had missed."""
 UNLISTABLE_RETRY_SECONDS = 5.0
-UNLISTABLE = frozenset({403, 404, 405})
+NOT_SERVED = 404
+UNLISTABLE = frozenset({403, NOT_SERVED, 405})
 _log = logs.get("hub.reflector")
 
 
@@ -60,7 +61,7 @@ class Sink(Protocol):
         ``restored``: the server is, or may be, an older copy of itself: versions begin again lower than those we know.
         """
 
-    def on_unlistable(self, reason: str) -> None: ...
+    def on_unlistable(self, reason: str, *, served: bool) -> None: ...
 
 
 class _Problem(msgspec.Struct):
@@ -150,7 +151,7 @@ class Reflector:
                 if self._freshness.stale(self.root, str(error), self._clock()):
                     _log.warning("kind_unlistable", collection=self.root, reason=str(error))
                 self._give_up(may_be_restored=True)
-                self._sink.on_unlistable(str(error))
+                self._sink.on_unlistable(str(error), served=error.status != NOT_SERVED)
                 return UNLISTABLE_RETRY_SECONDS
             return self._reject("refused", str(error), lose=True)
         except Unavailable as error:
@@ -161,7 +162,7 @@ class Reflector:
             return self._reject("error", str(error))
         except Malformed as error:
             if not self._version:
-                self._sink.on_unlistable(str(error))
+                self._sink.on_unlistable(str(error), served=True)
             return self._reject("malformed", str(error))
 
     # ---- what went wrong -------------------------------------------------------------------------

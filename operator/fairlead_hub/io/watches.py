@@ -26,7 +26,6 @@ from fairlead_wire.io import logs
 
 EDGE_LABEL = "node-role.kubernetes.io/edge"
 OURS = "apis/fairlead.dev/v1alpha1"
-NOT_SERVED = "answered 404"
 _log = logs.get("hub.watches")
 
 EDGE_ROUTES_KIND = Kind(
@@ -94,7 +93,7 @@ class _KindSink:
         if restored and self._kind == EDGE_ROUTES_KIND:
             self._hub.status_cache.restored("edgeroutes")
 
-    def on_unlistable(self, reason: str) -> None:
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
         self._hub.kind_frozen(self._kind.group_kind, reason)
         self._poke()
 
@@ -131,8 +130,8 @@ class _NodeSink:
     def on_lost(self, restored: bool) -> None:
         """The next list tells; meanwhile what we know stays."""
 
-    def on_unlistable(self, reason: str) -> None:
-        _unlistable("nodes", reason)
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
+        _unlistable("nodes", reason, served)
 
 
 class _RuleSink:
@@ -180,8 +179,8 @@ class _RuleSink:
         if restored:
             self._hub.status_cache.restored("syncrules")
 
-    def on_unlistable(self, reason: str) -> None:
-        _unlistable("syncrules", reason)
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
+        _unlistable("syncrules", reason, served)
 
 
 class _OwnSink:
@@ -237,8 +236,8 @@ class _OwnSink:
         if restored:
             self._hub.status_cache.restored(self._collection)
 
-    def on_unlistable(self, reason: str) -> None:
-        _unlistable(self._collection, reason)
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
+        _unlistable(self._collection, reason, served)
 
 
 class Watches:
@@ -339,8 +338,8 @@ def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
     return header.name
 
 
-def _unlistable(collection: str, reason: str) -> None:
-    if NOT_SERVED in reason and collection != "nodes":
+def _unlistable(collection: str, reason: str, served: bool) -> None:
+    if not served and collection != "nodes":
         _log.error("crds_missing", collection=collection, reason=reason, remedy="kubectl apply -f crds")
     else:
         _log.error("input_unlistable", collection=collection, reason=reason)

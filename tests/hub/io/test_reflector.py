@@ -40,6 +40,7 @@ class Heard:
         self.lists: list[set[str]] = []
         self.lost = self.restored = 0
         self.unlistable: list[str] = []
+        self.served = True
         self.restarts: list[str] = []
         self.freshness = WatchHealth()
         self.reflector: Reflector
@@ -62,8 +63,9 @@ class Heard:
         self.lost += 1
         self.restored += restored
 
-    def on_unlistable(self, reason: str) -> None:
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
         self.unlistable.append(reason)
+        self.served = served
 
 
 @pytest.fixture
@@ -409,7 +411,7 @@ async def test_a_kind_nobody_may_list_is_said_to_be_and_tried_again(
     try:
         async with running(poor, maps(namespace)) as heard:
             await until(lambda: heard.unlistable)
-            assert "403" in heard.unlistable[0] and "configmaps" in heard.unlistable[0]
+            assert "403" in heard.unlistable[0] and "configmaps" in heard.unlistable[0] and heard.served
             assert heard.lists == [] and heard.lost == 0
             for what in (
                 ("role", "reader", "--verb=list,watch", "--resource=configmaps"),
@@ -425,7 +427,7 @@ async def test_a_kind_nobody_serves_is_unlistable(client: Kube) -> None:
     """404: its definition is not there (any more)."""
     async with running(client, "apis/example.com/v1/nothings") as heard:
         await until(lambda: heard.unlistable)
-        assert "404" in heard.unlistable[0]
+        assert "404" in heard.unlistable[0] and not heard.served
 
 
 async def test_rights_lost_while_watching(front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
