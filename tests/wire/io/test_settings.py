@@ -1,29 +1,64 @@
 """Settings: file, environment, and refusals that name file, key and reason."""
 
 import io
+from typing import Any
 
 import msgspec
+import pydantic
 import pytest
+from pydantic import Field
 
 from fairlead_wire.file_path import FilePath
 from fairlead_wire.io import logs, settings
 from fairlead_wire.mistakes import wrong
+from fairlead_wire.model import Model as PydanticModel
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DeliveryStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     maximum_delay: float = 30
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Struct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     node: str
     port: int = 10000
     topics: list[str] = []
     trigger: str | float = "available-now"
-    delivery: Delivery = Delivery()
+    delivery: DeliveryStruct = DeliveryStruct()
 
     def __post_init__(self):
-        if self.port > 65535:
-            raise wrong("port", "must be at most 65535")
+        check(self)
+
+
+class DeliveryModel(PydanticModel):
+    maximum_delay: float = 30
+
+
+class ClusterModel(PydanticModel):
+    node: str
+    port: int = 10000
+    topics: list[str] = Field(default=[])
+    trigger: str | float = "available-now"
+    delivery: DeliveryModel = DeliveryModel()
+
+    @pydantic.model_validator(mode="after")
+    def _check(self):
+        check(self)
+        return self
+
+
+def check(model):
+    if model.port > 65535:
+        raise wrong("port", "must be at most 65535")
+
+
+Model: Any = Struct
+
+
+@pytest.fixture(params=[Struct, ClusterModel], autouse=True)
+def _model(request):
+    """What the agent reads, and what the programs of the cluster read: a person notices no difference."""
+    global Model
+    Model = request.param
 
 
 def load(tmp_path, text, environ=()):
@@ -158,19 +193,32 @@ def test_the_variables_of_topics_do_not_disturb_messaging():
     assert settings.load("messaging", Plain, None, dict.fromkeys(settings.KNOWN_VARIABLES, "x")).http_listen == "x"
 
 
-class Below(msgspec.Struct, frozen=True, kw_only=True):
+class BelowStruct(msgspec.Struct, frozen=True, kw_only=True):
     table: FilePath = "t"
 
 
-class Paths(msgspec.Struct, kw_only=True):
+class PathsStruct(msgspec.Struct, kw_only=True):
     data_dir: FilePath
     ca: FilePath | None = None
     name: str = ""
-    below: Below = Below()
-    several: list[Below] = []
+    below: BelowStruct = BelowStruct()
+    several: list[BelowStruct] = []
 
 
-def test_a_tilde_is_the_home_folder(tmp_path):
+class BelowModel(PydanticModel):
+    table: FilePath = "t"
+
+
+class PathsModel(PydanticModel):
+    data_dir: FilePath
+    ca: FilePath | None = None
+    name: str = ""
+    below: BelowModel = BelowModel()
+    several: list[BelowModel] = Field(default=[])
+
+
+@pytest.mark.parametrize("Paths", [PathsStruct, PathsModel])
+def test_a_tilde_is_the_home_folder(tmp_path, Paths):
     """As a shell would read it; in keys that are paths, wherever they come from, and nowhere else."""
     file = tmp_path / "a.toml"
     file.write_text('data_dir = "~"\nname = "~/x"\n[below]\ntable = "~/t"\n[[several]]\ntable = "~/u"\n')
