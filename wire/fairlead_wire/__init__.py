@@ -14,6 +14,10 @@
 ``session``   which frame is legal when; ids; keepalive
 ``delivery``  the delivery policy: phases and the four backoff curves
 ``browser``   web pages are no local programs
+``mistakes``  what is wrong with a document people wrote, in words; found beside structs (``struct_mistakes``) and
+              beside pydantic models (``model_mistakes``)
+``model``     the base of those models, with ``delivery_model``: for programs of the cluster, never for the agent
+``listen_address``  ``host:port``, and what is loopback
 ``event``     what programs tell of themselves on system topics
 ``errors``    LocalError (we broke the contract) and RemoteError (the peer did)
 
