@@ -19,15 +19,18 @@ from aiohttp import web
 from fairlead_hub import settings as hub_settings
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
-from fairlead_hub.io import edge_node_owners, event_recorder, http, kopf_handlers, kube, memory
+from fairlead_hub.io import edge_node_owners, http, kopf_handlers, kube, memory
 from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
+from fairlead_hub.io.event_recorder import EventRecorder
 from fairlead_hub.io.lease_keeper import LeaseKeeper
 from fairlead_hub.io.link_server import LinkServer
 from fairlead_hub.io.metrics import HubMetrics
-from fairlead_hub.io.status_writer import KubeStatusClient, Writer
+from fairlead_hub.io.ready_loop import ReadyLoop
+from fairlead_hub.io.status_writer import KubeStatusClient, StatusWriter
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.watches import INPUTS, Watches
+from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
@@ -36,7 +39,7 @@ from fairlead_wire.io import settings as wire_settings
 ROOM = "hub"
 EXIT_LOST_LEASE = 1
 EXIT_CANNOT_SERVE = 1
-SWEEP_SECONDS = 1.0
+HEARTBEAT_SECONDS = 1.0
 FLUSH_AT_END_SECONDS = 5.0
 EPOCH_BITS = 53
 """Of the number that tells this run's events from another's: exact in JSON."""
@@ -101,12 +104,12 @@ class _App:
         settings, loop = self._settings, asyncio.get_running_loop()
         namespace = settings.namespace or self._access.namespace
         keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost)
-        hub = Hub(settings, name=self._identity, fence=0, wall_offset=time.time() - loop.time())
+        hub = Hub(settings, name=self._identity, fence=0, clock=WallClock(lambda: time.time() - loop.time()))
         self._freshness = WatchHealth(INPUTS)
         runners = await self._listen_http(hub, client)
         try:
             if await self._unless_stopped(keeper.acquire()):
-                hub.fence = keeper.fence
+                hub.raise_fence(keeper.fence)
                 await self._work(hub, client, keeper)
                 await keeper.release()
         finally:
@@ -150,7 +153,7 @@ class _App:
     async def _work(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> None:
         settings, loop = self._settings, asyncio.get_running_loop()
         messaging = self._messaging()
-        desk = UpstreamPublisher(hub, messaging, window=settings.link.upstream_window)
+        upstream = UpstreamPublisher(hub, messaging, window=settings.link.upstream_window)
 
         def stale(fence: int) -> None:
             task = loop.create_task(self._raise_fence(hub, keeper, fence))
@@ -158,38 +161,39 @@ class _App:
             task.add_done_callback(self._background.discard)
 
         context = None if self._authorities is None else self._authorities.link
-        server = LinkServer(hub, desk, context=context, on_stale=stale, may_send=keeper.may_send)
+        server = LinkServer(hub, upstream, context=context, on_stale=stale, may_send=keeper.may_send)
         keeper.on_doubt = server.fall_silent
-        desk.wake = server.poke
         self._metrics.openings = server.openings
-        writer = Writer(
-            hub.status_cache,
+        writer = StatusWriter(
+            hub,
             KubeStatusClient(client, seconds_left=lambda: keeper.seconds_left),
-            hub.counts,
-            flush_seconds=settings.record.flush_seconds,
+            clock=loop.time,
             in_flight=settings.record.writes_in_flight,
             fence=lambda: keeper.fence,
             may_write=lambda: keeper.valid,
             on_fenced=stale,
         )
-        watches = Watches(client, hub, clock=loop.time, poke=server.poke, freshness=self._freshness)
-        announcer = self._announcer(hub, messaging)
-        hub.cloud_events.hub_started(hub.fence, loop.time())
+        recorder = EventRecorder(client, hub.name, seconds_left=lambda: keeper.seconds_left)
+        publisher = self._publisher(hub, messaging)
+        if publisher is not None:
+            self._metrics.cloud_events = lambda: (publisher.published, publisher.dropped)
+        watches = Watches(client, hub, clock=loop.time, freshness=self._freshness)
+        hub.started(loop.time())
+        ready = ReadyLoop(hub, server, publisher)
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(keeper.keep(), name="lease"),
                 group.create_task(watches.run(), name="watches"),
-                group.create_task(writer.run(), name="writer"),
-                group.create_task(kopf_handlers.run(self._access, hub.rule_statuses.changed), name="operator"),
-                group.create_task(self._tend(hub, keeper, server), name="tend"),
                 group.create_task(
-                    event_recorder.run(client, hub.kube_events, hub.name, seconds_left=lambda: keeper.seconds_left),
-                    name="events",
+                    writer.run(ready.documents, flush_seconds=settings.record.flush_seconds), name="status writer"
                 ),
-                group.create_task(self._keep_topics(desk), name="topics"),
+                group.create_task(kopf_handlers.run(self._access, hub.rule_statuses.changed), name="operator"),
+                group.create_task(self._heartbeat(hub, keeper), name="heartbeat"),
+                group.create_task(recorder.run(ready.kube_events), name="events"),
+                group.create_task(self._keep_topics(upstream), name="topics"),
             ]
-            if announcer is not None:
-                tasks.append(group.create_task(announcer.run(), name="announcer"))
+            if publisher is not None:
+                tasks.append(group.create_task(publisher.run(), name="cloud events"))
             if self._authorities is not None:
                 tasks.append(group.create_task(self._authorities.keep_loaded(), name="tls"))
                 tasks.append(group.create_task(self._authorities.keep_link_loaded(), name="link tls"))
@@ -201,14 +205,15 @@ class _App:
             await self._stop.wait()
             self._health.not_ready = "stopping"
             await server.drain()
-            hub.cloud_events.hub_stopped(hub.fence, loop.time())
+            hub.stopped(loop.time())
+            ready.perform()
             for task in tasks:
                 task.cancel()
         if self._exit == 0 and keeper.valid:
             hub.report(loop.time(), last=True)
             try:
                 async with asyncio.timeout(FLUSH_AT_END_SECONDS):
-                    await writer.flush()
+                    await writer.write(hub.take_ready(loop.time()).documents)
             except TimeoutError:
                 _log.warning("records_unwritten", count=len(hub.status_cache))
         if messaging is not None:
@@ -223,47 +228,38 @@ class _App:
             context = tls.client_context(self._authorities.internal_files)
         return AsyncClient(self._settings.messaging_url, ssl_context=context)
 
-    def _announcer(self, hub: Hub, messaging: AsyncClient | None) -> CloudEventPublisher | None:
+    def _publisher(self, hub: Hub, messaging: AsyncClient | None) -> CloudEventPublisher | None:
         topic = self._settings.events.topic
         if messaging is None or not topic:
             return None
         source, epoch = f"/fairlead/hub/{hub.name}", secrets.randbits(EPOCH_BITS)
-        return CloudEventPublisher(hub.cloud_events, messaging, topic=topic, source=source, epoch=epoch)
+        return CloudEventPublisher(messaging, topic=topic, source=source, epoch=epoch)
 
-    async def _tend(self, hub: Hub, keeper: LeaseKeeper, server: LinkServer) -> None:
-        """The slow heartbeat: who lags, what rules and EdgeNodes say, and the SyncController's pass."""
+    async def _heartbeat(self, hub: Hub, keeper: LeaseKeeper) -> None:
+        """What time alone asks of the core: who lags, what rules and EdgeNodes say, the SyncController's slow pass."""
         loop = asyncio.get_running_loop()
-        reconciled, trimmed, before = loop.time(), 0, 0
+        trimmed, before = 0, 0
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            now = loop.time()
-            hub.object_syncs.wall_offset = time.time() - now
-            hub.fence = keeper.fence
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            hub.raise_fence(keeper.fence)
             if hub.counts.handshakes == before != trimmed:
                 memory.give_back()
                 trimmed = before
             before = hub.counts.handshakes
-            hub.sweep(now)
-            hub.report(now)
-            if (summary := hub.node_status.returned(now)) is not None:
+            if (summary := hub.heartbeat(loop.time())) is not None:
                 told = {"returned": summary.returned, "missing": summary.missing, "seconds": round(summary.seconds, 1)}
                 _log.info("nodes_returned", **told)
-            hub.cloud_events.settle(now)
-            if now - reconciled >= self._settings.reconcile.interval_seconds:
-                reconciled = now
-                hub.reconcile(now)
-                server.poke()
 
-    async def _keep_topics(self, desk: UpstreamPublisher) -> None:
+    async def _keep_topics(self, upstream: UpstreamPublisher) -> None:
         """Beside the heartbeat: a messaging service that does not answer must not stop it."""
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            await desk.ensure_topics()
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await upstream.ensure_topics()
 
     async def _raise_fence(self, hub: Hub, keeper: LeaseKeeper, seen: int) -> None:
         if seen >= hub.fence and keeper.valid:
             try:
-                hub.fence = await keeper.raise_to(seen + 1)
+                hub.raise_fence(await keeper.raise_to(seen + 1))
             except (kube.Refused, kube.Unavailable) as error:
                 _log.warning("fence_not_raised", reason=str(error))
 

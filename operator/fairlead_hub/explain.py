@@ -54,7 +54,7 @@ def nodes(hub: Hub, now: float) -> list[dict[str, Any]]:
 
 def doubts(hub: Hub, freshness: WatchHealth, now: float) -> dict[str, Any]:
     """What the hub does not see, and what it may not write, at the moment; since when, and why."""
-    text = hub.object_syncs.text
+    text = hub.clock.text
     oldest = hub.status_cache.refusals.oldest()
     refused = {"since": text(oldest.since), "reason": oldest.reason} if oldest is not None else {}
     return {
@@ -121,7 +121,7 @@ def unreadable(placement: Placement) -> list[dict[str, Any]]:
 
 def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
     session = hub.sessions.get(name)
-    account = hub.node_status.of(name)
+    account = hub.node_facts(name)
     oldest = session.unsynced.oldest() if session is not None else None
     return {
         "node": name,
@@ -176,7 +176,7 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
     if not wanted and not held and not waiting and (session is None or session.live):
         return _unselected(hub, node, key, away=session is None)
     if session is None:
-        last = hub.node_status.of(node).last_contact or "never"
+        last = hub.node_facts(node).last_contact or "never"
         if node in hub.identities.held:
             return "identity_held", f"its certificate is from before its Node was made again: {APPROVE} approves it"
         paused = hub.node_controls.paused(node)
@@ -301,7 +301,7 @@ def _unsynced(session: NodeSession, state: key_state.State, seconds: float, now:
 
 
 def _key(hub: Hub, node: str, type: str, namespace: str, name: str) -> str | None:
-    for known, kind in hub.object_syncs.kinds.items():
+    for known, kind in hub.desired_state.kinds.items():
         if kind.is_called(type):
             return f"{known}/{namespace if kind.namespaced else ''}/{name}"
     # No rule names the kind any more, but the node may hold it still.

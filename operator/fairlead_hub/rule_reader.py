@@ -1,64 +1,66 @@
-"""SyncRules and EdgeRoutes as they come from the watch, into placement; and who is told when one cannot be read.
+"""SyncRules and EdgeRoutes as they come from the watch, into placement; and what follows when one cannot be read.
 
-    a rule ─ read | unreadable | gone ─▶ Placement ─▶ the nodes it concerns, to be compared again
-                      └─▶ an Event on the rule, the conditions of those nodes' EdgeNodes
+    a rule ─ read | unreadable | gone ─▶ Placement ─▶ Read: the nodes it concerns, to be compared again
+                                              └────▶ Notices: an Event on the rule, the nodes' EdgeNodes
 
-An EdgeRoutes object that cannot be read (its nodes cannot be told) is sent to nobody: nodes keep what they hold of it.
+An EdgeRoutes object that cannot be read (its nodes cannot be told) is sent to no node: nodes keep what they hold of it.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from fairlead_hub.cluster import content, deletion_blocked, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.events.cloud_events import CloudEvents
-from fairlead_hub.status.node_status import NodeStatus
+from fairlead_hub.status.notice import Notice
 
 MENDED = "it can be read again"
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reading changed."""
+
+    nodes: frozenset[str] = frozenset()
+    """They are compared again."""
+    notice: Notice | None = None
+    """It cannot be read any more, or can be again: the nodes' status says so, too."""
 
 
 class RuleReader:
     """See the module."""
 
-    def __init__(self, placement: Placement, node_status: NodeStatus, cloud_events: CloudEvents) -> None:
+    def __init__(self, placement: Placement) -> None:
         self._placement = placement
-        self._node_status = node_status
-        self._cloud_events = cloud_events
 
-    def read(self, rule: sync_rule.Rule) -> frozenset[str]:
-        """Returns the nodes it concerns, before or after."""
+    def read(self, rule: sync_rule.Rule) -> Read:
+        """The nodes are those it concerns, before or after."""
         was_broken = f"syncrules/{rule.name}" in self._placement.broken
-        concerned = self._placement.set_rule(rule)
-        if was_broken:
-            self._node_status.rule_happened("SyncRule", rule.name, "Normal", "Readable", MENDED, concerned)
-        return concerned
+        nodes = self._placement.set_rule(rule)
+        return Read(nodes=nodes, notice=_readable("SyncRule", rule.name) if was_broken else None)
 
-    def unreadable(self, found: sync_rule.Unreadable) -> frozenset[str]:
-        """Its last readable form stays in force.  Returns the nodes a difference concerns."""
+    def unreadable(self, found: sync_rule.Unreadable) -> Read:
+        """Its last readable form stays in force.  The nodes are those a difference concerns."""
         before = self._stands(found.name)
-        concerned = self._placement.break_rule(found)
+        nodes = self._placement.break_rule(found)
         if self._stands(found.name) == before:
-            return frozenset()  # the same again: its status was written, or it was listed anew
-        if before[0] != found.reason:
-            text = f"{found.reason}; {deletion_blocked.consequence(self._placement, found.name)}"
-            self._node_status.rule_happened("SyncRule", found.name, "Warning", "Unreadable", text, concerned)
-        return concerned
+            return Read()  # the same again: its status was written, or it was listed anew
+        if before[0] == found.reason:
+            return Read(nodes=nodes)
+        text = f"{found.reason}; {deletion_blocked.consequence(self._placement, found.name)}"
+        return Read(nodes=nodes, notice=_unreadable("SyncRule", found.name, text))
 
     def _stands(self, name: str) -> tuple[str, sync_rule.Rule | None, sync_rule.Rule | None]:
         placement = self._placement
         broken = placement.broken.get(f"syncrules/{name}", "")
         return broken, placement.rules.get(name), placement.reaches.get(name)
 
-    def gone(self, name: str) -> frozenset[str]:
-        """Returns the nodes it concerned."""
-        was_broken = f"syncrules/{name}" in self._placement.broken
-        concerned = self._placement.drop_rule(name)
-        for node in concerned if was_broken else ():
-            self._node_status.changed(node)
-        return concerned
+    def gone(self, name: str) -> Read:
+        """The nodes are those it concerned."""
+        return Read(nodes=self._placement.drop_rule(name))
 
-    def routes_seen(self, live: LiveObject, now: float) -> bool:
-        """True when it is known which nodes it is for and which topics it names."""
+    def routes_seen(self, live: LiveObject) -> Read:
+        """Afterwards ``placement.routes`` has it where it is known which nodes it is for and which topics it names."""
         name, known = live.resource.name, f"edgeroutes/{live.resource.name}"
         before = self._placement.broken.get(known, "")
         try:
@@ -68,18 +70,21 @@ class RuleReader:
         except ValueError as error:
             self._placement.routes.pop(name, None)
             self._placement.broken[known] = str(error)
-            self._cloud_events.routes_read(name, str(error), now)
-            if before != str(error):
-                text = f"{error}; {deletion_blocked.ROUTES_CONSEQUENCE}"
-                self._node_status.rule_happened("EdgeRoutes", name, "Warning", "Unreadable", text, ())
-            return False
+            if before == str(error):
+                return Read()
+            text = f"{error}; {deletion_blocked.ROUTES_CONSEQUENCE}"
+            return Read(notice=_unreadable("EdgeRoutes", name, text))
         self._placement.broken.pop(known, None)
-        self._cloud_events.routes_read(name, "", now)
-        if before:
-            self._node_status.rule_happened("EdgeRoutes", name, "Normal", "Readable", MENDED, ())
-        return True
+        return Read(notice=_readable("EdgeRoutes", name) if before else None)
 
-    def routes_gone(self, name: str, now: float) -> None:
+    def routes_gone(self, name: str) -> None:
         self._placement.routes.pop(name, None)
         self._placement.broken.pop(f"edgeroutes/{name}", None)
-        self._cloud_events.routes_read(name, "", now)
+
+
+def _readable(kind: str, name: str) -> Notice:
+    return Notice(kind=kind, name=name, type="Normal", reason="Readable", message=MENDED)
+
+
+def _unreadable(kind: str, name: str, text: str) -> Notice:
+    return Notice(kind=kind, name=name, type="Warning", reason="Unreadable", message=text)

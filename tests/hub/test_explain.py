@@ -15,7 +15,7 @@ from fairlead_wire import message
 @pytest.fixture
 def core():
     made = Core("edge-1")
-    made.hub.desired_state.know_kind(EDGE_ROUTES_KIND)
+    made.hub.know_kind(EDGE_ROUTES_KIND)
     made.rule(CONFIG_MAPS)
     return made
 
@@ -228,7 +228,7 @@ def test_rules_that_do_nothing_are_named_where_nothing_is_selected(core):
     core.rule({**CONFIG_MAPS, "namespaces": ["other"]})
     core.rule({"apiVersion": "v2", "kind": "ConfigMap"}, name="odd")
     core.hub.kind_served(("", "ConfigMap"), {"v1": "", "v2": "404"})
-    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "bad"}}, "spec: why"))
+    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "bad"}}, "spec: why"), core.now)
     core.put("a")
     core.connect().sent()
     answer = asked(core)["answer"]
@@ -243,7 +243,7 @@ def test_rules_that_do_nothing_are_named_where_nothing_is_selected(core):
 
 def test_what_a_rule_that_cannot_be_read_does_is_listed(core):
     """For the status of everything."""
-    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "r"}}, "spec: why"))
+    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "r"}}, "spec: why"), core.now)
     core.put("main", ROUTES, namespace="", spec={"nodeSelector": ["x"]})
     rule, routes = explain.unreadable(core.hub.placement)
     assert (rule["kind"], rule["name"], rule["reason"], rule["nodes"]) == ("SyncRule", "r", "spec: why", 1)

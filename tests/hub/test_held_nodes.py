@@ -5,8 +5,8 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
 from fairlead_hub import explain
+from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.settings import DeletionGuard
-from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_wire import message
 
 WHY = "disk swap on Tuesday"
@@ -53,9 +53,9 @@ def test_a_held_node_is_sent_nothing_and_afterwards_everything(core):
     core.put("r", ROUTES, namespace="", spec={"routes": {}})
     assert edge.sent() == [] and not edge.session.has_frames
     assert told(neighbour.sent()) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
-    core.hub.woken.clear()
+    core.settle()
     core.annotate("edge-1")
-    assert edge.session in core.hub.woken, "at once, not at the next change"
+    assert edge.session in core.hub.take_ready(core.now).sessions, "at once, not at the next change"
     sent = edge.sent()
     assert told(sent) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
     assert [header.resource_version for header in sent if header.resource.endswith("/a")] == ["3"]
@@ -140,7 +140,7 @@ async def test_records_and_edge_node_say_held_and_are_written_once(core):
     status = await reported(core)
     assert (status["paused"], condition(status, "Paused")[0], condition(status, "Synced")[0]) == ("", "False", "True")
     assert core.status(one)["state"] == "Synced"
-    reasons = [each.reason for each in core.hub.kube_events.take()]
+    reasons = [each.reason for each in core.take_kube_events()]
     assert "Paused" in reasons and "Resumed" in reasons
 
 
@@ -226,7 +226,7 @@ async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core)
         ("True", "TooManyDeletions"),
     )
     assert condition(status, "Synced")[:2] == ("False", "DeletionGuard")
-    assert [each.reason for each in core.hub.kube_events.take() if each.type == "Warning"] == ["DeletionGuard"]
+    assert [each.reason for each in core.take_kube_events() if each.type == "Warning"] == ["DeletionGuard"]
     record = core.status(ones[0])
     assert (record["state"], record["reason"], record["wantedResourceVersion"]) == ("Deleting", "DeletionGuard", "")
     core.put("routes", ROUTES, namespace="", spec={"routes": {}})

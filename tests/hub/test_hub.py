@@ -25,9 +25,9 @@ def told(headers):
     return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
-def woken(core):
-    found, core.hub.woken = {session.node for session in core.hub.woken}, set()
-    return found
+def ready(core):
+    """Nodes with frames to send now."""
+    return {session.node for session in core.hub.take_ready(core.now, documents=False, kube_events=False).sessions}
 
 
 # ---- opening -------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_the_newest_session_wins(core):
     second = core.connect()
     [refusal] = first.sent()
     assert refusal.code == "replaced" and "a second machine has its identity" in refusal.reason
-    [event] = [each for each in core.hub.kube_events.take() if each.reason == "Replaced"]
+    [event] = [each for each in core.take_kube_events() if each.reason == "Replaced"]
     assert event.message == "a newer connection took over, 4 s after the older one spoke"
     first.leave()
     assert core.hub.sessions == {"edge-1": second.session}
@@ -99,16 +99,16 @@ def test_a_session_waits_until_the_cluster_is_listed():
 # ---- changes -------------------------------------------------------------------------------------
 
 
-def test_a_change_wakes_the_nodes_it_concerns_and_no_others(core):
+def test_a_change_has_frames_for_the_nodes_it_concerns_and_no_others(core):
     """Two of three thousand, not all."""
     core.rule({**CONFIG_MAPS}, nodeSelector={"matchLabels": {"role": "shop"}})
     core.node("edge-1", role="shop")
     core.settle()
     edge = core.connect("edge-1")
     core.connect("edge-2")
-    woken(core)
+    ready(core)
     core.put("a")
-    assert woken(core) == {"edge-1"}
+    assert ready(core) == {"edge-1"}
     assert told(edge.sent()) == [("Update", "a")]
 
 
@@ -117,10 +117,10 @@ def test_a_change_without_new_content_is_counted_and_sends_nothing(core):
     core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
-    woken(core)
+    ready(core)
     core.put("a", version="2", metadata={"managedFields": [{"manager": "x"}]})
     assert core.hub.counts.same_content == 1
-    assert woken(core) == set() and edge.sent() == []
+    assert ready(core) == set() and edge.sent() == []
 
 
 def test_what_a_complete_list_does_not_name_is_gone(core):
@@ -173,7 +173,7 @@ def test_nothing_is_deleted_in_doubt(core, doubt):
 
 def unreadable(core, name, generation=1, status=None):
     body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
-    core.hub.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"))
+    core.hub.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"), core.now)
 
 
 def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
@@ -189,23 +189,23 @@ def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
     core.settle()
     assert told(edge.sent()) == [("Delete", "a")]
     assert "SyncRule secrets cannot be read" in edge.session.unsynced.kept()[secret.key].why
-    events = {each.regarding.name: each for each in core.hub.kube_events.take()}
+    events = {each.regarding.name: each for each in core.take_kube_events()}
     assert events["new"].reason == events["secrets"].reason == "Unreadable"
     assert "selects nothing until it is mended" in events["new"].message
     assert "stays in force" in events["secrets"].message
-    account = core.hub.node_status.of("edge-1")
+    account = core.hub.node_facts("edge-1")
     assert "SyncRule secrets" in account.unreadable and account.kept[0][0] == secret.key
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
     core.settle()
     assert told(edge.sent()) == [("Delete", "s")]
-    assert [each.reason for each in core.hub.kube_events.take() if each.regarding.name == "secrets"][-1] == "Readable"
+    assert [each.reason for each in core.take_kube_events() if each.regarding.name == "secrets"][-1] == "Readable"
 
 
 def test_the_same_reason_is_told_once(core):
     """A list brings every rule again."""
     unreadable(core, "new")
     unreadable(core, "new")
-    assert [each.count for each in core.hub.kube_events.take()] == [1]
+    assert [each.count for each in core.take_kube_events()] == [1]
 
 
 def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
@@ -390,7 +390,7 @@ def test_a_claim_made_from_a_template_follows_its_pod(core):
         {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "select": "referenced"},
         name="pods",
     )
-    core.hub.desired_state.know_kind(claim)
+    core.hub.know_kind(claim)
     core.hub.kind_synced(claim.group_kind)
     core.put("p-gpu", claim)
     core.put("p", POD, spec={"nodeName": "edge-1"})
@@ -419,9 +419,7 @@ def test_edge_routes_the_hub_cannot_read_keep_themselves_and_nothing_else(core):
     core.settle()
     assert edge.sent() == [] and list(edge.session.unsynced.kept()) == [good.key]
     assert core.hub.desired_state.deletion_blocked("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
-    assert [each.reason for each in core.hub.kube_events.take() if each.regarding.kind == "EdgeRoutes"] == [
-        "Unreadable"
-    ]
+    assert [each.reason for each in core.take_kube_events() if each.regarding.kind == "EdgeRoutes"] == ["Unreadable"]
     routes(core, "default/telemetry", nodeSelector={"matchLabels": {}})
     assert core.hub.placement.broken == {}
     assert told(edge.sent()) == [("Update", "main")]

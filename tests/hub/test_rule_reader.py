@@ -18,36 +18,35 @@ def unreadable(name, why="spec: why"):
     return sync_rule.unreadable({"metadata": {"name": name}}, why)
 
 
-def events(core):
-    return [(each.regarding.kind, each.regarding.name, each.reason) for each in core.hub.kube_events.take()]
+def told(*reads):
+    return [(each.notice.kind, each.notice.name, each.notice.reason) for each in reads if each.notice is not None]
 
 
 def test_breaking_and_mending_are_each_told_once(core):
     """Lists bring the same rule again and again."""
     reader, good = core.hub.rules, core.hub.placement.rules["r"]
-    assert reader.unreadable(unreadable("r")) == {"edge-1", "edge-2"}
-    for _ in range(3):
-        assert reader.unreadable(unreadable("r")) == frozenset(), "nobody is compared again for the same"
-    assert events(core) == [("SyncRule", "r", "Unreadable")]
-    for _ in range(3):
-        assert reader.read(good) == {"edge-1", "edge-2"}
-    assert events(core) == [("SyncRule", "r", "Readable")]
+    broken = [reader.unreadable(unreadable("r")) for _ in range(4)]
+    assert [each.nodes for each in broken] == [{"edge-1", "edge-2"}, set(), set(), set()], "compared again once"
+    assert told(*broken) == [("SyncRule", "r", "Unreadable")]
+    mended = [reader.read(good) for _ in range(3)]
+    assert all(each.nodes == {"edge-1", "edge-2"} for each in mended)
+    assert told(*mended) == [("SyncRule", "r", "Readable")]
 
 
 def test_another_reason_is_news(core):
     """The text of the event is the newest."""
-    core.hub.rules.unreadable(unreadable("r"))
-    core.hub.rules.unreadable(unreadable("r", "spec.resources: none"))
-    [event] = core.hub.kube_events.take()
+    core.hub.break_rule(unreadable("r"), core.now)
+    core.hub.break_rule(unreadable("r", "spec.resources: none"), core.now)
+    [event] = core.take_kube_events()
     assert event.count == 2 and event.message.startswith("spec.resources: none; its last readable form")
 
 
 def test_a_rule_that_goes_takes_what_was_told_along(core):
-    """Those it concerned are told again."""
-    core.hub.rules.unreadable(unreadable("r"))
-    assert "SyncRule r" in core.hub.node_status.of("edge-1").unreadable
-    assert core.hub.rules.gone("r") == {"edge-1", "edge-2"}
-    assert core.hub.node_status.of("edge-1").unreadable == ""
+    """The nodes it concerned are compared again, and their status says nothing of it any more."""
+    core.hub.break_rule(unreadable("r"), core.now)
+    assert "SyncRule r" in core.hub.node_facts("edge-1").unreadable
+    assert core.hub.rules.gone("r").nodes == {"edge-1", "edge-2"}
+    assert core.hub.node_facts("edge-1").unreadable == ""
 
 
 def routes(**spec):
@@ -57,13 +56,14 @@ def routes(**spec):
 def test_routes_are_read_for_their_nodes_and_topics(core):
     """What each route says is for the nodes to judge."""
     reader, placement = core.hub.rules, core.hub.placement
-    assert reader.routes_seen(routes(routes={"a": 7, "b": {"topic": "shop/alarms"}}), 0.0)
+    first = reader.routes_seen(routes(routes={"a": 7, "b": {"topic": "shop/alarms"}}))
     assert placement.routes["main"].topics == {"default/telemetry", "shop/alarms"}
-    assert not reader.routes_seen(routes(nodeSelector=["x"]), 0.0)
+    broken = reader.routes_seen(routes(nodeSelector=["x"]))
     assert "main" not in placement.routes and "edgeroutes/main" in placement.broken
-    assert reader.routes_seen(routes(), 0.0) and placement.broken == {}
-    assert events(core) == [("EdgeRoutes", "main", "Unreadable"), ("EdgeRoutes", "main", "Readable")]
-    reader.routes_gone("main", 0.0)
+    mended = reader.routes_seen(routes())
+    assert "main" in placement.routes and placement.broken == {}
+    assert told(first, broken, mended) == [("EdgeRoutes", "main", "Unreadable"), ("EdgeRoutes", "main", "Readable")]
+    reader.routes_gone("main")
     assert placement.routes == {} == placement.broken
 
 
@@ -71,5 +71,5 @@ def test_routes_no_edge_could_read_are_unreadable_here_too(core):
     """Nested deeper than anybody decodes."""
     deep = routes(routes={})
     deep.problem = content.Undeliverable("too_deep", "nested deeper than 100 levels")
-    assert not core.hub.rules.routes_seen(deep, 0.0)
+    core.hub.rules.routes_seen(deep)
     assert core.hub.placement.broken["edgeroutes/main"] == "nested deeper than 100 levels"

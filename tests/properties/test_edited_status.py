@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 
+from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.status import status_cache
-from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 
 ODD = st.sampled_from(
@@ -57,7 +57,7 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
         if name[0] == EDGE_NODES:
             core.hub.edge_node_observed("edge-1", found, {}, core.now)
         else:
-            core.hub.sync_controller.observed(name, "edge-1", found, core.now)
+            core.hub.document_observed(name, "edge-1", found, core.now)
     for _ in range(3):
         core.now += 200
         core.hub.reconcile(core.now)

@@ -21,16 +21,15 @@ from tests.support.live import CONFIG_MAP, ROUTES, live
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import Held, LiveObject
-from fairlead_hub.cluster.placement import INPUTS
-from fairlead_hub.counts import Counts
+from fairlead_hub.cluster.placement import EDGE_NODES, INPUTS
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.status_writer import Writer
+from fairlead_hub.io.status_writer import StatusWriter
 from fairlead_hub.settings import Settings
 from fairlead_hub.status import object_sync, status_cache
-from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import Answer, Document, MemoryStatusClient, Observed, Removal
+from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import digest, message, resource
 
 NODES = ("edge-0", "edge-1")
@@ -104,18 +103,18 @@ class RecordWorld:
         self.fence += 1
         self.flaky = FlakyLedger(self.store, self.random)
         self.flaky.calm = self.calm
-        self.hub = Hub(self.settings, name="hub", fence=self.fence, wall_offset=0.0)
-        self.writer = Writer(
-            self.hub.status_cache, self.flaky, Counts(), flush_seconds=1, in_flight=1, fence=lambda: self.fence,
+        self.hub = Hub(self.settings, name="hub", fence=self.fence, clock=WallClock(lambda: 0.0))
+        self.writer = StatusWriter(
+            self.hub, self.flaky, clock=lambda: self.now, in_flight=1, fence=lambda: self.fence,
             may_write=lambda: True, on_fenced=lambda fence: None,
         )  # fmt: skip
         for edge in self.edges.values():
             edge.session, edge.inbox = None, []
         for kind in (CONFIG_MAP, ROUTES):
-            self.hub.desired_state.know_kind(kind)
+            self.hub.know_kind(kind)
         for name in NODES:
             self.hub.set_node(name, f"uid-{name}", {}, self.now)
-        self.hub.set_rule(sync_rule.rule(RULE))
+        self.hub.set_rule(sync_rule.rule(RULE), self.now)
         for name in INPUTS:
             if name != EDGE_NODES:
                 self.hub.input_synced(name)
@@ -130,9 +129,8 @@ class RecordWorld:
         for name in list(self.store.documents):
             self.observe(name)
         for collection in (*COLLECTIONS, EDGE_NODES):
-            self.hub.sync_controller.listed(collection, self.now)
-        self.hub.input_synced(EDGE_NODES)
-        self.hub.settle(self.now)
+            self.hub.documents_listed(collection, self.now)
+        self.hub.take_ready(self.now, documents=False)
 
     def observe(self, name: status_cache.Name) -> None:
         """The watch says how a document of ours stands."""
@@ -142,14 +140,14 @@ class RecordWorld:
         elif name[0] == EDGE_NODES:
             self.hub.edge_node_observed(name[2], there, self.annotations(name[2]), self.now)
         else:
-            self.hub.sync_controller.observed(name, self.node_of(name), there, self.now)
+            self.hub.document_observed(name, self.node_of(name), there, self.now)
 
     def vanished(self, name: status_cache.Name) -> None:
         """The watch says that a document of ours is gone."""
         if name[0] == EDGE_NODES:
             self.hub.edge_node_vanished(name[2], self.now)
         else:
-            self.hub.sync_controller.vanished(name, self.node_of(name), self.now)
+            self.hub.document_vanished(name, self.node_of(name), self.now)
 
     def annotations(self, node: str) -> dict[str, str]:
         """Of its EdgeNode."""
@@ -159,7 +157,7 @@ class RecordWorld:
         return name[2].rpartition(".")[0] if name[0] != EDGE_NODES else name[2]
 
     def flush(self) -> None:
-        self.runner.run(self.writer.flush())
+        self.runner.run(self.writer.write(self.hub.take_ready(self.now).documents))
         written, self.flaky.unanswered = self.flaky.unanswered, []
         for name in written:
             self.observe(name)
@@ -217,7 +215,7 @@ class RecordWorld:
             status = {**there.status, "objectResourceVersion": "", "objectDigest": "", "state": "Synced"}
             changed = Observed(version=str(self.store._version), generation=1, status=status, head=there.head)
             self.store.documents[name] = changed
-            self.hub.sync_controller.observed(name, self.node_of(name), changed, self.now)
+            self.hub.document_observed(name, self.node_of(name), changed, self.now)
 
     # ---- the edges -------------------------------------------------------------------------------
 
@@ -253,7 +251,7 @@ class RecordWorld:
 
     def frames(self, name: str, session: NodeSession) -> list[tuple[Any, bytes]]:
         """What the hub sends that node now."""
-        return session.frames(self.now, 8)
+        return self.hub.frames(session, self.now, 8)
 
     def read(self, edge: Edge, header: Any) -> None:
         match header:

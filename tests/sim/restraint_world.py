@@ -14,11 +14,11 @@ from typing import Any
 from tests.sim.laws import LawBroken
 from tests.sim.record_world import NODES, RecordWorld
 
+from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS, PAUSED
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import DeletionGuard, Settings
 from fairlead_hub.status import status_cache
-from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_wire import message, resource
 
 REMOVALS_MAX = 1

@@ -15,16 +15,20 @@ from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import Kind, LiveObject
-from fairlead_hub.cluster.placement import INPUTS
+from fairlead_hub.cluster.placement import EDGE_NODES, INPUTS
+from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.status_writer import Writer
+from fairlead_hub.io.status_writer import StatusWriter
+from fairlead_hub.ready import Ready
 from fairlead_hub.settings import DeliverySettings, Settings
 from fairlead_hub.status import status_cache
-from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import MemoryStatusClient
+from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import digest, message
+from fairlead_wire.event import Event
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KINDS = (CONFIG_MAP, SECRET, POD, ROUTES)
@@ -43,7 +47,7 @@ class Edge:
     def sent(self) -> list[Any]:
         """Objects sent since the last call; comparisons are answered on the way, keepalives passed over."""
         found: list[Any] = []
-        while frames := self.session.frames(self.core.now, 100):
+        while frames := self._frames():
             for header, _ in frames:
                 match header:
                     case message.Compare():
@@ -61,18 +65,27 @@ class Edge:
                         found.append(header)
         return found
 
+    def _frames(self) -> list[Frame]:
+        self.core.settle()
+        return self.core.hub.frames(self.session, self.core.now, 100)
+
     def say(self, header: message.FromEdge, content: bytes = b"") -> None:
         self.core.hub.receive(self.session, header, content, self.core.now)
+        self.core.settle()
 
     def ack(self, *headers: Any) -> None:
         for header in headers:
-            self.say(message.Ack(parent_id=header.id))
+            self.say(self.acknowledgement(header))
+
+    def acknowledgement(self, header: Any) -> message.Ack:
+        return message.Ack(parent_id=header.id)
 
     def nack(self, header: Any, code: str = "store_full", reason: str = "no room", *, permanent: bool = True) -> None:
         self.say(message.Nack(parent_id=header.id, code=code, reason=reason, permanent=permanent))
 
     def leave(self) -> None:
         self.core.hub.closed(self.session, self.core.now)
+        self.core.settle()
 
 
 class Core:
@@ -80,17 +93,21 @@ class Core:
 
     def __init__(self, *nodes: str, listed: bool = True, **settings: Any) -> None:
         self.hub = Hub(
-            Settings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE, wall_offset=NOON
-        )
+            Settings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE,
+            clock=WallClock(lambda: NOON),
+        )  # fmt: skip
         self.api = MemoryStatusClient()
         self.now = 0.0
         self.fenced: list[int] = []
-        self._writer = Writer(
-            self.hub.status_cache, self.api, self.hub.counts, flush_seconds=1, in_flight=4,
-            fence=lambda: self.hub.fence, may_write=lambda: True, on_fenced=self.fenced.append,
+        self._writer = StatusWriter(
+            self.hub, self.api, clock=lambda: self.now, in_flight=4, fence=lambda: self.hub.fence,
+            may_write=lambda: True, on_fenced=self.fenced.append,
         )  # fmt: skip
+        self._cloud_events: list[Event] = []
+        self.has_shell = False
+        """A real ``ReadyLoop`` takes what is ready."""
         for kind in KINDS:
-            self.hub.desired_state.know_kind(kind)
+            self.hub.know_kind(kind)
         for name in nodes:
             self.node(name)
         if listed:
@@ -103,17 +120,34 @@ class Core:
         for kind in KINDS:
             self.hub.kind_synced(kind.group_kind)
         for collection in (*COLLECTIONS, EDGE_NODES):
-            self.hub.sync_controller.listed(collection, self.now)
+            self.hub.documents_listed(collection, self.now)
         self.settle()
 
     def settle(self) -> None:
-        self.hub.settle(self.now)
+        """The shell takes what is ready, but documents and Kubernetes Events, for which it has no time now."""
+        if not self.has_shell:
+            self._take(documents=False, kube_events=False)
+
+    def take_cloud_events(self) -> list[Event]:
+        self.settle()
+        events, self._cloud_events = self._cloud_events, []
+        return events
+
+    def take_kube_events(self) -> list[KubeEvent]:
+        return self._take(documents=False, kube_events=True).kube_events
+
+    def _take(self, *, documents: bool, kube_events: bool) -> Ready:
+        ready = self.hub.take_ready(self.now, documents=documents, kube_events=kube_events)
+        self._cloud_events += ready.cloud_events
+        return ready
 
     def node(self, name: str, *, uid: str = "", **labels: str) -> None:
         self.hub.set_node(name, uid or f"uid-{name}", labels, self.now)
 
     def rule(self, *resources: dict[str, Any], name: str = "r", **spec: Any) -> None:
-        self.hub.set_rule(sync_rule.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}))
+        self.hub.set_rule(
+            sync_rule.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}), self.now
+        )
         self.settle()
 
     def annotate(self, node: str, **annotations: str) -> None:
@@ -150,8 +184,8 @@ class Core:
         return outcome
 
     async def flush(self) -> None:
-        """Write the book into the twin."""
-        await self._writer.flush()
+        """Write what the status cache has into the twin."""
+        await self._writer.write(self._take(documents=True, kube_events=False).documents)
 
     def status(self, one: LiveObject, node: str = "edge-1") -> dict[str, Any] | None:
         """The status of the object's record in the twin; None when there is none."""

@@ -23,6 +23,7 @@ from tests.support.messaging import Topics, serving
 from tests.support.slow_link import SlowLink
 
 from fairlead_hub.io.link_server import LinkServer
+from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.status import status_cache
 from fairlead_messaging.client.io.async_client import AsyncClient
@@ -98,7 +99,8 @@ async def line_up(
         core.hub.edge_node_observed(NODE, there, {}, core.now)  # written down by a hub before this one
         desk = UpstreamPublisher(core.hub, client, window=core.hub.settings.link.upstream_window)
         server = LinkServer(core.hub, desk, context=None, on_stale=lambda fence: None)
-        desk.wake = server.poke
+        core.has_shell = True
+        ReadyLoop(core.hub, server)
         port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.drain)
         await desk.ensure_topics()

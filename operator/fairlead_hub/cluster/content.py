@@ -7,6 +7,8 @@ with the same content are the same delivery, and nothing is sent for the second.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -54,6 +56,16 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         """Path of the collection over all namespaces, without a leading slash."""
         base = f"apis/{self.group}/{self.version}" if self.group else f"api/{self.version}"
         return f"{base}/{self.plural}"
+
+
+_split = functools.lru_cache(maxsize=16_384)(resource.split)
+
+
+def identity(path: str, kinds: Mapping[str, Kind]) -> tuple[str, str, str, str]:
+    """(apiVersion, kind, namespace, name) of a resource path; the plural stands for a kind no rule names any more."""
+    found = _split(path)
+    known = kinds.get(found.type)
+    return found.api_version, known.kind if known else found.plural, found.namespace, found.name
 
 
 class ContentId(msgspec.Struct, frozen=True, gc=False):

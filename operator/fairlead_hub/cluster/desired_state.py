@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import Kind, LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Desired, Placement
-from fairlead_hub.upstream.grants import Grants
 from fairlead_wire import resource
 
 TOPICS_TOLD_MAX = 5
@@ -34,16 +34,28 @@ class View(Protocol):
         """Why it is not known yet what is wanted there; empty when it is."""
 
 
-class DesiredState:
-    """The answers, from what was watched."""
+def _nothing(node: str, routes: str) -> Collection[str]:
+    """Nothing waits for a grant (the command line only asks)."""
+    return ()
 
-    def __init__(self, object_cache: ObjectCache, placement: Placement) -> None:
+
+class DesiredState:
+    """The answers, from what was watched.
+
+    ``unwritten_topics`` says which topics of an EdgeRoutes object, by its name, are not written down for a node yet.
+    """
+
+    def __init__(
+        self,
+        object_cache: ObjectCache,
+        placement: Placement,
+        unwritten_topics: Callable[[str, str], Collection[str]] = _nothing,
+    ) -> None:
         self._object_cache = object_cache
         self._placement = placement
+        self._unwritten_topics = unwritten_topics
         self.kinds: dict[str, Kind] = {}
         """What discovery found, by the type part of a key."""
-        self.grants: Grants | None = None
-        """None: nothing waits for a grant (the command line only asks)."""
 
     def know_kind(self, kind: Kind) -> None:
         """Discovery found what a rule names."""
@@ -69,13 +81,17 @@ class DesiredState:
 
     def withheld(self, node: str, key: str) -> str:
         type, _, name = key.split("/", 2)
-        if self.grants is None or type != deletion_blocked.EDGE_ROUTES_TYPE:
+        if type != deletion_blocked.EDGE_ROUTES_TYPE:
             return ""
-        unwritten = sorted(self.grants.unwritten(node, name))
+        unwritten = sorted(self._unwritten_topics(node, name))
         if not unwritten:
             return ""
         some = ", ".join(unwritten[:TOPICS_TOLD_MAX]) + (", …" if len(unwritten) > TOPICS_TOLD_MAX else "")
         return f"topics it names are not written down on EdgeNode {node} yet: {some}"
+
+    def is_gone(self, node: str) -> bool:
+        """Nodes are listed, and there is none of this name."""
+        return "nodes" in self._placement.inputs_synced and node not in self._placement.nodes
 
     def not_synced(self, node: str) -> str:
         return self._placement.not_synced(node)

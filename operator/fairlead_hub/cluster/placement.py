@@ -24,7 +24,8 @@ from fairlead_hub.cluster.object_cache import Change, ObjectCache
 from fairlead_hub.cluster.rule_matches import RuleMatches
 from fairlead_hub.settings import Delivery
 
-INPUTS = ("nodes", "syncrules", "edgeroutes", "edgenodes")
+EDGE_NODES = "edgenodes"
+INPUTS = ("nodes", "syncrules", "edgeroutes", EDGE_NODES)
 """What must be listed before anything is decided; EdgeNodes, because a node may be held."""
 
 GONE_MAX = 100_000

@@ -1,13 +1,16 @@
 """What became of deliveries in one session: facts for the hub's records, counts and events.
 
-Deliveries ─events─▶ Hub ─▶ ObjectSync, Counts, Kubernetes Events, CloudEvents
+Deliveries ─events─▶ Hub ─▶ SyncController (ObjectSync, EdgeNode), Counts, Kubernetes Events, CloudEvents
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from fairlead_hub.cluster.content import ContentId, Held
+from fairlead_hub.counts import Counts
 
 
 class Acked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -74,3 +77,21 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 Outcome = Acked | Removed | Parked | Unparked | Retried | Recovered | Compared
+
+
+def count(events: Iterable[Outcome], counts: Counts) -> None:
+    """Add them to the hub's totals."""
+    for event in events:
+        match event:
+            case Acked():
+                counts.acked(event.seconds)
+            case Removed():
+                counts.removed += 1
+            case Parked():
+                counts.parked(event.code)
+            case Retried():
+                counts.retried(event.code)
+            case Compared():
+                counts.divergent_buckets += event.divergent_buckets
+            case Unparked() | Recovered():
+                pass

@@ -36,7 +36,7 @@ def paused(annotations: Mapping[str, str]) -> str:
 
 
 class NodeControls:
-    """Of all nodes.  ``news`` names nodes of which there is something to tell; whoever tells it empties it."""
+    """Of all nodes."""
 
     def __init__(self, limits: Limits, *, text: Callable[[float], str]) -> None:
         self.pauses: dict[str, str] = {}
@@ -60,6 +60,12 @@ class NodeControls:
         if guard is None:
             guard = self._guards[node] = DeletionGuard(node, self._limits, news=self.news, text=self._text)
         return guard
+
+    def take_news(self) -> set[str]:
+        """Nodes whose deletion guard changed since the last call."""
+        news = self.news.copy()
+        self.news.clear()
+        return news
 
     def tripped(self) -> int:
         """How many nodes' removals are stopped."""

@@ -179,6 +179,15 @@ class NodeSession:
         """A frame that is not ours to answer (upstream, status) came in: the edge is there."""
         self.link.received(header, now)
 
+    def part_received(self, now: float, *, may_send: bool) -> message.Keepalive | None:
+        """Part of a long message came in: the edge is there.  Returns what tells it that we are, if it may be sent."""
+        self.link.last_received = now
+        if not may_send:
+            return None
+        keepalive = message.Keepalive()
+        self.link.sent(keepalive, now)
+        return keepalive
+
     def receive(self, header: message.FromEdge, content: bytes, now: float) -> None:
         """One frame.  Raises ``Malformed`` when it may not come now.  Upstream and status are the hub's, not ours."""
         self.link.received(header, now)

@@ -1,21 +1,21 @@
-"""What the hub tells of its nodes and objects on the system topic, in the order in which it happened.
+"""CloudEvents about the hub, its nodes and objects for the system topic, in the order in which it happened.
 
-    Hub, NodeStatus, SyncController, UpstreamPublisher ─note─▶ waiting ─take─▶ io.announcer ─▶ messaging
+    Hub ─note─▶ waiting ─take─▶ Ready ─▶ io.cloud_event_publisher ─▶ messaging
 
-Telling never delays anything: a note costs one entry in a bounded queue, and where nobody carries it away (no
-messaging) nothing is kept.  The truth is in the records; an event says that it changed.  What can repeat without end
-(refused messages) is told at once, then once a ``CALM_SECONDS`` with its count.
+An event delays nothing: it costs one entry in a bounded queue, and without messaging nothing is kept.  The truth is in
+the status of our documents; an event says that it changed.  What can repeat without end (refused messages) is told at
+once, then once a ``CALM_SECONDS`` with its count.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from fairlead_hub.cluster.content import Kind
-from fairlead_hub.delivery.delivery_events import Parked, Unparked
-from fairlead_hub.status import object_sync
+from fairlead_hub.cluster.content import Kind, identity
+from fairlead_hub.delivery.delivery_events import Outcome, Parked, Unparked
+from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.event import Event, short
 
@@ -31,22 +31,6 @@ ERRORS_MAX = 8
 _CONTROLS = {"Paused": "node.paused", "Resumed": "node.resumed", "DeletionGuard": "node.deletion_guard"}
 
 
-class Carrier(Protocol):
-    """Who carries events away; ``io.cloud_event_publisher.Announcer`` is one."""
-
-    @property
-    def published(self) -> int: ...
-
-    @property
-    def dropped(self) -> int:
-        """Of those it took."""
-        ...
-
-    def wake(self) -> None:
-        """There is something to take.  Must not wait."""
-        ...
-
-
 class _Calm:
     """Something that repeats: until when it is only counted, and what came meanwhile."""
 
@@ -59,30 +43,18 @@ class _Calm:
 
 
 class CloudEvents:
-    """See the module.  ``text`` makes RFC 3339 of a monotonic time; ``now`` is such a time."""
+    """See the module.  ``now`` is always seconds of the monotonic clock."""
 
-    def __init__(self, text: Callable[[float], str], kinds: dict[str, Kind]) -> None:
-        self._text = text
+    def __init__(self, clock: WallClock, kinds: Mapping[str, Kind], *, enabled: bool) -> None:
+        self._clock = clock
         self._kinds = kinds
+        self._enabled = enabled
+        """False: there is no messaging to take them, and none are kept."""
         self._waiting: deque[Event] = deque()
         self._calm: dict[tuple[str, str, str], _Calm] = {}
         self._routes_broken: dict[str, str] = {}
-        self._dropped = 0
-        self.carrier: Carrier | None = None
-        """None: nobody wants events, and none are kept."""
-
-    @property
-    def published(self) -> int:
-        return self.carrier.published if self.carrier is not None else 0
-
-    @property
-    def dropped(self) -> int:
-        """For want of room, refused by messaging, or given up at the end."""
-        return self._dropped + (self.carrier.dropped if self.carrier is not None else 0)
-
-    def give_up(self) -> None:
-        """Nobody will carry away what waits."""
-        self._dropped += len(self.take())
+        self.dropped = 0
+        """For want of room."""
 
     def take(self) -> list[Event]:
         """All that waits, oldest first."""
@@ -117,30 +89,32 @@ class CloudEvents:
         }
         self._note("node.replaced", now, data, node=hello.node)
 
-    def node_restrained(self, node: str, reason: str, text: str, now: float) -> None:
-        """It was paused or resumed, or its deletion guard tripped; other reasons have words of their own here."""
+    def node_controlled(self, node: str, reason: str, text: str, now: float) -> None:
+        """It was paused or resumed, or its deletion guard tripped; other reasons have methods of their own here."""
         type = _CONTROLS.get(reason)
         if type is not None:
             self._note(type, now, {"message": short(text)}, node=node)
 
     # ---- of objects ------------------------------------------------------------------------------
 
-    def object_parked(self, node: str, outcome: Parked, now: float) -> None:
-        data = {
-            "reason": short(outcome.code),
-            "message": short(outcome.reason),
-            "retries": outcome.retries,
-            "nextRetryTime": self._text(outcome.next_retry_at),
-        }
-        self._object("object.parked", node, outcome.path, outcome.uid, data, now)
-
-    def object_unparked(self, node: str, outcome: Unparked, now: float) -> None:
-        self._object("object.unparked", node, outcome.path, outcome.uid, {"reason": outcome.why}, now)
+    def delivered(self, node: str, events: Iterable[Outcome], now: float) -> None:
+        """What became of deliveries; parked objects, and those tried again, are told."""
+        if not self._enabled:
+            return
+        for event in events:
+            if isinstance(event, Parked):
+                data = {
+                    "reason": short(event.code),
+                    "message": short(event.reason),
+                    "retries": event.retries,
+                    "nextRetryTime": self._clock.text(event.next_retry_at),
+                }
+                self._object("object.parked", node, event.path, event.uid, data, now)
+            elif isinstance(event, Unparked):
+                self._object("object.unparked", node, event.path, event.uid, {"reason": event.why}, now)
 
     def _object(self, type: str, node: str, path: str, uid: str, data: dict[str, Any], now: float) -> None:
-        if self.carrier is None:
-            return
-        api_version, kind, namespace, name = object_sync.identity(path, self._kinds)
+        api_version, kind, namespace, name = identity(path, self._kinds)
         about = {"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name, "uid": uid}
         self._note(type, now, {"object": about, **data}, node=node, subject=path)
 
@@ -177,7 +151,7 @@ class CloudEvents:
 
     def messages_refused(self, node: str, refused: Sequence[message.Refused], now: float) -> None:
         """Messages that will never be stored; the edge sets them aside as dead letters."""
-        if self.carrier is None:
+        if not self._enabled:
             return
         by_code: dict[str, list[message.Refused]] = {}
         for each in refused:
@@ -188,11 +162,11 @@ class CloudEvents:
     def queues_stalled(self, node: str, edge: message.EdgeStatus, now: float) -> None:
         """Nothing of these is taken although the node is connected: nothing is lost, but somebody should look."""
         for queue in edge.queues:
-            if self.carrier is not None and queue.stalled_seconds:
+            if self._enabled and queue.stalled_seconds:
                 data = {"message": short(queue.stalled_by), "priority": queue.priority, "length": queue.length}
                 self._calmly("queue.stalled", node, str(queue.priority), 1, data, now)
 
-    def settle(self, now: float) -> None:
+    def flush(self, now: float) -> None:
         """Tell what was only counted for long enough; asked every second or so."""
         over = [key for key, calm in self._calm.items() if calm.until <= now]
         for key in over:
@@ -217,14 +191,13 @@ class CloudEvents:
             self._note(type, now, {"reason": reason, "count": calm.count, **calm.data}, node=node)
 
     def _note(self, type: str, now: float, data: dict[str, Any], *, node: str = "", subject: str = "") -> None:
-        if self.carrier is None:
+        if not self._enabled:
             return
         if len(self._waiting) >= WAITING_MAX:
-            self._dropped += 1
+            self.dropped += 1
             return
-        event = Event(type=type, time=self._text(now), node=node, subject=subject or node, data=data)
+        event = Event(type=type, time=self._clock.text(now), node=node, subject=subject or node, data=data)
         self._waiting.append(event)
-        self.carrier.wake()
 
 
 def _errors(errors: Sequence[message.RouteError]) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ class KubeEvent(msgspec.Struct, kw_only=True):
 
 
 class KubeEvents:
-    """``note`` from the core, ``take`` from the rim."""
+    """``note`` what happened, ``take`` what has to be written."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[Regarding, str], KubeEvent] = OrderedDict()

@@ -1,45 +1,50 @@
-"""Carries CloudEvents to the system topic: in order, each once however often it is sent, never waited for.
+"""Publishes CloudEvents on the system topic: in order, each once however often it is sent, never waited for.
 
-    Announcements ─take▶ AsyncBufferedPublisher ─▶ messaging (the producer's numbers make a repeat store nothing)
+    Ready.cloud_events ─publish─▶ AsyncBufferedPublisher ─▶ messaging (the producer numbers them: repeats store nothing)
 
 Messaging away: events wait in bounded memory, what does not fit is dropped, counted and logged.  A hub that is killed
-takes what was not sent yet with it; ``hub.started`` of the next one says so, and the records know what is true.
+takes what was not sent yet with it; ``hub.started`` of the next one says so, and the status of our documents is true.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
-from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire import event
-from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.errors import FairleadError, Permanent, Temporary
+from fairlead_wire.event import Event
 from fairlead_wire.io import logs
 
 RETRY_SECONDS = 1.0
 REFUSED_RETRY_SECONDS = 30.0
-_log = logs.get("hub.announcer")
+LOOK_SECONDS = 1.0
+"""Between two looks at what was dropped."""
+_log = logs.get("hub.cloud_events")
 
 
 class CloudEventPublisher:
     """``topic`` is ``namespace/name``; ``epoch`` a random number of this run, by which its events are told apart."""
 
-    def __init__(self, cloud_events: CloudEvents, client: AsyncClient, *, topic: str, source: str, epoch: int) -> None:
-        self._cloud_events, self._client = cloud_events, client
+    def __init__(self, client: AsyncClient, *, topic: str, source: str, epoch: int) -> None:
+        self._client = client
         self._namespace, _, self._name = topic.partition("/")
         self._source, self._epoch = source, epoch
         self._number = 0
-        self._something = asyncio.Event()
         self._dropped_seen = 0
         self._publisher = AsyncBufferedPublisher(
-            client, self._namespace, self._name, producer_id=source.strip("/"), epoch=epoch
+            client, self._namespace, self._name, producer_id=source.strip("/"), epoch=epoch, on_drop=self._on_drop
         )
-        cloud_events.carrier = self
+        self._refused = asyncio.Event()
 
-    def wake(self) -> None:
-        self._something.set()
+    def publish(self, events: Iterable[Event]) -> None:
+        """Never waits."""
+        for each in events:
+            self._number += 1
+            self._publisher.publish(event.encode(each, id=f"{self._epoch:x}-{self._number}", source=self._source))
 
     @property
     def published(self) -> int:
@@ -47,6 +52,7 @@ class CloudEventPublisher:
 
     @property
     def dropped(self) -> int:
+        """For want of room, refused by messaging, or given up at the end."""
         return self._publisher.dropped
 
     async def run(self) -> None:
@@ -54,25 +60,23 @@ class CloudEventPublisher:
         try:
             await self._make_topic()
             async with self._publisher:
-                try:
-                    while True:
-                        await self._something.wait()
-                        self._something.clear()
-                        self._pass_on()
-                        await self._look_at_drops()
-                finally:
-                    self._pass_on()
+                while True:
+                    try:
+                        async with asyncio.timeout(LOOK_SECONDS):
+                            await self._refused.wait()
+                    except TimeoutError:
+                        pass  # what found no room is only counted
+                    self._refused.clear()
+                    await self._look_at_drops()
         finally:
-            self._cloud_events.give_up()
-            _log.info("announced", events=self.published, dropped=self._cloud_events.dropped)
+            await self._publisher.close(0.0)  # again, where there never was a topic: what waits is dropped and counted
+            _log.info("cloud_events_published", events=self.published, dropped=self.dropped)
 
-    def _pass_on(self) -> None:
-        for each in self._cloud_events.take():
-            self._number += 1
-            self._publisher.publish(event.encode(each, id=f"{self._epoch:x}-{self._number}", source=self._source))
+    def _on_drop(self, count: int, error: FairleadError) -> None:
+        self._refused.set()
 
     async def _look_at_drops(self) -> None:
-        dropped = self._cloud_events.dropped
+        dropped = self.dropped
         if dropped > self._dropped_seen:
             _log.warning("events_dropped", count=dropped - self._dropped_seen, total=dropped)
             self._dropped_seen = dropped

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from fairlead_hub.events import kube_events
+from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
 from fairlead_wire.io import logs
 
@@ -21,42 +22,41 @@ def _always() -> float:
     return REQUEST_SECONDS
 
 
-async def run(
-    kube: Kube, noted: kube_events.KubeEvents, hub: str, *, seconds_left: Callable[[], float] = _always
-) -> None:
-    """Until cancelled.  A task of its own: an API server that does not answer holds up nothing but Events.
+class EventRecorder:
+    """A task of its own: an API server that does not answer holds up nothing but Events."""
 
-    ``seconds_left``: how long this hub may write still; 0: it may not, and they wait.
-    """
-    while True:
-        await asyncio.sleep(FLUSH_SECONDS)
-        await write(kube, noted, hub, seconds_left=seconds_left)
+    def __init__(self, kube: Kube, hub: str, *, seconds_left: Callable[[], float] = _always) -> None:
+        """``seconds_left``: how long this hub may write still; 0: it may not, and they wait."""
+        self._kube, self._hub, self._seconds_left = kube, hub, seconds_left
+        self.dropped = 0
+
+    async def run(self, take: Callable[[], Awaitable[list[KubeEvent]]]) -> None:
+        """Until cancelled.  ``take`` returns what is there to write."""
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            if self._seconds_left() > 0:
+                await self.write(await take())
+
+    async def write(self, events: Sequence[KubeEvent]) -> int:
+        """Create or update them; returns how many were written."""
+        queue = list(reversed(events))
+        written = 0
+
+        async def work() -> None:
+            nonlocal written
+            while queue:
+                if await _write(self._kube, queue.pop(), self._hub, min(REQUEST_SECONDS, self._seconds_left())):
+                    written += 1
+                else:
+                    self.dropped += 1
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(IN_FLIGHT, len(queue))):
+                group.create_task(work())
+        return written
 
 
-async def write(
-    kube: Kube, noted: kube_events.KubeEvents, hub: str, *, seconds_left: Callable[[], float] = _always
-) -> int:
-    """Create or update what is waiting; returns how many were written."""
-    if seconds_left() <= 0:
-        return 0
-    queue = noted.take()[::-1]
-    written = 0
-
-    async def work() -> None:
-        nonlocal written
-        while queue:
-            if await _write(kube, queue.pop(), hub, min(REQUEST_SECONDS, seconds_left())):
-                written += 1
-            else:
-                noted.dropped += 1
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(IN_FLIGHT, len(queue))):
-            group.create_task(work())
-    return written
-
-
-async def _write(kube: Kube, event: kube_events.KubeEvent, hub: str, seconds: float) -> bool:
+async def _write(kube: Kube, event: KubeEvent, hub: str, seconds: float) -> bool:
     if seconds <= 0:
         return False
     namespace = event.regarding.namespace or "default"

@@ -39,10 +39,9 @@ class KindWatch:
         reflect: Callable[[Kind], Coroutine[Any, Any, None]],
         *,
         clock: Callable[[], float],
-        poke: Callable[[], None],
     ) -> None:
         self._kube, self._hub, self._kind, self._reflect = kube, hub, kind, reflect
-        self._clock, self._poke = clock, poke
+        self._clock = clock
         self._versions: tuple[str, ...] = ()
         self._changed = asyncio.Event()
         self._followed: Kind | None = None
@@ -65,13 +64,12 @@ class KindWatch:
                             task.cancel()
                             self._hub.kind_unsynced(self._kind)
                         self._followed = found
-                        self._hub.desired_state.know_kind(found)
+                        self._hub.know_kind(found)
                         task = group.create_task(self._reflect(found), name=f"watch {found.root}")
                     elif task is not None and self._is_unnamed:
                         task.cancel()
                         task, self._followed = None, None
                         self._hub.kind_unsynced(self._kind)
-                    self._poke()
                 self._give_up()
                 try:
                     async with asyncio.timeout(DISCOVERY_RETRY_SECONDS):
@@ -126,7 +124,6 @@ class KindWatch:
             reason = f"the API server has not listed it for {UNLISTED_SECONDS:.0f} s"
             _log.warning("kind_unlisted", kind=self._kind[1], reason=reason)
             self._hub.kind_frozen(self._kind, reason)
-            self._poke()
 
 
 def _is_same(one: Kind, other: Kind | None) -> bool:

@@ -1,7 +1,7 @@
 """The server nodes connect to: no task for a quiet node, and none for a busy one that reads as fast as we write.
 
-    Acceptor ─▶ LinkSocket ─ hello, identity ─▶ Hub.open ─▶ frames in: Hub.receive, upstream desk
-                                                     └──▶ woken: frames out, as fast as the node reads
+    Acceptor ─▶ LinkSocket ─ hello, identity ─▶ Hub.open ─▶ frames in: Hub.receive, UpstreamPublisher
+                                                     └──▶ send: frames out, as fast as the node reads
 
 Identity is the client certificate's name and nothing else; with ``security = "insecure"`` (loopback only) it is what
 the hello says.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from websockets.datastructures import Headers
@@ -32,11 +32,6 @@ BATCH_FRAMES = 32
 """Frames taken from a session at once; then the loop serves others."""
 UNHEARD_FRAMES_MAX = 4096
 """A node that asks on and does not listen would have its answers kept in memory without end."""
-PACE_SECONDS = 0.004
-"""Who has something to send is looked for at most so often; the first after a pause at once.
-
-Under load a few changes then travel together, in one write and under one ack, for 4 ms of delay.
-"""
 DRAIN_SECONDS = 5.0
 RETRY_WHEN_DRAINING_SECONDS = 1.0
 REFUSED_SECONDS = 30.0
@@ -66,12 +61,12 @@ class _Link:
 
 
 class LinkServer:
-    """See the module.  ``poke`` may be called after anything; it wakes whoever has something to send."""
+    """See the module.  ``send`` takes the sessions of a ``Ready``."""
 
     def __init__(
         self,
         hub: Hub,
-        desk: UpstreamPublisher,
+        upstream: UpstreamPublisher,
         *,
         context: ssl.SSLContext | None,
         on_stale: Callable[[int], None],
@@ -79,11 +74,9 @@ class LinkServer:
         opening_seconds: float = OPENING_SECONDS_MAX,
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced."""
-        self._hub, self._desk, self._context = hub, desk, context
+        self._hub, self._upstream, self._context = hub, upstream, context
         self._on_stale, self._may_send = on_stale, may_send
         self._links: dict[NodeSession, _Link] = {}
-        self._poked = False
-        self._woke_at = float("-inf")
         self._draining = False
         self._loop = asyncio.get_running_loop()
         self._clock = self._loop.time
@@ -110,7 +103,7 @@ class LinkServer:
         self._acceptor.close()
         refusal = message.Refuse(code="draining", reason="the hub is stopping", retry_after=RETRY_WHEN_DRAINING_SECONDS)
         for link in list(self._links.values()):
-            link.session.refuse(refusal)
+            self._hub.refuse(link.session, refusal)
             self._send(link)
         if self._closing:
             await asyncio.wait(self._closing, timeout=DRAIN_SECONDS)
@@ -148,15 +141,13 @@ class LinkServer:
             socket.on_message = _ignore
             socket.write_frames((codec.encode(session),))
             self._close(socket)
-            self.poke()
             return
         link = self._links[session] = _Link(socket, session)
         socket.on_message = partial(self._receive, link)
         socket.on_room = partial(self._send, link)
-        socket.on_part, socket.part_seconds = partial(self._hear_part, link), session.link.keepalive_seconds
+        socket.on_part, socket.part_seconds = partial(self._receive_part, link), session.link.keepalive_seconds
         socket.on_lost = partial(self._forget, link)
         _log.info("session_opened", node=session.node, session=session.number, held=session.hello.held)
-        self.poke()
 
     def _open(self, socket: LinkSocket, frame: bytes | str) -> NodeSession | message.Refuse:
         """Raises ``RemoteError`` on a hello that is none."""
@@ -198,56 +189,41 @@ class LinkServer:
                 raise Malformed(f"{UNHEARD_FRAMES_MAX} frames were sent and no answer was read")
             header, content = codec.decode_from_edge(_binary(frame))
             if isinstance(header, message.Upstream):
-                link.session.heard(header, now)
-                self._desk.accept(link.session, header, content)
+                self._hub.upstream_received(link.session, header, now)
+                self._upstream.accept(link.session, header, content)
             else:
                 self._hub.receive(link.session, header, content, now)
         except RemoteError as error:
             counts.malformed += 1
             link.aborted = f"malformed: {error}"
             link.socket.on_message = _ignore
-            link.session.refuse(message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
+            self._hub.refuse(link.session, message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
             if link.socket.paused:
                 link.socket.transport.abort()  # it reads nothing: there is nobody to tell
             else:
                 self._send(link)
-        if self._hub.woken:
-            self.poke()
 
-    def _hear_part(self, link: _Link) -> None:
+    def _receive_part(self, link: _Link) -> None:
         """A message takes long to arrive: the node is there, and is told that we are; its keepalive waits behind it."""
-        now = self._clock()
-        link.session.link.last_received = now
-        if link.socket.paused or not link.socket.is_open:
-            return
-        keepalive = message.Keepalive()
-        link.session.link.sent(keepalive, now)
-        link.socket.write_frames((codec.encode(keepalive),))
+        may_send = not link.socket.paused and link.socket.is_open
+        keepalive = self._hub.receive_part(link.session, self._clock(), may_send=may_send)
+        if keepalive is not None:
+            link.socket.write_frames((codec.encode(keepalive),))
 
     def _forget(self, link: _Link) -> None:
         reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")
         self._links.pop(link.session, None)
         if link.timer is not None:
             link.timer.cancel()
-        self._desk.forget(link.session)
+        self._upstream.forget(link.session)
         self._hub.closed(link.session, self._clock())
         _log.info("session_closed", node=link.session.node, session=link.session.number, reason=reason)
-        self.poke()
 
-    # ---- waking ----------------------------------------------------------------------------------
+    # ---- sending ---------------------------------------------------------------------------------
 
-    def poke(self) -> None:
-        """Once in ``PACE_SECONDS``, however many changes there were."""
-        if not self._poked:
-            self._poked = True
-            self._loop.call_at(max(self._clock(), self._woke_at + PACE_SECONDS), self._wake_all)
-
-    def _wake_all(self) -> None:
-        self._poked = False
-        self._woke_at = self._clock()
-        self._hub.settle(self._woke_at)
-        woken, self._hub.woken = self._hub.woken, set()
-        for session in woken:
+    def send(self, sessions: Iterable[NodeSession]) -> None:
+        """They have frames to send."""
+        for session in sessions:
             link = self._links.get(session)
             if link is not None:
                 self._send(link)
@@ -261,7 +237,7 @@ class LinkServer:
         if link.socket.paused or not link.socket.is_open:
             return  # ``on_room`` comes back here; whoever is gone has nothing to hear
         try:
-            batch = [codec.encode(header, content) for header, content in session.frames(self._clock(), BATCH_FRAMES)]
+            batch = [codec.encode(*frame) for frame in self._hub.frames(session, self._clock(), BATCH_FRAMES)]
         except LocalError as error:
             # A fault of ours with one node's frame: that node comes back and compares, the others never notice.
             link.aborted = f"unsendable: {error}"
@@ -276,8 +252,6 @@ class LinkServer:
             link.aborted = link.aborted or f"{session.closing.code}: {session.closing.reason}"
             self._close(link.socket)
             return
-        if session.has_events:
-            self._hub.tick(session, self._clock())
         if session.has_frames and not link.goes_on:
             link.goes_on = True
             self._loop.call_soon(self._go_on, link)

@@ -24,6 +24,8 @@ class HubMetrics(Collector):
         self._freshness = freshness if freshness is not None else WatchHealth()
         self.openings: Callable[[], tuple[int, int]] = lambda: (0, 0)
         """Connections being opened, and those that wait for it."""
+        self.cloud_events: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """Published, and dropped by the publisher."""
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -98,6 +100,7 @@ class HubMetrics(Collector):
 
     def _counters(self) -> Iterator[Metric]:
         counts = self._hub.counts
+        published, dropped = self.cloud_events()
         for name, text, value in (
             ("acks", "Objects acknowledged as durable.", counts.acks),
             ("removals", "Deletes acknowledged.", counts.removed),
@@ -113,8 +116,8 @@ class HubMetrics(Collector):
             ("malformed", "Frames that broke the protocol.", counts.malformed),
             ("upstream_messages", "Messages stored in topics.", counts.upstream_messages),
             ("upstream_duplicates", "Messages that were stored before.", counts.upstream_duplicates),
-            ("events_published", "Events on the system topic.", self._hub.cloud_events.published),
-            ("events_dropped", "Events that found no room or were refused.", self._hub.cloud_events.dropped),
+            ("events_published", "Events on the system topic.", published),
+            ("events_dropped", "Events that found no room or were refused.", self._hub.cloud_events.dropped + dropped),
         ):
             yield CounterMetricFamily(f"fairlead_hub_{name}", text, value=value)
         for name, text, label, table in (

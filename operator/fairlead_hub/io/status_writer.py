@@ -1,4 +1,4 @@
-"""The ledger in the API server: create, then the status subresource; one status patch for every later write.
+"""Status documents in the API server: create, then the status subresource; one status patch for every later write.
 
 Writes carry the version they were decided on, so a conflict is noticed; a status written by a newer hub (a higher
 ``fence``) is never overwritten.  Nothing is read before a write: the watch has told us what is there.
@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import urllib.parse
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
 
 from fairlead_hub.cluster import api_json
-from fairlead_hub.counts import Counts
 from fairlead_hub.io.kube import MERGE_PATCH, REQUEST_SECONDS, Kube, Refused, Unavailable, Unreadable
-from fairlead_hub.status import status_cache
-from fairlead_hub.status.status_cache import Answer, Document, Name, Observed, Removal
+from fairlead_hub.status.status_cache import Answer, Document, Name, Observed, Removal, StatusClient, Wanted, Write
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
 GROUP_ROOT = "apis/fairlead.dev/v1alpha1"
 AWAY_SECONDS = 1.0
 REFUSED_REMEDY = "grant the hub's account the rights of docs/reference/hub.md; it is tried again until it is written"
-_log = logs.get("hub.ledger")
+_log = logs.get("hub.status_writer")
 
 
 class KubeStatusClient:
@@ -105,87 +103,74 @@ class KubeStatusClient:
         return await self._kube.request(method, path, body, content_type=content_type, seconds=self._seconds_left())
 
 
-class Writer:
-    """Writes the status cache behind: every ``flush_seconds`` what is dirty, ``in_flight`` at a time."""
+class Answers(Protocol):
+    """Who is told what became of a write; the hub."""
+
+    def document_answered(
+        self, wanted: Wanted, answer: Answer, there: Observed | None, now: float, *, reason: str = ""
+    ) -> bool: ...
+
+    def document_unwritten(self, wanted: Wanted, now: float) -> None: ...
+
+
+class StatusWriter:
+    """Writes the documents of a ``Ready``: every ``flush_seconds`` what is there, ``in_flight`` at a time."""
 
     def __init__(
         self,
-        cache: status_cache.StatusCache,
-        target: status_cache.StatusClient,
-        counts: Counts,
+        answers: Answers,
+        target: StatusClient,
         *,
-        flush_seconds: float,
+        clock: Callable[[], float],
         in_flight: int,
         fence: Callable[[], int],
         may_write: Callable[[], bool],
         on_fenced: Callable[[int], None],
     ) -> None:
-        self._cache, self._target, self._counts = cache, target, counts
-        self._flush_seconds, self._in_flight = flush_seconds, in_flight
-        self._fence, self._may_write, self._on_fenced = fence, may_write, on_fenced
+        self._answers, self._target, self._clock = answers, target, clock
+        self._in_flight, self._fence, self._may_write, self._on_fenced = in_flight, fence, may_write, on_fenced
         self._away = False
 
-    async def run(self) -> None:
-        """Until cancelled."""
+    async def run(self, take: Callable[[], Awaitable[list[Write]]], *, flush_seconds: float) -> None:
+        """Until cancelled.  ``take`` returns what is there to write."""
         while True:
-            await asyncio.sleep(AWAY_SECONDS if self._away else self._flush_seconds)
+            await asyncio.sleep(AWAY_SECONDS if self._away else flush_seconds)
             if self._may_write():
-                await self.flush()
+                await self.write(await take())
 
-    async def flush(self) -> None:
-        """Everything that is dirty now; what becomes dirty meanwhile waits for the next time."""
+    async def write(self, writes: Sequence[Write]) -> None:
+        """Each once; what cannot be tried stays wanted."""
         self._away = False
-        queue = list(self._cache.take(len(self._cache)))
-        if not queue:
-            return
-        queue.reverse()
+        queue = list(reversed(writes))
 
         async def work() -> None:
             while queue:
-                wanted = queue.pop()
+                write = queue.pop()
                 if self._away or not self._may_write():
-                    self._cache.failed(wanted)
+                    self._answers.document_unwritten(write.wanted, self._clock())
                 else:
-                    await self._write(wanted)
+                    await self._write(write)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self._in_flight, len(queue))):
                 group.create_task(work())
 
-    async def _write(self, wanted: status_cache.Wanted) -> None:
-        observed = self._cache.observed.get(wanted.name)
-        after: Observed | None = None
-        if observed is not None and observed.is_absurd(self._fence()):
-            self._counts.absurd_fences += 1
-            _log.warning("record_fence_absurd", name="/".join(wanted.name), seen=observed.fence, fence=self._fence())
+    async def _write(self, write: Write) -> None:
+        wanted, observed, fence = write.wanted, write.observed, self._fence()
+        there: Observed | None = None
+        if observed is not None and write.is_over_absurd(fence):
+            _log.warning("record_fence_absurd", name="/".join(wanted.name), seen=observed.fence, fence=fence)
         if isinstance(wanted, Removal):
-            answer = await self._target.remove(wanted, observed, self._fence())
+            answer = await self._target.remove(wanted, observed, fence)
         else:
-            answer, after = await self._target.put(wanted, observed, self._fence())
-        self._counts.record_writes[answer.value] += 1
-        match answer:
-            case Answer.WRITTEN:
-                self._cache.wrote(wanted, after)
-            case Answer.GONE:
-                self._cache.wrote(wanted, None)
-                if isinstance(wanted, Document) and wanted.head() is not None:
-                    self._cache.want(wanted)  # deleted by hand between our watch and our write: written anew
-            case Answer.CONFLICT:
-                self._cache.wrote(wanted, after)
-                if self._cache.pending(wanted.name) is None:
-                    self._cache.want(wanted)
-            case Answer.FORBIDDEN:
-                reason = self._target.refusal(wanted.name)
-                if self._cache.failed(wanted, refused=reason or answer.value):
-                    _log.warning("record_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
-            case Answer.RETRY:
-                self._away = True
-                self._cache.failed(wanted)
-            case Answer.FENCED:
-                self._cache.failed(wanted)
-                self._away = True
-                there = after or observed
-                self._on_fenced(there.fence if there is not None else 0)
+            answer, there = await self._target.put(wanted, observed, fence)
+        reason = self._target.refusal(wanted.name) if answer is Answer.FORBIDDEN else ""
+        if self._answers.document_answered(wanted, answer, there, self._clock(), reason=reason):
+            _log.warning("record_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
+        self._away = self._away or answer in (Answer.RETRY, Answer.FENCED)
+        if answer is Answer.FENCED:
+            known = there or observed
+            self._on_fenced(known.fence if known is not None else 0)
 
 
 def _collection(name: Name) -> str:

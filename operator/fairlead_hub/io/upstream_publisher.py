@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from typing import Literal, Protocol
 
 import msgspec
@@ -46,10 +45,6 @@ class Messaging(Protocol):
     ) -> Published: ...
 
 
-def _nobody() -> None:
-    """Until the server is there to be woken."""
-
-
 class _TopicRefused(Temporary):
     """Messaging says that this topic can never be."""
 
@@ -78,7 +73,6 @@ class UpstreamPublisher:
         self._away_until = float("-inf")
         """Messaging was found away: until then nobody's batch is tried, so that no less urgent one is the first."""
         self._away_reason = ""
-        self.wake: Callable[[], None] = _nobody
 
     def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
         """Raises ``Malformed`` when the edge sends more at once than its window allows."""
@@ -112,7 +106,7 @@ class UpstreamPublisher:
                 except Malformed as error:
                     self._hub.counts.malformed += 1
                     refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
-                    session.refuse(refusal)
+                    self._hub.refuse(session, refusal)
                 except Exception as error:  # noqa: BLE001 - a defect must cost this batch a retry, not the stream its life
                     remedy = "report it; the node sends the batch again"
                     told = logs.told_of(error)
@@ -124,9 +118,8 @@ class UpstreamPublisher:
                     chain.batches.popleft()
                 if answer is not None:
                     held = asyncio.get_running_loop().time() - came_at
-                    session.say(msgspec.structs.replace(answer, held_seconds=round(held, 3)))
-                self._hub.woken.add(session)
-                self.wake()
+                    answer = msgspec.structs.replace(answer, held_seconds=round(held, 3))
+                    self._hub.upstream_answered(session, answer)
         finally:
             chain.is_worked_on = False
 
@@ -172,7 +165,7 @@ class UpstreamPublisher:
         for item in refused:
             counts.upstream_refused[item.code] += 1
         if refused:
-            self._hub.cloud_events.messages_refused(session.node, refused, asyncio.get_running_loop().time())
+            self._hub.messages_refused(session.node, refused, asyncio.get_running_loop().time())
         return message.Ack(parent_id=header.id, refused=publish_batch.told(refused))
 
     async def _is_away(self, error: Temporary) -> bool:

@@ -14,13 +14,13 @@ import msgspec
 
 from fairlead_hub.cluster import api_json, content, sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, Kind
+from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kind_watch import KindWatch
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.reflector import Reflector, Sink
 from fairlead_hub.status import status_cache
-from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_wire import resource
 from fairlead_wire.io import logs
 
@@ -51,8 +51,8 @@ Clock = Callable[[], float]
 class _KindSink:
     """A kind named by rules."""
 
-    def __init__(self, hub: Hub, kind: Kind, clock: Clock, poke: Callable[[], None]) -> None:
-        self._hub, self._kind, self._clock, self._poke = hub, kind, clock, poke
+    def __init__(self, hub: Hub, kind: Kind, clock: Clock) -> None:
+        self._hub, self._kind, self._clock = hub, kind, clock
 
     def on_object(self, raw: msgspec.Raw) -> str:
         try:
@@ -70,7 +70,6 @@ class _KindSink:
         if self._kind == EDGE_ROUTES_KIND:
             _observe(self._hub, "edgeroutes", raw)
         self._hub.put_object(live, self._clock())
-        self._poke()
         return f"{live.key}\n{live.uid}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
@@ -79,14 +78,12 @@ class _KindSink:
             self._hub.rule_statuses.vanished("edgeroutes", found.name)
         key = _key(self._kind, found)
         self._hub.remove_object(key, found.uid, self._clock())
-        self._poke()
 
     def on_listed(self, identities: set[str], version: str) -> None:
         named = dict(identity.rsplit("\n", 1) for identity in identities if identity)
         self._hub.relist(self._kind.group_kind, named, self._clock())
         self._hub.kind_synced(self._kind.group_kind)
         _log.info("kind_listed", kind=self._kind.kind, objects=len(named))
-        self._poke()
 
     def on_lost(self, restored: bool) -> None:
         self._hub.kind_unsynced(self._kind.group_kind)
@@ -95,14 +92,13 @@ class _KindSink:
 
     def on_unlistable(self, reason: str, *, served: bool) -> None:
         self._hub.kind_frozen(self._kind.group_kind, reason)
-        self._poke()
 
 
 class _NodeSink:
     """core/v1 Nodes that carry the edge label."""
 
-    def __init__(self, hub: Hub, clock: Clock, poke: Callable[[], None]) -> None:
-        self._hub, self._clock, self._poke = hub, clock, poke
+    def __init__(self, hub: Hub, clock: Clock) -> None:
+        self._hub, self._clock = hub, clock
 
     def on_object(self, raw: msgspec.Raw) -> str:
         found = api_json.header(raw)
@@ -113,19 +109,16 @@ class _NodeSink:
             self._hub.set_node(found.name, found.uid, labels, self._clock())
         elif found.name in self._hub.node_status.node_uids:
             self._hub.drop_node(found.name, self._clock())
-        self._poke()
         return found.name
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         self._hub.drop_node(api_json.header(raw).name, self._clock())
-        self._poke()
 
     def on_listed(self, identities: set[str], version: str) -> None:
         for name in self._hub.node_status.node_uids.keys() - identities:
             self._hub.drop_node(name, self._clock())
         self._hub.input_synced("nodes")
         self._hub.reconcile(self._clock())
-        self._poke()
 
     def on_lost(self, restored: bool) -> None:
         """The next list tells; meanwhile what we know stays."""
@@ -137,8 +130,8 @@ class _NodeSink:
 class _RuleSink:
     """SyncRules."""
 
-    def __init__(self, hub: Hub, changed: Callable[[], None], poke: Callable[[], None]) -> None:
-        self._hub, self._changed, self._poke = hub, changed, poke
+    def __init__(self, hub: Hub, clock: Clock, changed: Callable[[], None]) -> None:
+        self._hub, self._clock, self._changed = hub, clock, changed
 
     def on_object(self, raw: msgspec.Raw) -> str:
         body, problem = api_json.document(raw)
@@ -148,15 +141,14 @@ class _RuleSink:
                 raise ValueError(problem)
             rule = sync_rule.rule(body)
         except ValueError as error:
-            self._hub.break_rule(sync_rule.unreadable(body, str(error)))
+            self._hub.break_rule(sync_rule.unreadable(body, str(error)), self._clock())
             self._changed()
             remedy = "mend the field; kubectl get syncrule shows what it does meanwhile"
             _log.warning("rule_broken", rule=name, reason=str(error), remedy=remedy)
         else:
             if self._hub.placement.rules.get(name) != rule or f"syncrules/{name}" in self._hub.placement.broken:
-                self._hub.set_rule(rule)
+                self._hub.set_rule(rule, self._clock())
                 self._changed()
-        self._poke()
         return name
 
     def on_gone(self, raw: msgspec.Raw) -> None:
@@ -164,7 +156,6 @@ class _RuleSink:
         self._hub.rule_statuses.vanished("syncrules", name)
         self._hub.drop_rule(name)
         self._changed()
-        self._poke()
 
     def on_listed(self, identities: set[str], version: str) -> None:
         for name in self._hub.placement.rule_names() - identities:
@@ -172,7 +163,6 @@ class _RuleSink:
             self._hub.drop_rule(name)
         self._changed()
         self._hub.input_synced("syncrules")
-        self._poke()
 
     def on_lost(self, restored: bool) -> None:
         """The next list tells; meanwhile the rules we know stay."""
@@ -186,8 +176,8 @@ class _RuleSink:
 class _OwnSink:
     """Documents the hub wrote: records and EdgeNodes."""
 
-    def __init__(self, hub: Hub, collection: str, clock: Clock, poke: Callable[[], None]) -> None:
-        self._hub, self._collection, self._clock, self._poke = hub, collection, clock, poke
+    def __init__(self, hub: Hub, collection: str, clock: Clock) -> None:
+        self._hub, self._collection, self._clock = hub, collection, clock
 
     def on_object(self, raw: msgspec.Raw) -> str:
         header = api_json.header(raw)
@@ -202,34 +192,27 @@ class _OwnSink:
         observed = _observed(found)
         if self._collection == EDGE_NODES:
             annotations = found.header.annotations or {}
-            for text in self._hub.node_controls.renamed(header.name, annotations):
+            for text in self._hub.edge_node_observed(header.name, observed, annotations, self._clock()):
                 _log.warning("annotation_renamed", edge_node=header.name, reason=text)
-                self._hub.node_status.happened(header.name, "Warning", "AnnotationRenamed", text, self._clock())
-            self._hub.edge_node_observed(header.name, observed, annotations, self._clock())
-            self._poke()
         else:
-            self._hub.sync_controller.observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
+            self._hub.document_observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
         return f"{name[1]}/{name[2]}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = api_json.own(raw)
         name: status_cache.Name = (self._collection, found.header.namespace, found.header.name)
         self._vanished(name, found.spec, found.header.version)
-        self._poke()
 
     def on_listed(self, identities: set[str], version: str) -> None:
         for name in self._hub.status_cache.missing(self._collection, identities, version):
             self._vanished(name, self._hub.status_cache.observed[name].head["spec"], "")
-        self._hub.sync_controller.listed(self._collection, self._clock())
-        if self._collection == EDGE_NODES:
-            self._hub.input_synced(EDGE_NODES)
-        self._poke()
+        self._hub.documents_listed(self._collection, self._clock())
 
     def _vanished(self, name: status_cache.Name, spec: dict[str, Any], version: str) -> None:
         if self._collection == EDGE_NODES:
             self._hub.edge_node_vanished(name[2], self._clock(), version)
         else:
-            self._hub.sync_controller.vanished(name, str(spec.get("nodeName", "")), self._clock(), version)
+            self._hub.document_vanished(name, str(spec.get("nodeName", "")), self._clock(), version)
 
     def on_lost(self, restored: bool) -> None:
         """The next list tells."""
@@ -241,13 +224,11 @@ class _OwnSink:
 
 
 class Watches:
-    """Starts and stops reflectors; ``poke`` is called after anything that may need work."""
+    """Starts and stops reflectors."""
 
-    def __init__(
-        self, kube: Kube, hub: Hub, *, clock: Clock, poke: Callable[[], None], freshness: WatchHealth | None = None
-    ) -> None:
+    def __init__(self, kube: Kube, hub: Hub, *, clock: Clock, freshness: WatchHealth | None = None) -> None:
         """``freshness`` is told which collections are not followed at the moment."""
-        self._kube, self._hub, self._clock, self._poke = kube, hub, clock, poke
+        self._kube, self._hub, self._clock = kube, hub, clock
         self._freshness = freshness if freshness is not None else WatchHealth(INPUTS)
         self._running: set[Reflector] = set()
         self._kinds: dict[GroupKind, tuple[KindWatch, asyncio.Task[None]]] = {}
@@ -256,13 +237,13 @@ class Watches:
     async def run(self) -> None:
         """Until cancelled."""
         hub = self._hub
-        hub.desired_state.know_kind(EDGE_ROUTES_KIND)
+        hub.know_kind(EDGE_ROUTES_KIND)
         fixed: list[tuple[str, Any]] = [
-            (INPUTS[0], _NodeSink(hub, self._clock, self._poke)),
-            (f"{OURS}/syncrules", _RuleSink(hub, self._changed.set, self._poke)),
-            (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self._poke)),
+            (INPUTS[0], _NodeSink(hub, self._clock)),
+            (f"{OURS}/syncrules", _RuleSink(hub, self._clock, self._changed.set)),
+            (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock)),
             *(
-                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock, self._poke))
+                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock))
                 for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)
             ),
         ]
@@ -284,13 +265,12 @@ class Watches:
                 self._hub.kind_dropped(kind, self._clock())
         for kind, versions in wanted.items():
             if kind not in self._kinds:
-                watch = KindWatch(self._kube, self._hub, kind, self._watched, clock=self._clock, poke=self._poke)
+                watch = KindWatch(self._kube, self._hub, kind, self._watched, clock=self._clock)
                 self._kinds[kind] = (watch, start(watch.run(), name=f"watch {kind[1]}"))
             self._kinds[kind][0].want(versions)
-        self._poke()
 
     async def _watched(self, kind: Kind) -> None:
-        await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self._poke))
+        await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock))
 
     async def _reflect(self, root: str, sink: Sink) -> None:
         """Until cancelled."""

@@ -20,6 +20,17 @@ PRIORITIES_MAX = 64
 """Priorities listed for one node; the contract knows 0 to 9."""
 
 
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node may now, by its EdgeRoutes, its certificates and what people said; the hub puts it together."""
+
+    granted_topics: frozenset[str] = frozenset()
+    paused: str = ""
+    """Why nothing is sent to it; empty: it is."""
+    guard: DeletionGuard | None = None
+    identity: dict[str, Any] | None = None
+    """Which life of the Node its certificates belong to; None: no certificate is remembered."""
+
+
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one node now."""
 
@@ -78,6 +89,12 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 """What is read of a status again."""
 _ITEMS: dict[str, type] = {"grantedTopics": str, "conditions": dict, "queues": dict, "routes": dict}
+
+
+def granted_topics(observed: status_cache.Observed | None) -> frozenset[str]:
+    """Topics a document names; none where there is no document."""
+    topics = observed.status.get("grantedTopics") if observed is not None else None
+    return frozenset(topic for topic in topics if isinstance(topic, str)) if isinstance(topics, list) else frozenset()
 
 
 def readable(observed: status_cache.Observed) -> status_cache.Observed:

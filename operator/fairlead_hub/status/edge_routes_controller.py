@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
-from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.cluster.placement import EDGE_NODES, Placement
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
@@ -23,7 +23,6 @@ from fairlead_hub.status import node_routes, status_cache
 from fairlead_hub.status.node_routes import Outcome
 from fairlead_wire import message
 
-EDGE_NODES = "edgenodes"
 AWAY = Outcome("Lagging", "the node is away")
 
 

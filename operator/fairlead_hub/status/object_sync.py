@@ -7,14 +7,10 @@ digits of its SHA-256.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from typing import Any, Literal
 
 import msgspec
-
-from fairlead_hub.cluster.content import Kind
-from fairlead_wire import resource as wire_resource
 
 GROUP = "fairlead.dev"
 API_VERSION = "fairlead.dev/v1alpha1"
@@ -191,13 +187,3 @@ def _message(conditions: Any) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-_split = functools.lru_cache(maxsize=16_384)(wire_resource.split)
-
-
-def identity(path: str, kinds: dict[str, Kind]) -> tuple[str, str, str, str]:
-    """(apiVersion, kind, namespace, name) of a resource path; the plural stands for a kind no rule names any more."""
-    found = _split(path)
-    known = kinds.get(found.type)
-    return found.api_version, known.kind if known else found.plural, found.namespace, found.name

@@ -7,28 +7,27 @@ Each rule is looked at once a report, however much changed; what stands there al
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.status import edge_routes_status, rule_status, status_cache
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
+from fairlead_hub.wall_clock import WallClock
 
 SYNC_RULES, EDGE_ROUTES = COLLECTIONS = ("syncrules", "edgeroutes")
 
 
 class RuleStatuses:
-    """See the module.  ``text`` is the time as RFC 3339."""
+    """See the module."""
 
     def __init__(
         self,
         placement: Placement,
         routes: EdgeRoutesController,
         cache: status_cache.StatusCache,
-        text: Callable[[], str],
+        clock: WallClock,
     ) -> None:
         self.placement = placement
         self.routes = routes
-        self.text = text
+        self._clock = clock
         self._cache = cache
         self._changed: set[status_cache.Name] = set()
         self._tried: dict[status_cache.Name, tuple[status_cache.Status, str]] = {}
@@ -49,7 +48,7 @@ class RuleStatuses:
         self._tried.pop((collection, "", name), None)
         self._changed.discard((collection, "", name))
 
-    def report(self) -> None:
+    def report(self, now: float) -> None:
         """Want every status written that says something else than what stands there; asked every second or so."""
         for name in self.placement.matches.take():
             self.changed(SYNC_RULES, name)
@@ -57,13 +56,13 @@ class RuleStatuses:
             self.changed(EDGE_ROUTES, name)
         changed, self._changed = self._changed, set()
         for document_name in changed:
-            self._report(document_name)
+            self._report(document_name, self._clock.text(now))
 
-    def _report(self, name: status_cache.Name) -> None:
+    def _report(self, name: status_cache.Name, at: str) -> None:
         observed = self._cache.observed.get(name)
         if observed is None:
             return
-        document = RuleStatus(name=name, node="", statuses=self)
+        document = RuleStatus(name=name, node="", statuses=self, at=at)
         status = document.status(observed)
         if not status or _same(status, observed.status):
             self._cache.settled(name)
@@ -79,12 +78,14 @@ class RuleStatus(status_cache.Document, frozen=True, kw_only=True):
     """Made when it is written, from what is known then."""
 
     statuses: RuleStatuses
+    at: str
+    """When it was decided, RFC 3339."""
 
     def status(self, observed: status_cache.Observed | None) -> status_cache.Status:
         collection, _, name = self.name
         placement, before = self.statuses.placement, observed.status if observed is not None else {}
         generation = observed.generation if observed is not None else 1
-        now = self.statuses.text()
+        now = self.at
         if collection == SYNC_RULES:
             return rule_status.of_rule(placement, name, before, generation, now) or {}
         outcomes = self.statuses.routes.of(name)

@@ -1,4 +1,4 @@
-"""Documents the hub keeps in the API, written behind: newest wins, at most one write each at a time.
+"""Documents the hub keeps in the API, written behind: the newest wins, at most one write each at a time.
 
     want / drop ─▶ dirty ─take─▶ writing ─wrote─▶ observed ◀─observe─ the watch
                      ▲              └─failed──┐
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -100,6 +100,17 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
 Wanted = Document | Removal
 
 
+class Write(msgspec.Struct, frozen=True):
+    """One write to do: what is wanted, and what stands there, on which it was decided."""
+
+    wanted: Wanted
+    observed: Observed | None
+
+    def is_over_absurd(self, fence: int) -> bool:
+        """It writes over what names a hub that the one with this number cannot believe in."""
+        return self.observed is not None and self.observed.is_absurd(fence)
+
+
 class Answer(enum.Enum):
     """What became of one write."""
 
@@ -137,7 +148,7 @@ class StatusCache:
     notices says so (``restored``).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fence: int = 0) -> None:
         self.observed: dict[Name, Observed] = {}
         self._of_node: dict[str, set[Name]] = defaultdict(set)
         self._dirty: OrderedDict[Name, Wanted] = OrderedDict()
@@ -148,18 +159,23 @@ class StatusCache:
         """Known from before a restore: any version is news."""
         self.refusals = RefusedWrites()
         self.behind_since: dict[Name, float] = {}
-        """When a record began to differ from what is written; kept by whoever knows the time, ended here."""
-        self.now = 0.0
-        """Kept by whoever knows the time; only when what was refused is tried again depends on it."""
+        """When an ObjectSync status began to differ from what is written."""
+        self.fence = fence
+        """Of this hub: what is written carries it."""
         self.synced: set[str] = set()
         """Collections whose first list is in."""
 
     def __len__(self) -> int:
         return len(self._dirty) + len(self._writing)
 
-    def want(self, wanted: Wanted) -> None:
-        """Replaces what was wanted before under this name; it keeps its place in the line."""
+    def want(self, wanted: Wanted, behind_since: float | None = None) -> None:
+        """Replaces what was wanted before under this name; it keeps its place in the line.
+
+        ``behind_since``: since when what is written is not the truth, where that is measured.
+        """
         self._dirty[wanted.name] = wanted
+        if behind_since is not None:
+            self.behind_since.setdefault(wanted.name, behind_since)
 
     def settled(self, name: Name) -> None:
         """What is there is right after all: forget a write that has not started."""
@@ -177,15 +193,38 @@ class StatusCache:
     def nodes(self) -> list[str]:
         return list(self._of_node)
 
-    def take(self, limit: int) -> Iterator[Wanted]:
-        """What to write now, oldest wish first; each name once until ``wrote`` or ``failed``."""
+    def take(self, now: float) -> list[Write]:
+        """What to write now, the oldest first; each name once until it is ``answered``."""
         self.refusals.turn()
-        may_try, now = self.refusals.may_try, self.now
-        ready = [name for name in self._dirty if name not in self._writing and may_try(name, now)][:limit]
-        for name in ready:
+        may_try = self.refusals.may_try
+        found: list[Write] = []
+        for name in [name for name in self._dirty if name not in self._writing and may_try(name, now)]:
             wanted = self._dirty.pop(name)
             self._writing[name] = wanted
-            yield wanted
+            found.append(Write(wanted, self.observed.get(name)))
+        return found
+
+    def answered(self, wanted: Wanted, answer: Answer, there: Observed | None, now: float, *, reason: str = "") -> bool:
+        """What became of a write; ``there`` is the document as it stands, where that is known.
+
+        True: it was refused, for ``reason``, and that is worth a line in the log.
+        """
+        match answer:
+            case Answer.WRITTEN:
+                self.wrote(wanted, there)
+            case Answer.GONE:
+                self.wrote(wanted, None)
+                if isinstance(wanted, Document) and wanted.head() is not None:
+                    self.want(wanted)  # deleted by hand between our watch and our write: written anew
+            case Answer.CONFLICT:
+                self.wrote(wanted, there)
+                if self.pending(wanted.name) is None:
+                    self.want(wanted)
+            case Answer.FORBIDDEN:
+                return self.failed(wanted, now, refused=reason or answer.value)
+            case Answer.RETRY | Answer.FENCED:
+                self.failed(wanted, now)
+        return False
 
     def wrote(self, wanted: Wanted, observed: Observed | None) -> None:
         """It is there now as ``observed`` (None: it is gone)."""
@@ -217,7 +256,7 @@ class StatusCache:
                 return
         self._dirty.setdefault(wanted.name, wanted)
 
-    def failed(self, wanted: Wanted, *, refused: str = "") -> bool:
+    def failed(self, wanted: Wanted, now: float, *, refused: str = "") -> bool:
         """Not written; it is wanted still, unless something newer is.
 
         ``refused``: why it will not be taken for now.  True when that is worth a line in the log.
@@ -228,7 +267,7 @@ class StatusCache:
         self._dirty.setdefault(name, wanted)
         if heard is not None:
             self._heard_of_failed(wanted, *heard)
-        return bool(refused) and self.refusals.refused(name, refused, self.now)
+        return bool(refused) and self.refusals.refused(name, refused, now)
 
     def _heard_of_failed(self, wanted: Wanted, version: str, read: Callable[[], Observed] | None) -> None:
         """What the watch said meanwhile counts now; perhaps our write arrived, and only its answer was lost."""

@@ -1,33 +1,40 @@
-"""Keeps the records true to the sessions: what became of deliveries goes in, what the API says of records is compared.
+"""The SyncController: keeps ObjectSync and EdgeNode status true to what edges hold.
 
-    NodeSession ─outcomes─▶ drain ─▶ ObjectSync, EdgeNode, Counts, KubeEvents, CloudEvents
-    watch of our own documents ─▶ vanished, observed, listed ─▶ Records.compared
+    delivery events of a session ─delivered─▶ ObjectSyncStatus, NodeStatus ─▶ Notices
+    every second                 ─sweep─────▶ what lags or is kept is written down; edited status is compared
+    every reconcile interval     ─reconcile─▶ differences are offered again, left-over documents are collected
 
-A record may lag, never lead; whatever a crash left half done is found again here.
+Order law: an edge acknowledges what is on its disk, then the status says so.  Status may lag behind the edge's store
+and never leads; whatever a crash left half done is found again by comparing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.desired_state import DesiredState
-from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.counts import Counts
-from fairlead_hub.delivery.delivery_events import Acked, Compared, Parked, Recovered, Removed, Retried, Unparked
+from fairlead_hub.delivery.delivery_events import (
+    Acked,
+    Compared,
+    Outcome,
+    Parked,
+    Recovered,
+    Removed,
+    Retried,
+    Unparked,
+)
 from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.events import kube_events
-from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.status import status_cache
-from fairlead_hub.status.node_status import EDGE_NODES, NodeStatus
-from fairlead_hub.status.object_sync_status import COLLECTIONS, ObjectSyncStatus
-
-_EVENTS = frozenset(("events", "events.events.k8s.io"))
-"""The types of Kubernetes Events; a rule may deliver them like any other kind."""
+from fairlead_hub.status.node_status import NodeStatus
+from fairlead_hub.status.notice import Notice
+from fairlead_hub.status.object_sync_status import ObjectSyncStatus
 
 _EDGE_ROUTES = f"{deletion_blocked.EDGE_ROUTES_TYPE}/"
+_EVENTS = frozenset(("events", "events.events.k8s.io"))
+"""The types of Kubernetes Events; a rule may deliver them like any other kind."""
 
 
 class SyncController:
@@ -38,94 +45,77 @@ class SyncController:
         sessions: Mapping[str, NodeSession],
         *,
         desired_state: DesiredState,
-        placement: Placement,
         object_syncs: ObjectSyncStatus,
         node_status: NodeStatus,
-        counts: Counts,
-        events: kube_events.KubeEvents,
-        cloud_events: CloudEvents,
     ) -> None:
         self._sessions = sessions
         self._desired_state = desired_state
-        self._placement = placement
         self._object_syncs = object_syncs
-        self._cache = object_syncs.cache
         self._node_status = node_status
-        self._counts = counts
-        self._events = events
-        self._cloud_events = cloud_events
-        self._doubtful: set[str] = set()
-        """Nodes with records that somebody changed or deleted: compared once, however many there were."""
+        self._edited: set[str] = set()
+        """Nodes with status that somebody else changed or deleted: compared once, however much it was."""
 
-    # ---- deliveries ------------------------------------------------------------------------------
+    # ---- delivery events -------------------------------------------------------------------------
 
-    def drain(self, session: NodeSession, now: float) -> None:
-        """Take every outcome of the session, once."""
-        self._object_syncs.now = now
-        outcomes = session.take_events()
-        for outcome in outcomes:
-            match outcome:
+    def delivered(self, session: NodeSession, events: Iterable[Outcome], now: float) -> list[Notice]:
+        """What became of deliveries, in order, as status.  Returns what is worth a Kubernetes Event."""
+        node, syncs, live_of = session.node, self._object_syncs, self._desired_state.live
+        notices: list[Notice] = []
+        changed = not session.unsynced.pending
+        for event in events:
+            match event:
                 case Acked():
-                    self._counts.acked(outcome.seconds)
-                    if outcome.key.startswith(_EDGE_ROUTES):
-                        self._node_status.changed(session.node)
-                    self._object_syncs.acked(session, outcome, self._desired_state.live(session.node, outcome.key))
+                    changed = changed or event.key.startswith(_EDGE_ROUTES)
+                    syncs.acked(session, event, live_of(node, event.key), now)
                 case Removed():
-                    self._counts.removed += 1
-                    self._object_syncs.removed(session, outcome)
+                    syncs.removed(session, event)
                 case Parked():
-                    self._counts.parked(outcome.code)
-                    self._object_syncs.parked(session, outcome, self._desired_state.live(session.node, outcome.key))
-                    self._happened(session.node, outcome, "Warning", "Parked", f"{outcome.code}: {outcome.reason}")
-                    self._cloud_events.object_parked(session.node, outcome, now)
-                    self._node_status.changed(session.node)
+                    syncs.parked(session, event, live_of(node, event.key), now)
+                    if _is_worth_an_event(event):
+                        text = f"{event.code}: {event.reason}"
+                        notices.append(syncs.notice(node, event, "Warning", "Parked", text))
+                    changed = True
                 case Unparked():
-                    self._object_syncs.unparked(session, outcome, self._desired_state.live(session.node, outcome.key))
-                    if outcome.why != "unwanted":
-                        self._happened(session.node, outcome, "Normal", "Unparked", f"tried again: {outcome.why}")
-                    self._cloud_events.object_unparked(session.node, outcome, now)
-                    self._node_status.changed(session.node)
-                case Retried():
-                    self._counts.retried(outcome.code)
+                    syncs.unparked(session, event, live_of(node, event.key), now)
+                    if event.why != "unwanted" and _is_worth_an_event(event):
+                        text = f"tried again: {event.why}"
+                        notices.append(syncs.notice(node, event, "Normal", "Unparked", text))
+                    changed = True
                 case Recovered():
-                    self._object_syncs.recovered(session, outcome, self._desired_state.live(session.node, outcome.key))
+                    syncs.recovered(session, event, live_of(node, event.key), now)
                 case Compared():
-                    self._counts.divergent_buckets += outcome.divergent_buckets
-                    self._compare(session)
-                    self._node_status.changed(session.node)
+                    self._compare(session, now)
+                    changed = True
+                case Retried():
+                    pass
                 case _:
-                    assert_never(outcome)
-        if outcomes and not session.unsynced.pending:
-            self._node_status.changed(session.node)
+                    assert_never(event)
+        if changed:
+            self._node_status.changed(node)
+        return notices
 
-    def _happened(self, node: str, outcome: Parked | Unparked, type: kube_events.Type, reason: str, text: str) -> None:
-        if outcome.key.partition("/")[0] in _EVENTS:
-            return  # an Event about an Event is delivered, and parked, like the first: that would never end
-        regarding = self._object_syncs.regarding(node, outcome.path, outcome.uid)
-        self._events.note(regarding, type, reason, text, self._object_syncs.now, self._object_syncs.text())
+    # ---- every second ----------------------------------------------------------------------------
 
     def sweep(self, now: float, pending_seconds: float) -> None:
-        """Write down who lags longer than this; asked every second or so.  Costs nothing for nodes in sync."""
-        self._object_syncs.now = now
-        doubtful, self._doubtful = self._doubtful, set()
-        for node in doubtful & self._sessions.keys():
-            self._compare(self._sessions[node])
+        """Write down who lags longer than this, and compare edited status.  Costs nothing for nodes in sync."""
+        edited, self._edited = self._edited, set()
+        for node in edited & self._sessions.keys():
+            self._compare(self._sessions[node], now)
         for session in self._sessions.values():
             for key, record in session.unsynced.pending.items():
-                seconds = now - record.since
-                if seconds < pending_seconds:
+                if now - record.since < pending_seconds:
                     break  # oldest first
                 if record.reported is None:
                     live = self._desired_state.live(session.node, key)
                     about = live.held if live is not None else session.held.get(key)
                     if about is not None:
                         session.reported(key, about.uid, about.path)
-                        self._object_syncs.lagging(session, key, live, seconds)
+                        self._object_syncs.lagging(session, key, live, record.since, now)
             if session.unsynced.kept_count:
-                self._report_kept(session)
+                self._report_kept(session, now)
 
-    def _report_kept(self, session: NodeSession) -> None:
-        """What is not removed although nobody wants it there; what is only not listed yet soon will be."""
+    def _report_kept(self, session: NodeSession, now: float) -> None:
+        """What is not removed although it is not wanted there; what is only not listed yet soon will be."""
         is_waiting = bool(self._desired_state.not_synced(session.node))
         for key, record in session.unsynced.stopped.items():
             held, state = session.held.get(key), record.state
@@ -133,65 +123,62 @@ class SyncController:
                 continue
             if state.cause is Cause.DELETION_GUARD:
                 session.reported(key, held.uid, held.path)
-                self._object_syncs.tripped(session, held)
+                self._object_syncs.tripped(session, held, now)
             elif not is_waiting:
                 session.reported(key, held.uid, held.path)
-                self._object_syncs.kept(session, held, state.why)
+                self._object_syncs.kept(session, held, state.why, now)
                 self._node_status.changed(session.node)
 
-    def pause_changed(self, session: NodeSession) -> None:
-        """The node is held now, for another reason, or no longer: records of what waits say so."""
+    def pause_changed(self, session: NodeSession, now: float) -> None:
+        """The node is paused now, for another reason, or no longer: the status of what waits says so."""
         for key, record in session.unsynced.pending.items():
             if record.reported is not None:
                 live = self._desired_state.live(session.node, key)
-                self._object_syncs.lagging(session, key, live, self._object_syncs.now - record.since)
+                self._object_syncs.lagging(session, key, live, record.since, now)
 
-    # ---- comparing -------------------------------------------------------------------------------
+    # ---- comparing again -------------------------------------------------------------------------
 
-    def _compare(self, session: NodeSession) -> None:
-        """Set right what the records of a node say, as soon as both sides are known."""
-        if session.live and all(name in self._cache.synced for name in COLLECTIONS):
-            self._object_syncs.compared(session, self._desired_state.desired_objects(session.node))
+    def reconcile(self, now: float) -> None:
+        """Do again what events should have done already, where they did not: sends, status, garbage collection."""
+        for session in self._sessions.values():
+            if session.live:
+                session.diff(now)
+            self._node_status.changed(session.node)
+        self.compare_all(now)
 
     def compare_all(self, now: float) -> None:
-        """The records' half of the SyncController's slow pass."""
-        self._object_syncs.now = now
-        self._collect_vanished()
+        """Set right what the status of every node says, as soon as both sides are known."""
         for session in self._sessions.values():
-            self._compare(session)
+            self._compare(session, now)
 
-    def _collect_vanished(self) -> None:
-        """Nodes that were deleted while no hub looked leave documents behind; EdgeNode goes with its Node by itself."""
-        if "nodes" in self._placement.inputs_synced:
-            for node in self._cache.nodes():
-                if node not in self._placement.nodes:
-                    self._counts.records_collected += self._object_syncs.forget_node(node)
+    def _compare(self, session: NodeSession, now: float) -> None:
+        if session.live and self._object_syncs.listed:
+            self._object_syncs.compared(session, self._desired_state.desired_objects(session.node), now)
+
+    def collect(self) -> int:
+        """Remove what is left over of Nodes that were deleted while no hub looked; returns how many documents.
+
+        An EdgeNode goes with its Node by itself.
+        """
+        gone = [node for node in self._object_syncs.nodes() if self._desired_state.is_gone(node)]
+        return sum(self._object_syncs.forget_node(node) for node in gone)
 
     # ---- what the API says -----------------------------------------------------------------------
 
-    def listed(self, collection: str, now: float) -> None:
-        """The first list of our own documents is in: what was decided without them is decided again."""
-        self._cache.synced.add(collection)
-        self.compare_all(now)
+    def edited(self, name: status_cache.Name, node: str) -> None:
+        """An ObjectSync that somebody else changed: compared with the next ``sweep``, or removed with its Node."""
+        if not self.vanished(node) and self._desired_state.is_gone(node):
+            self._object_syncs.remove(name, node)
 
-    def observed(self, name: status_cache.Name, node: str, observed: status_cache.Observed, now: float) -> None:
-        """A record as it stands; one that somebody else changed is set right with the next ``sweep``."""
-        if not self._cache.observe(name, node, observed) or name[0] not in self._cache.synced:
-            return
-        self._object_syncs.now = now
+    def vanished(self, node: str) -> bool:
+        """Somebody else deleted an ObjectSync: the node is compared with the next ``sweep`` (False: it is away)."""
         session = self._sessions.get(node)
-        if session is not None and session.live:
-            self._doubtful.add(node)
-        elif "nodes" in self._placement.inputs_synced and node not in self._placement.nodes:
-            self._cache.want(status_cache.Removal(name=name, node=node))
+        if session is None or not session.live:
+            return False
+        self._edited.add(node)
+        return True
 
-    def vanished(self, name: status_cache.Name, node: str, now: float, version: str = "") -> None:
-        """Somebody deleted a document by hand: it is written again if it still says something true."""
-        self._object_syncs.now = now
-        if not self._cache.vanished(name, node, version):
-            return
-        session = self._sessions.get(node)
-        if name[0] == EDGE_NODES:
-            self._node_status.vanished(node)
-        elif session is not None and session.live:
-            self._doubtful.add(node)
+
+def _is_worth_an_event(event: Parked | Unparked) -> bool:
+    """An Event about an Event is delivered, and parked, like the first: that would never end."""
+    return event.key.partition("/")[0] not in _EVENTS

@@ -12,41 +12,33 @@ from collections.abc import Iterable
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.status import status_cache
 from fairlead_wire import event
 
-EDGE_NODES = "edgenodes"
 _ALWAYS = frozenset((sync_rule.DEFAULT_TOPIC,))
 
 
 class Grants:
     """``ever``: by node."""
 
-    def __init__(self, placement: Placement, cache: status_cache.StatusCache) -> None:
+    def __init__(self, placement: Placement) -> None:
         self._placement = placement
-        self._cache = cache
         self.ever: dict[str, frozenset[str]] = {}
-        self._written: dict[str, tuple[status_cache.Observed, frozenset[str]]] = {}
-        """By node: its EdgeNode as it was read last, and the topics in it."""
+        self._written: dict[str, frozenset[str]] = {}
+        """By node: the topics its EdgeNode names as it stands in the API."""
 
     def unwritten(self, node: str, routes: str) -> frozenset[str]:
         """Topics of an EdgeRoutes object, by its name, that this node would not be granted after a restart."""
         found = self._placement.routes.get(routes)
         if found is None or found.topics == _ALWAYS:
             return frozenset()
-        return found.topics - _ALWAYS - self._durable(node)
+        return found.topics - _ALWAYS - self._written.get(node, frozenset())
 
-    def _durable(self, node: str) -> frozenset[str]:
-        observed = self._cache.observed.get((EDGE_NODES, "", node))
-        if observed is None:
+    def written(self, node: str, topics: frozenset[str]) -> None:
+        """The node's EdgeNode stands in the API and names these topics; none when there is no EdgeNode."""
+        if topics:
+            self._written[node] = topics
+        else:
             self._written.pop(node, None)
-            return frozenset()
-        known = self._written.get(node)
-        if known is None or known[0] is not observed:
-            topics = observed.status.get("grantedTopics")
-            said = frozenset(topic for topic in topics if isinstance(topic, str)) if isinstance(topics, list) else ()
-            known = self._written[node] = (observed, frozenset(said))
-        return known[1]
 
     def widen(self, node: str) -> bool:
         """Its EdgeRoutes may have changed.  True: it may name more than before."""

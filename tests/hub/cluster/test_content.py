@@ -114,3 +114,8 @@ def test_content_ids_are_compared_by_both_parts():
     one = live(CONFIG_MAP, "a")
     assert one.content_id == one.held.content_id == ContentId(one.uid, one.digest)
     assert one.content_id != live(CONFIG_MAP, "a", data={"k": "2"}).content_id
+
+
+def test_identity_of_a_path():
+    """The kind comes from discovery; without it the plural stands in."""
+    assert content.identity("api/v1/namespaces/a/configmaps/b", {}) == ("v1", "configmaps", "a", "b")

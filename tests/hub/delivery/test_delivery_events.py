@@ -17,13 +17,13 @@ def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
     core.put("a", data={"v": "1"})
     edge = core.connect()
     session, told = edge.session, []
-    drain = core.hub.sync_controller.drain
+    delivered = core.hub.sync_controller.delivered
 
-    def listening(which, now):
-        told.extend(which.deliveries.events)
-        drain(which, now)
+    def listening(which, events, now):
+        told.extend(events)
+        return delivered(which, events, now)
 
-    core.hub.sync_controller.drain = listening
+    core.hub.sync_controller.delivered = listening
     edge.nack(edge.sent()[0])
     core.put("a", version="2", data={"v": "2"})
     edge.ack(*edge.sent())

@@ -151,7 +151,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     assert isinstance(refusal, message.Refuse) and refusal.code == "identity" and APPROVE in refusal.reason
     await told(core)
     assert document(core).status["identity"]["held"] == "second"
-    assert "IdentityHeld" in [each.reason for each in core.hub.kube_events.take()]
+    assert "IdentityHeld" in [each.reason for each in core.take_kube_events()]
     core.rule(CONFIG_MAPS)
     core.put("a")
     why = explain.explain(core.hub, "edge-1", "configmap", "shop", "a", core.now)
@@ -204,7 +204,6 @@ async def test_what_is_over_is_forgotten():
         await core.flush()
         if forget == "time":
             core.now += 86_400.0
-            core.hub.object_syncs.now = core.now
             core.hub.reconcile(core.now)
         else:
             del core.api.documents["edgenodes", "", "edge-1"]

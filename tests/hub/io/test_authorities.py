@@ -18,6 +18,7 @@ from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io import http
 from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.link_server import LinkServer
+from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.settings import Settings
 from fairlead_wire.io import tls
@@ -57,6 +58,7 @@ async def nodes_taken(pki: Pki, authorities: Authorities) -> set[str]:
         server = LinkServer(
             core.hub, UpstreamPublisher(core.hub, None, window=1), context=authorities.link, on_stale=print
         )
+        ReadyLoop(core.hub, server)
         port = await server.start("127.0.0.1", 0)
         node = SimulatedNode("edge-1", f"wss://127.0.0.1:{port}", context=pki.client(authority, "edge-1"))
         task = asyncio.create_task(node.run())

@@ -32,18 +32,20 @@ class Reluctant(AsyncClient):
         return await super().create_topic(*args, **kwargs)
 
 
-class Desk:
-    """A hub's core, and a task that carries its announcements away."""
+class Line:
+    """A hub's core, and a task that publishes its events."""
 
-    def __init__(self, client: AsyncClient) -> None:
-        self.core = Core("edge-1")
-        self.announcer = CloudEventPublisher(
-            self.core.hub.cloud_events, client, topic=TOPIC, source="/fairlead/hub/hub-1", epoch=0xABC
-        )
-        self.task = asyncio.create_task(self.announcer.run())
+    def __init__(self, client: AsyncClient, url: str = "http://127.0.0.1:9") -> None:
+        self.core = Core("edge-1", messaging_url=url)
+        self.publisher = CloudEventPublisher(client, topic=TOPIC, source="/fairlead/hub/hub-1", epoch=0xABC)
+        self.task = asyncio.create_task(self.publisher.run())
 
     def away(self, node: str) -> None:
         self.core.hub.cloud_events.node_away(node, "connection_ended", self.core.now)
+        self.publish()
+
+    def publish(self) -> None:
+        self.publisher.publish(self.core.take_cloud_events())
 
     async def stop(self) -> None:
         self.task.cancel()
@@ -68,12 +70,13 @@ async def stored(topics: Topics) -> list[dict[str, Any]]:
 async def test_events_are_in_the_topic_in_their_order(topics: Topics) -> None:
     """The topic is made; ids never repeat; the last ones leave as the hub stops."""
     async with AsyncClient(topics.url) as client:
-        desk = Desk(client)
+        line = Line(client)
         for number in range(20):
-            desk.away(f"n{number}")
-        await until(lambda: desk.announcer.published == 20)
-        desk.core.hub.cloud_events.hub_stopped(3, desk.core.now)
-        await desk.stop()
+            line.away(f"n{number}")
+        await until(lambda: line.publisher.published == 20)
+        line.core.hub.stopped(line.core.now)
+        line.publish()
+        await line.stop()
     found = await stored(topics)
     assert [each.get("node") for each in found] == [*(f"n{number}" for number in range(20)), None]
     assert found[-1]["type"] == "dev.fairlead.hub.stopped" and found[0]["time"] == "2027-01-15T08:00:00Z"
@@ -98,37 +101,37 @@ async def test_events_wait_for_a_service_that_is_away(
     monkeypatch.setattr(cloud_event_publisher, "RETRY_AFTER_SECONDS_MAX", 0.01)
     async with Reluctant(topics.url) as client:
         client.failures = [failure] * 3
-        desk = Desk(client)
-        desk.away("n0")
-        await until(lambda: desk.announcer.published == 1)
-        await desk.stop()
+        line = Line(client)
+        line.away("n0")
+        await until(lambda: line.publisher.published == 1)
+        await line.stop()
     assert [each["node"] for each in await stored(topics)] == ["n0"]
-    assert desk.core.hub.cloud_events.dropped == 0
+    assert line.publisher.dropped == line.core.hub.cloud_events.dropped == 0
 
 
 async def test_a_topic_that_is_deleted_is_made_again(topics: Topics) -> None:
     """What was on its way is counted as dropped, never silently."""
     async with AsyncClient(topics.url) as client:
-        desk = Desk(client)
-        desk.away("n0")
-        await until(lambda: desk.announcer.published == 1)
+        line = Line(client)
+        line.away("n0")
+        await until(lambda: line.publisher.published == 1)
         await client.delete_topic("system", "events")
-        desk.away("lost")
-        await until(lambda: desk.announcer.dropped == 1)
-        desk.away("also lost, or not")
-        await until(lambda: desk.announcer.published + desk.announcer.dropped == 3)
-        desk.away("n3")
-        await until(lambda: desk.announcer.published + desk.announcer.dropped == 4)
-        await desk.stop()
+        line.away("lost")
+        await until(lambda: line.publisher.dropped == 1)
+        line.away("also lost, or not")
+        await until(lambda: line.publisher.published + line.publisher.dropped == 3)
+        line.away("n3")
+        await until(lambda: line.publisher.published + line.publisher.dropped == 4)
+        await line.stop()
     assert (await stored(topics))[-1]["node"] == "n3"
 
 
 async def test_what_a_service_that_never_came_did_not_take_is_counted() -> None:
     """The hub ends all the same."""
     async with AsyncClient("http://127.0.0.1:9") as client:
-        desk = Desk(client)
-        desk.away("n0")
-        desk.away("n1")
+        line = Line(client)
+        line.away("n0")
+        line.away("n1")
         await asyncio.sleep(0)
-        await desk.stop()
-    assert desk.core.hub.cloud_events.dropped == 2
+        await line.stop()
+    assert line.publisher.dropped == 2

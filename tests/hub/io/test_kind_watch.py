@@ -19,6 +19,7 @@ from fairlead_hub.io.kind_watch import discover
 from fairlead_hub.io.kube import Kube, Refused
 from fairlead_hub.io.watches import Watches
 from fairlead_hub.settings import Settings
+from fairlead_hub.wall_clock import WallClock
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KIND = ("", "ConfigMap")
@@ -29,8 +30,10 @@ GADGET = ("example.com", "Gadget")
 async def watching(kube: Kube) -> AsyncIterator[Hub]:
     """A hub's core with its watches, and no nodes' sessions."""
     clock = asyncio.get_running_loop().time
-    hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, wall_offset=0.0)
-    task = asyncio.create_task(Watches(kube, hub, clock=clock, poke=lambda: hub.settle(clock())).run())
+    hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
+    loop = asyncio.get_running_loop()
+    hub.subscribe(lambda: loop.call_soon(lambda: hub.take_ready(clock(), documents=False, kube_events=False)))
+    task = asyncio.create_task(Watches(kube, hub, clock=clock).run())
     try:
         yield hub
     finally:
@@ -77,7 +80,7 @@ async def test_a_kind_nobody_serves_is_frozen_until_it_is_there(
     async with watching(client) as hub:
         await until(lambda: hub.placement.is_unserved(GADGET))
         assert "404" in hub.placement.unserved["example.com/v1", "Gadget"]
-        assert hub.placement.not_synced("edge-1") == ""
+        await until(lambda: hub.placement.not_synced("edge-1") == "")
         await apply(kube, crd)
         try:
             await until(lambda: GADGET in hub.placement.synced, seconds=30)
@@ -119,7 +122,9 @@ async def test_a_kind_nobody_answers_for_keeps_no_node_waiting(
         async with watching(front.client()) as hub:
             await until(lambda: "has not listed it" in hub.placement.frozen.get(KIND, ""))
             await until(lambda: hub.desired_state.not_synced("edge-1") == "")
-            assert "has not listed it" in hub.desired_state.doubt("edge-1", "api/v1/namespaces/shop/configmaps/a")
+            assert "has not listed it" in hub.desired_state.deletion_blocked(
+                "edge-1", "api/v1/namespaces/shop/configmaps/a"
+            )
             front.pass_everything()
             await until(lambda: own(hub, namespace) == {"a"}, seconds=40)
             await until(lambda: hub.placement.frozen == {})

@@ -1,4 +1,4 @@
-"""The link's server on real sockets: who is let in, what is refused with a reason, who is woken, how it ends."""
+"""The link's server on real sockets: who is let in, what is refused with a reason, who has frames, how it ends."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io import link_server as server_module
 from fairlead_hub.io.link_server import LinkServer
+from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.settings import Link, WindowLimits
 from fairlead_wire import codec, message
@@ -35,9 +36,9 @@ class Served:
     def __init__(self, core: Core, context: ssl.SSLContext | None, **options: Any) -> None:
         self.core, self.hub = core, core.hub
         self.stale: list[int] = []
-        self.desk = UpstreamPublisher(core.hub, None, window=2)
-        self.server = LinkServer(core.hub, self.desk, context=context, on_stale=self.stale.append, **options)
-        self.desk.wake = self.server.poke
+        self.upstream = UpstreamPublisher(core.hub, None, window=2)
+        self.server = LinkServer(core.hub, self.upstream, context=context, on_stale=self.stale.append, **options)
+        self.ready, core.has_shell = ReadyLoop(core.hub, self.server), True
         self.scheme = "wss" if context else "ws"
         self.port = 0
 
@@ -48,7 +49,6 @@ class Served:
     def put(self, name: str, **fields: Any) -> None:
         self.core.now = asyncio.get_running_loop().time()
         self.core.put(name, **fields)
-        self.server.poke()
 
     @contextlib.asynccontextmanager
     async def node(self, name: str = "edge-1", **options: Any) -> AsyncIterator[SimulatedNode]:
@@ -126,7 +126,6 @@ async def test_a_node_gets_what_it_should_hold_and_every_change(served: Served) 
         served.put("a", data={"k": "2"}, version="2")
         await until(lambda: b'"k":"2"' in node.contents["configmaps/shop/a"])
         served.core.remove(served.hub.object_cache.get("configmaps/shop/a"))  # type: ignore[arg-type]
-        served.server.poke()
         await until(lambda: not node.held)
     await until(lambda: not served.hub.sessions)
 
@@ -141,7 +140,7 @@ async def test_large_contents_travel_in_parts(served: Served) -> None:
         assert served.hub.counts.frames_sent > 2
 
 
-async def test_only_who_is_concerned_is_woken(served: Served) -> None:
+async def test_only_the_node_that_is_concerned_gets_frames(served: Served) -> None:
     """The other node's line stays quiet."""
     async with served.node("edge-1") as one, served.node("edge-2") as other:
         await until(lambda: one.connected.is_set() and other.connected.is_set())
@@ -218,13 +217,13 @@ async def test_a_slow_reader_holds_up_nobody_but_itself(served: Served) -> None:
 
 
 async def test_a_frame_that_cannot_be_sent_costs_its_own_node_only(served: Served) -> None:
-    """A mistake of ours: that session ends, and whoever was woken in the same turn is served."""
+    """A mistake of ours: that session ends, and the others of the same turn are served."""
     async with served.socket(hello="edge-1") as broken, served.node("edge-2") as node:
         await until(lambda: node.connected.is_set())
         session = served.hub.sessions["edge-1"]
         link = served.server._links[session]
-        session.refuse(message.Refuse(code="draining", reason="x" * codec.HEADER_BYTES_MAX, retry_after=1.0))
-        served.hub.woken.add(session)
+        refusal = message.Refuse(code="draining", reason="x" * codec.HEADER_BYTES_MAX, retry_after=1.0)
+        served.hub.refuse(session, refusal)
         served.put("a")
         await until(lambda: "configmaps/shop/a" in node.held)
         await until(lambda: session not in served.server._links)

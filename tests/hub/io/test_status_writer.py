@@ -14,9 +14,10 @@ from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
 from tests.support.upstream import until
 
-from fairlead_hub.counts import Counts
+from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Access, Kube
-from fairlead_hub.io.status_writer import KubeStatusClient, Writer
+from fairlead_hub.io.status_writer import KubeStatusClient, StatusWriter
+from fairlead_hub.settings import Settings
 from fairlead_hub.status import object_sync
 from fairlead_hub.status.status_cache import (
     Answer,
@@ -24,9 +25,10 @@ from fairlead_hub.status.status_cache import (
     MemoryStatusClient,
     Observed,
     Removal,
-    StatusCache,
     StatusClient,
+    Write,
 )
+from fairlead_hub.wall_clock import WallClock
 
 ROOT = "apis/fairlead.dev/v1alpha1"
 WRITE = "PATCH"
@@ -244,70 +246,77 @@ async def test_a_busy_api_server_is_tried_again(
 # ---- the writer ----------------------------------------------------------------------------------
 
 
-class Desk:
-    """A status cache, its writer, and what it was told."""
+class Line:
+    """A hub's core, a writer of what it wants written, and the time, moved by hand."""
 
-    def __init__(self, target: StatusClient, **options: Any) -> None:
-        self.cache, self.counts = StatusCache(), Counts()
-        self.fence, self.may_write = 1, True
+    def __init__(self, target: StatusClient, *, fence: int = 1, **options: Any) -> None:
+        self.hub = Hub(Settings(security="insecure"), name="h", fence=fence, clock=WallClock(lambda: 0.0))
+        self.cache, self.counts = self.hub.status_cache, self.hub.counts
+        self.fence, self.may_write, self.now = fence, True, 0.0
         self.fenced: list[int] = []
-        self.writer = Writer(
-            self.cache, target, self.counts, fence=lambda: self.fence, may_write=lambda: self.may_write,
-            on_fenced=self.fenced.append, **{"flush_seconds": 0.01, "in_flight": 4, **options},
-        )  # fmt: skip
+        given: dict[str, Any] = {"in_flight": 4, "may_write": lambda: self.may_write, **options}
+        self.writer = StatusWriter(
+            self.hub, target, clock=lambda: self.now, fence=lambda: self.fence, on_fenced=self.fenced.append, **given
+        )
+
+    async def take(self) -> list[Write]:
+        return self.hub.take_ready(self.now).documents
+
+    async def flush(self) -> None:
+        await self.writer.write(await self.take())
 
 
 async def test_everything_dirty_is_written_some_at_a_time(real: KubeStatusClient, client: Kube, namespace: str) -> None:
     """Many records, few requests beside each other; what was replaced before is written once."""
-    desk = Desk(real)
+    line = Line(real)
     for n in range(12):
-        desk.cache.want(note(namespace, f"u{n}"))
-        desk.cache.want(note(namespace, f"u{n}", version="2"))
-    await desk.writer.flush()
-    assert len(desk.cache) == 0
-    assert {version_of(each) for each in desk.cache.observed.values()} == {"2"}
-    assert desk.counts.record_writes == {"written": 12}
+        line.cache.want(note(namespace, f"u{n}"))
+        line.cache.want(note(namespace, f"u{n}", version="2"))
+    await line.flush()
+    assert len(line.cache) == 0
+    assert {version_of(each) for each in line.cache.observed.values()} == {"2"}
+    assert line.counts.record_writes == {"written": 12}
     assert client.requests == {"POST": 12, "PATCH": 12}
 
 
 async def test_a_conflict_is_decided_anew(namespace: str) -> None:
     """Somebody changed the record behind our back: it is set right with the next write."""
     twin = MemoryStatusClient()
-    desk = Desk(twin)
+    line = Line(twin)
     await twin.put(note(namespace), None, 1)
-    desk.cache.want(note(namespace, version="7"))
-    await desk.writer.flush()
-    await desk.writer.flush()
+    line.cache.want(note(namespace, version="7"))
+    await line.flush()
+    await line.flush()
     assert version_of(twin.documents[note(namespace).name]) == "7"
-    assert desk.counts.record_writes == {"conflict": 1, "written": 1}
+    assert line.counts.record_writes == {"conflict": 1, "written": 1}
 
 
 async def test_deleted_by_hand_between_watch_and_write_is_written_anew(
     real: KubeStatusClient, client: Kube, namespace: str
 ) -> None:
     """Nobody can break the line by deleting a record."""
-    desk = Desk(real)
-    desk.cache.want(note(namespace))
-    await desk.writer.flush()
+    line = Line(real)
+    line.cache.want(note(namespace))
+    await line.flush()
     await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.u1")
-    desk.cache.want(note(namespace, version="2"))
-    await desk.writer.flush()
-    await desk.writer.flush()
-    assert version_of(desk.cache.observed[note(namespace).name]) == "2"
+    line.cache.want(note(namespace, version="2"))
+    await line.flush()
+    await line.flush()
+    assert version_of(line.cache.observed[note(namespace).name]) == "2"
 
 
 async def test_a_newer_hub_stops_the_writer(namespace: str) -> None:
     """It is told the number it met; what it wanted stays wanted, in case the number is raised."""
     twin = MemoryStatusClient()
     await twin.put(note(namespace, fence=9), None, 9)
-    desk = Desk(twin)
-    desk.cache.want(note(namespace, version="2"))
-    await desk.writer.flush()
-    assert desk.fenced == [9]
-    assert len(desk.cache) == 1
-    desk.fence = 10
-    await desk.writer.flush()
-    await desk.writer.flush()
+    line = Line(twin)
+    line.cache.want(note(namespace, version="2"))
+    await line.flush()
+    assert line.fenced == [9]
+    assert len(line.cache) == 1
+    line.fence = 10
+    await line.flush()
+    await line.flush()
     assert version_of(twin.documents[note(namespace).name]) == "2"
 
 
@@ -316,26 +325,26 @@ async def test_what_is_refused_is_written_when_it_may_be(
 ) -> None:
     """Rights that are missing for a while cost that while; one line says it, for however many records."""
     front.answer("POST", "objectsyncs", status=403, body=b'{"message":"no such right"}', times=None)
-    desk = Desk(KubeStatusClient(front.client()))
+    line = Line(KubeStatusClient(front.client()))
     for n in range(20):
-        desk.cache.want(note(namespace, f"u{n}"))
-    await desk.writer.flush()
-    assert len(desk.cache) == len(desk.cache.refusals) == 20
-    assert desk.counts.record_writes == {"forbidden": 20}
-    await desk.writer.flush()
-    assert desk.counts.record_writes == {"forbidden": 20}, "not before its time"
-    desk.cache.now += 1.0
-    await desk.writer.flush()
-    assert desk.counts.record_writes == {"forbidden": 28}, "a few at a time"
-    oldest = desk.cache.refusals.oldest()
+        line.cache.want(note(namespace, f"u{n}"))
+    await line.flush()
+    assert len(line.cache) == len(line.cache.refusals) == 20
+    assert line.counts.record_writes == {"forbidden": 20}
+    await line.flush()
+    assert line.counts.record_writes == {"forbidden": 20}, "not before its time"
+    line.now += 1.0
+    await line.flush()
+    assert line.counts.record_writes == {"forbidden": 28}, "a few at a time"
+    oldest = line.cache.refusals.oldest()
     assert oldest is not None and "no such right" in oldest.reason
     assert [record.getMessage() for record in caplog.records].count("record_refused") == 1
     front.pass_everything()
-    desk.cache.now += 2.0
-    await desk.writer.flush()
-    await desk.writer.flush()
-    assert len(desk.cache) == len(desk.cache.refusals) == 0
-    assert len(desk.cache.observed) == 20
+    line.now += 2.0
+    await line.flush()
+    await line.flush()
+    assert len(line.cache) == len(line.cache.refusals) == 0
+    assert len(line.cache.observed) == 20
 
 
 async def test_a_real_refusal_ends_with_a_role_binding(defined: Cluster, namespace: str) -> None:
@@ -345,24 +354,24 @@ async def test_a_real_refusal_ends_with_a_role_binding(defined: Cluster, namespa
     token = kube.kubectl("create", "token", "poor", "-n", namespace).strip()
     poor = Kube(Access(kube.server, lambda: {"Authorization": f"Bearer {token}"}, ca=str(kube.ca)))
     try:
-        desk = Desk(KubeStatusClient(poor))
-        desk.cache.want(note(namespace))
-        await desk.writer.flush()
-        assert len(desk.cache.refusals) == 1
+        line = Line(KubeStatusClient(poor))
+        line.cache.want(note(namespace))
+        await line.flush()
+        assert len(line.cache.refusals) == 1
         rights = "--verb=create,patch,update,get", "--resource=objectsyncs,objectsyncs/status"
         for what in (("role", "r", *rights), ("rolebinding", "b", "--role=r", f"--serviceaccount={namespace}:poor")):
             await asyncio.to_thread(kube.kubectl, "create", *what, "-n", namespace)
 
         async def written() -> bool:
-            desk.cache.now += 30.0
-            await desk.writer.flush()
-            return len(desk.cache) == 0
+            line.now += 30.0
+            await line.flush()
+            return len(line.cache) == 0
 
         for _ in range(200):
             if await written():
                 break
             await asyncio.sleep(0.05)
-        assert len(desk.cache) == len(desk.cache.refusals) == 0
+        assert len(line.cache) == len(line.cache.refusals) == 0
     finally:
         await poor.close()
 
@@ -380,16 +389,16 @@ async def test_a_write_whose_answer_is_lost_is_not_written_twice(
         request.transport.abort()
         return web.Response()
 
-    desk = Desk(KubeStatusClient(front.client()))
-    desk.cache.want(note(namespace))
-    await desk.writer.flush()
+    line = Line(KubeStatusClient(front.client()))
+    line.cache.want(note(namespace))
+    await line.flush()
     front.answer_with(WRITE, "/status", lose)
-    desk.cache.want(note(namespace, version="2"))
-    await desk.writer.flush()
+    line.cache.want(note(namespace, version="2"))
+    await line.flush()
     assert arrived == [200]
-    assert len(desk.cache) == 0 and version_of(desk.cache.observed[note(namespace).name]) == "2"
+    assert len(line.cache) == 0 and version_of(line.cache.observed[note(namespace).name]) == "2"
     assert front.seen(WRITE, "/status") == 3, "the first, the lost one, and its repetition"
-    assert desk.counts.record_writes == {"written": 2}
+    assert line.counts.record_writes == {"written": 2}
 
 
 async def test_an_api_server_that_is_away_is_asked_once_not_a_thousand_times(
@@ -398,28 +407,28 @@ async def test_an_api_server_that_is_away_is_asked_once_not_a_thousand_times(
     """The rest of the flush waits for the next one."""
     monkeypatch.setattr("fairlead_hub.io.kube.BACKOFF_SECONDS", 0.001)
     front.answer("POST", "objectsyncs", status=503, times=None)
-    desk = Desk(KubeStatusClient(front.client()), in_flight=1)
+    line = Line(KubeStatusClient(front.client()), in_flight=1)
     for n in range(50):
-        desk.cache.want(note(namespace, f"u{n}"))
-    await desk.writer.flush()
-    assert desk.counts.record_writes == {"retry": 1}
-    assert len(desk.cache) == 50
+        line.cache.want(note(namespace, f"u{n}"))
+    await line.flush()
+    assert line.counts.record_writes == {"retry": 1}
+    assert len(line.cache) == 50
     front.pass_everything()
-    await desk.writer.flush()
-    assert len(desk.cache) == 0
+    await line.flush()
+    assert len(line.cache) == 0
 
 
 async def test_without_the_lease_nothing_is_written(namespace: str) -> None:
     """Until it is ours again."""
     twin = MemoryStatusClient()
-    desk = Desk(twin)
-    desk.may_write = False
-    desk.cache.want(note(namespace))
-    task = asyncio.create_task(desk.writer.run())
+    line = Line(twin)
+    line.may_write = False
+    line.cache.want(note(namespace))
+    task = asyncio.create_task(line.writer.run(line.take, flush_seconds=0.01))
     try:
         await asyncio.sleep(0.03)  # three times the flush interval
         assert twin.writes == 0
-        desk.may_write = True
+        line.may_write = True
         await until(lambda: twin.writes > 0)
     finally:
         task.cancel()
@@ -460,28 +469,22 @@ async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> 
 
 async def test_the_lease_is_asked_about_before_each_write(namespace: str) -> None:
     """Not once for all that is dirty."""
-    twin, cache = MemoryStatusClient(), StatusCache()
-    writer = Writer(
-        cache, twin, Counts(), flush_seconds=1, in_flight=1, fence=lambda: 1, may_write=lambda: twin.writes < 4,
-        on_fenced=lambda fence: None,
-    )  # fmt: skip
+    twin = MemoryStatusClient()
+    line = Line(twin, in_flight=1, may_write=lambda: twin.writes < 4)
     for number in range(5):
-        cache.want(note(namespace, f"u{number}"))
-    await writer.flush()
-    assert len(twin.documents) == 2 and len(cache) == 3
+        line.cache.want(note(namespace, f"u{number}"))
+    await line.flush()
+    assert len(twin.documents) == 2 and len(line.cache) == 3
 
 
 async def test_an_absurd_fence_stops_nobody(namespace: str) -> None:
     """The record is written over and counted; the others are written, too."""
-    twin, cache, counts, fenced = MemoryStatusClient(), StatusCache(), Counts(), list[int]()
-    writer = Writer(
-        cache, twin, counts, flush_seconds=1, in_flight=1, fence=lambda: 3, may_write=lambda: True,
-        on_fenced=fenced.append,
-    )  # fmt: skip
-    cache.want(note(namespace, "u1", fence=10**15))
-    await writer.flush()
-    cache.want(note(namespace, "u1", version="2", fence=3))
-    cache.want(note(namespace, "u2", fence=3))
-    await writer.flush()
+    twin = MemoryStatusClient()
+    line = Line(twin, fence=3)
+    line.cache.want(note(namespace, "u1", fence=10**15))
+    await line.flush()
+    line.cache.want(note(namespace, "u1", version="2", fence=3))
+    line.cache.want(note(namespace, "u2", fence=3))
+    await line.flush()
     assert {each.fence for each in twin.documents.values()} == {3}
-    assert (fenced, counts.absurd_fences, len(cache)) == ([], 1, 0)
+    assert (line.fenced, line.counts.absurd_fences, len(line.cache)) == ([], 1, 0)

@@ -15,13 +15,14 @@ from tests.support.cluster import Cluster
 from tests.support.hub import config_map, edge_node, sync_rule
 from tests.support.upstream import until
 
+from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube
-from fairlead_hub.io.status_writer import KubeStatusClient, Writer
+from fairlead_hub.io.status_writer import KubeStatusClient, StatusWriter
 from fairlead_hub.io.watches import Watches
 from fairlead_hub.settings import Settings
 from fairlead_hub.status import object_sync
-from fairlead_hub.status.node_status import EDGE_NODES
+from fairlead_hub.wall_clock import WallClock
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KIND = ("", "ConfigMap")
@@ -33,8 +34,10 @@ ROOT = "apis/fairlead.dev/v1alpha1"
 async def watching(kube: Kube) -> AsyncIterator[Hub]:
     """A hub's core with its watches, and no nodes' sessions."""
     clock = asyncio.get_running_loop().time
-    hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, wall_offset=0.0)
-    task = asyncio.create_task(Watches(kube, hub, clock=clock, poke=lambda: hub.settle(clock())).run())
+    hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
+    loop = asyncio.get_running_loop()
+    hub.subscribe(lambda: loop.call_soon(lambda: hub.take_ready(clock(), documents=False, kube_events=False)))
+    task = asyncio.create_task(Watches(kube, hub, clock=clock).run())
     try:
         yield hub
     finally:
@@ -203,20 +206,20 @@ async def test_the_status_of_a_rule_is_in_the_api(defined: Cluster, client: Kube
     try:
         async with watching(client) as hub:
             await until(lambda: len(hub.placement.rule_nodes("r")) == 1)
-            writer = Writer(
-                hub.status_cache, KubeStatusClient(client), hub.counts, flush_seconds=1, in_flight=1, fence=lambda: 1,
+            writer = StatusWriter(
+                hub, KubeStatusClient(client), clock=lambda: 0.0, in_flight=1, fence=lambda: 1,
                 may_write=lambda: True, on_fenced=lambda _: None,
             )  # fmt: skip
             before = msgspec.json.decode(await client.get(f"{ROOT}/syncrules/r"))
-            hub.rule_statuses.report()
-            await writer.flush()
+            hub.rule_statuses.report(0.0)
+            await writer.write(hub.take_ready(0.0).documents)
             after = msgspec.json.decode(await client.get(f"{ROOT}/syncrules/r"))
         assert after["status"]["matchedNodes"] == 1
         assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])
         await client.request("DELETE", f"{ROOT}/syncrules/r")
         hub.set_node("edge-2", "u", {}, 0.0)
-        hub.rule_statuses.report()
-        await writer.flush()
+        hub.rule_statuses.report(0.0)
+        await writer.write(hub.take_ready(0.0).documents)
         assert hub.counts.record_writes["gone"] == 1, "a rule deleted meanwhile is not brought back"
         assert len(hub.status_cache) == 0
     finally:

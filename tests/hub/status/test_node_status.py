@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 
+from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.status import node_status
 from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS
-from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_hub.status.status_cache import Observed
 from fairlead_wire import message
 
@@ -46,7 +46,7 @@ async def test_edge_nodes_are_written_on_transitions(core):
     await reported(core, 4.0 + AWAY_SECONDS)
     assert edge_node(core)["connected"] is False
     assert edge_node(core)["objectsHeld"] == 1, "what it held when it left"
-    assert [each.reason for each in core.hub.kube_events.take()] == ["Connected", "Away"]
+    assert [each.reason for each in core.take_kube_events()] == ["Connected", "Away"]
 
 
 async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
@@ -158,7 +158,7 @@ async def test_a_restarted_hub_gives_nodes_time_to_return(core):
     await reported(core, 1.0 + COMING_SECONDS)
     [there] = [one for name, one in core.api.documents.items() if name[0] == EDGE_NODES]
     after = Core("edge-1")
-    after.hub.node_status.observed("edge-1", there)
+    after.hub.edge_node_observed("edge-1", there, {}, after.now)
     after.hub.report(after.now)
     assert after.hub.status_cache.pending((EDGE_NODES, "", "edge-1")) is None
     after.now += 29

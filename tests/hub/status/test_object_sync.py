@@ -72,8 +72,3 @@ def test_a_later_ack_of_the_same_is_no_reason_to_write():
     """Nothing a reader decides by differs."""
     later = replace(RECORD, last_ack_time="later")
     assert RECORD.says_the_same(later)
-
-
-def test_identity_of_a_path():
-    """The kind comes from discovery; without it the plural stands in."""
-    assert object_sync.identity("api/v1/namespaces/a/configmaps/b", {}) == ("v1", "configmaps", "a", "b")

@@ -5,6 +5,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.live import CONFIG_MAP, ROUTES, live
 
+from fairlead_hub.delivery.delivery_events import Unparked
 from fairlead_hub.settings import Record
 from fairlead_hub.status import object_sync, status_cache
 from fairlead_hub.status.object_sync_status import COLLECTIONS, name_of
@@ -34,7 +35,7 @@ def rewritten(core, one, **status):
         version=f"{int(there.version) + 1000}", generation=1, status={**there.status, **status}, head=there.head
     )
     core.api.documents[name] = changed
-    core.hub.sync_controller.observed(name, "edge-1", changed, core.now)
+    core.hub.document_observed(name, "edge-1", changed, core.now)
     core.hub.sweep(core.now)
 
 
@@ -212,7 +213,7 @@ async def test_a_record_deleted_by_hand_is_written_again(core):
     _, one = await delivered(core, "a")
     [name] = core.names()
     del core.api.documents[name]
-    core.hub.sync_controller.vanished(name, "edge-1", core.now)
+    core.hub.document_vanished(name, "edge-1", core.now)
     core.hub.sweep(core.now)
     await core.flush()
     assert core.status(one)["state"] == "Synced"
@@ -244,9 +245,13 @@ async def test_cluster_scoped_objects_have_cluster_scoped_records(core):
 def test_an_event_is_about_the_record(core):
     """With the collection that fits the object's scope."""
     one, routes = live(CONFIG_MAP, "a"), live(ROUTES, "main", namespace="")
-    about = core.hub.object_syncs.regarding("edge-1", one.path, one.uid)
-    assert (about.kind, about.namespace, about.name) == ("ObjectSync", "shop", "edge-1.uid-a")
-    assert core.hub.object_syncs.regarding("edge-1", routes.path, routes.uid).kind == "ClusterObjectSync"
+
+    def about(which):
+        event = Unparked(key=which.key, uid=which.uid, path=which.path, why="newer")
+        return core.hub.object_syncs.notice("edge-1", event, "Normal", "Unparked", "tried again")
+
+    assert (about(one).kind, about(one).namespace, about(one).name) == ("ObjectSync", "shop", "edge-1.uid-a")
+    assert about(routes).kind == "ClusterObjectSync"
 
 
 def test_a_name_too_long_is_cut_and_marked(core):
@@ -262,8 +267,8 @@ def test_a_name_too_long_is_cut_and_marked(core):
 
 def test_times_are_rfc_3339(core):
     """From the monotonic clock and its offset to the wall."""
-    assert core.hub.object_syncs.text(0.0) == "2027-01-15T08:00:00Z"
-    assert core.hub.object_syncs.text(61.9) == "2027-01-15T08:01:01Z"
+    assert core.hub.clock.text(0.0) == "2027-01-15T08:00:00Z"
+    assert core.hub.clock.text(61.9) == "2027-01-15T08:01:01Z"
 
 
 async def test_how_far_records_are_behind_is_known(core):

@@ -42,7 +42,7 @@ def test_a_rule_is_told_what_it_matches(core: Core) -> None:
     """Nodes and objects."""
     core.put("a")
     stands(core, "r")
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     status = wanted(core, "r")
     assert status is not None
     assert (status["matchedNodes"], status["matchedObjects"]) == (1, 1)
@@ -51,14 +51,14 @@ def test_a_rule_is_told_what_it_matches(core: Core) -> None:
 def test_what_stands_there_already_is_not_written(core: Core) -> None:
     """Written when something is new."""
     stands(core, "r")
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     status = wanted(core, "r")
     assert status is not None
     stands(core, "r", **status)
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     assert wanted(core, "r") is None
     core.put("a")
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     assert wanted(core, "r") is not None
 
 
@@ -68,7 +68,7 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
 
     def written(version: str) -> None:
         """All but the new fields was kept; the version stays when nothing changed."""
-        [document] = list(core.hub.status_cache.take(9))
+        [document] = [write.wanted for write in core.hub.status_cache.take(0.0)]
         assert isinstance(document, status_cache.Document)
         kept = {key: value for key, value in document.status(None).items() if key not in ("message", "lastReadable")}
         core.hub.status_cache.wrote(
@@ -76,25 +76,27 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
         )
 
     stands(core, "r")
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     written("2")
     core.hub.rule_statuses.changed("syncrules", "r")
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     written("2")
     for _ in range(5):
         core.hub.rule_statuses.changed("syncrules", "r")
-        core.hub.rule_statuses.report()
+        core.hub.rule_statuses.report(0.0)
         assert core.hub.status_cache.pending(name) is None
     core.put("a")
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     assert core.hub.status_cache.pending(name) is not None, "news is written"
 
 
 def test_a_broken_object_is_told_why(core: Core) -> None:
     """Also when nothing of it could be read."""
-    core.hub.break_rule(rules.unreadable({"metadata": {"name": "bad"}}, "spec.resources: at least one entry is needed"))
+    core.hub.break_rule(
+        rules.unreadable({"metadata": {"name": "bad"}}, "spec.resources: at least one entry is needed"), 0.0
+    )
     stands(core, "bad")
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     status = wanted(core, "bad")
     assert status is not None
     assert "spec.resources" in str(status["conditions"])
@@ -102,9 +104,9 @@ def test_a_broken_object_is_told_why(core: Core) -> None:
 
 def test_an_object_the_watch_has_not_told_of_is_not_written(core: Core) -> None:
     """Its status is written on what is there, never on a guess."""
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     core.hub.rule_statuses.changed("syncrules", "nobody")
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     assert len(core.hub.status_cache) == 0
 
 
@@ -117,7 +119,7 @@ def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
     edge = core.connect()
     edge.ack(*edge.sent())
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
-    core.hub.rule_statuses.report()
+    core.hub.rule_statuses.report(0.0)
     status = wanted(core, "main", "edgeroutes")
     assert status is not None
     assert status["failingNodes"][0]["errors"][0]["column"] == 5
@@ -130,7 +132,7 @@ def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
     def lag() -> str:
         core.hub.rule_statuses.changed("edgeroutes", "main")
         core.hub.node_status.changed("edge-1")
-        core.hub.rule_statuses.report()
+        core.hub.rule_statuses.report(0.0)
         status = wanted(core, "main", "edgeroutes")
         assert status is not None and status["laggingNodes"] == (1 if status["message"] else 0)
         return str(status["message"]).removeprefix("not current: edge-1: ")

@@ -30,25 +30,29 @@ def observed(version="1", **status):
     return Observed(version=version, generation=1, status=status, head={})
 
 
+def take(cache, now=0.0):
+    return [write.wanted for write in cache.take(now)]
+
+
 def test_newest_wish_wins():
     """Twenty changes before the disk of the API server is free are one write."""
     cache = StatusCache()
     for n in range(20):
         cache.want(document(n))
-    [taken] = cache.take(10)
+    [taken] = take(cache)
     assert taken.status(None) == {"state": 19}
-    assert list(cache.take(10)) == []
+    assert take(cache) == []
 
 
 def test_one_write_at_a_time_for_each_name():
     """A wish that comes while one is being written waits for it."""
     cache = StatusCache()
     cache.want(document("a"))
-    [first] = cache.take(10)
+    [first] = take(cache)
     cache.want(document("b"))
-    assert list(cache.take(10)) == []
+    assert take(cache) == []
     cache.wrote(first, observed())
-    [second] = cache.take(10)
+    [second] = take(cache)
     assert second.status(None) == {"state": "b"}
     assert len(cache) == 1
 
@@ -57,12 +61,12 @@ def test_a_failed_write_is_wanted_again_unless_something_newer_is():
     """Nothing old overwrites something new."""
     cache = StatusCache()
     cache.want(document("a"))
-    [first] = cache.take(10)
+    [first] = take(cache)
     cache.want(document("b"))
-    cache.failed(first)
-    [retried] = cache.take(10)
+    cache.failed(first, 0.0)
+    [retried] = take(cache)
     assert retried.status(None) == {"state": "b"}
-    cache.failed(retried)
+    cache.failed(retried, 0.0)
     assert len(cache) == 1
 
 
@@ -74,7 +78,7 @@ def test_a_record_deleted_by_hand_is_noticed_and_our_own_removal_is_not():
     assert not cache.vanished(NAME, "edge-1")
     cache.observe(NAME, "edge-1", observed())
     cache.want(Removal(name=NAME, node="edge-1"))
-    [removal] = cache.take(1)
+    [removal] = take(cache)
     assert not cache.vanished(NAME, "edge-1")
     cache.wrote(removal, None)
     assert cache.of_node("edge-1") == [] and cache.nodes() == []
@@ -84,7 +88,7 @@ def test_echoes_of_our_own_write_say_nothing_while_it_runs():
     """The watch may be late."""
     cache = StatusCache()
     cache.want(document("a"))
-    [taken] = cache.take(1)
+    [taken] = take(cache)
     cache.observe(NAME, "edge-1", observed("9", state="old"))
     assert NAME not in cache.observed
     cache.wrote(taken, observed("10", state="a"))
@@ -124,23 +128,13 @@ async def test_a_status_on_something_others_create_needs_it_to_exist():
     assert (await client.put(status_only, None, 1))[0] is Answer.GONE
 
 
-@pytest.mark.parametrize("limit", [0, 1, 5])
-def test_take_is_bounded(limit):
-    """As many writes at once as configured."""
-    cache = StatusCache()
-    for n in range(3):
-        cache.want(document(n, name=("objectsyncs", "shop", f"r{n}")))
-    assert len(list(cache.take(limit))) == min(limit, 3)
-
-
 def test_what_is_older_than_what_is_known_is_no_news_however_late():
     """The watch brings the creation after the status was written, and after a break minutes later."""
     cache = StatusCache()
     cache.want(document("a"))
-    [wanted] = cache.take(1)
+    [wanted] = take(cache)
     cache.wrote(wanted, observed("10"))
     for late in ("10", "9", "1"):
-        cache.now += 60.0
         assert not cache.observe(NAME, "edge-1", observed(late))
         assert not cache.vanished(NAME, "edge-1", late)
     assert cache.observed[NAME].version == "10"
@@ -185,7 +179,7 @@ def test_what_others_did_right_behind_our_write_is_not_missed(deleted):
     """The watch was faster than the answer to our write: it is wanted again, until what stands there is ours."""
     cache = StatusCache()
     cache.want(document("a"))
-    [wanted] = cache.take(1)
+    [wanted] = take(cache)
     if deleted:
         assert not cache.vanished(NAME, "edge-1", "12")
     else:
@@ -200,7 +194,7 @@ def test_our_own_echo_before_the_answer_is_no_reason_to_write():
     cache = StatusCache()
     for echo, answer in (("11", "11"), ("12", "11")):
         cache.want(document("a"))
-        [wanted] = cache.take(1)
+        [wanted] = take(cache)
         cache.observe(NAME, "edge-1", observed(echo, state="a"))
         cache.wrote(wanted, observed(answer, state="a"))
         assert cache.observed[NAME].version == echo and cache.pending(NAME) is None
@@ -215,14 +209,14 @@ def test_a_write_whose_answer_was_lost_is_not_repeated():
     """The watch has brought what we wanted to write."""
     cache = StatusCache()
     cache.want(Told(name=NAME, node="edge-1", state="a"))
-    [wanted] = cache.take(1)
+    [wanted] = take(cache)
     cache.observe(NAME, "edge-1", observed("11", state="a"))
-    cache.failed(wanted)
+    cache.failed(wanted, 0.0)
     assert len(cache) == 0 and cache.observed[NAME].version == "11"
     cache.want(Removal(name=NAME, node="edge-1"))
-    [removal] = cache.take(1)
+    [removal] = take(cache)
     cache.vanished(NAME, "edge-1", "12")
-    cache.failed(removal)
+    cache.failed(removal, 0.0)
     assert len(cache) == 0 and NAME not in cache.observed
 
 
@@ -231,19 +225,18 @@ def test_what_was_refused_is_tried_again_until_it_is_not_wanted():
     cache = StatusCache()
     other = ("objectsyncs", "shop", "edge-2.u")
     cache.want(document("a"))
-    waits = []
+    waits, now = [], 0.0
     for _ in range(8):
-        [wanted] = cache.take(10)
-        cache.failed(wanted, refused="403")
-        started = cache.now
-        while not (again := list(cache.take(10))):
-            cache.now += 0.5
-        waits.append(cache.now - started)
-        cache.failed(again[0], refused="403")
-        cache.now += 60.0
+        [wanted] = take(cache, now)
+        cache.failed(wanted, now, refused="403")
+        started = now
+        while not (again := take(cache, now)):
+            now += 0.5
+        waits.append(now - started)
+        cache.failed(again[0], now, refused="403")
+        now += 60.0
     assert waits[0] == 1.0 and max(waits) == 30.0
-    cache.now -= 59.0
     cache.want(document("b", name=other))
-    assert [each.name for each in cache.take(10)] == [other]
+    assert [each.name for each in take(cache, now - 59.0)] == [other]
     cache.settled(NAME)
     assert len(cache.refusals) == 0

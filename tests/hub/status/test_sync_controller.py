@@ -12,7 +12,7 @@ def test_records_listed_after_the_nodes_are_collected_at_once():
     core = Core("edge-1")
     name = ("objectsyncs", "shop", "gone.uid-1")
     core.hub.status_cache.observe(name, "gone", status_cache.Observed(version="1", generation=1, status={}, head={}))
-    core.hub.sync_controller.listed("objectsyncs", core.now)
+    core.hub.documents_listed("objectsyncs", core.now)
     assert isinstance(core.hub.status_cache.pending(name), status_cache.Removal)
 
 
@@ -35,11 +35,10 @@ async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
         )
         core.api.documents[name] = edited
         core.now += 60
-        core.hub.object_syncs.now = core.now
         if name == account:
             core.hub.edge_node_observed("edge-1", edited, {}, core.now)
         else:
-            core.hub.sync_controller.observed(name, "edge-1", edited, core.now)
+            core.hub.document_observed(name, "edge-1", edited, core.now)
             core.hub.sweep(core.now)
     core.put("b", version="2", data={"k": "2"})
     edge.ack(*edge.sent())
@@ -65,7 +64,7 @@ async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
     monkeypatch.setattr(core.hub.object_syncs, "compared", lambda *given: (looks.append(given), compared(*given)))
     for name in core.names():
         del core.api.documents[name]
-        core.hub.sync_controller.vanished(name, "edge-1", core.now)
+        core.hub.document_vanished(name, "edge-1", core.now)
     core.hub.sweep(core.now)
     core.hub.sweep(core.now)
     await core.flush()
@@ -76,7 +75,7 @@ def test_an_event_that_is_parked_makes_no_event():
     """It would be delivered and parked like the first, for ever; what becomes of other kinds is told."""
     core = Core("edge-1")
     event = Kind(group="", version="v1", kind="Event", plural="events", namespaced=True)
-    core.hub.desired_state.know_kind(event)
+    core.hub.know_kind(event)
     core.hub.kind_synced(event.group_kind)
     core.rule(CONFIG_MAPS, {"apiVersion": "v1", "kind": "Event"})
     core.put("a")
@@ -85,5 +84,5 @@ def test_an_event_that_is_parked_makes_no_event():
     for header in edge.sent():
         edge.nack(header)
     core.hub.report(core.now, last=True)
-    told = [each.regarding.name for each in core.hub.kube_events.take() if each.reason == "Parked"]
+    told = [each.regarding.name for each in core.take_kube_events() if each.reason == "Parked"]
     assert told == ["edge-1.uid-a"]

@@ -4,7 +4,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
-from fairlead_hub.status.node_status import EDGE_NODES
+from fairlead_hub.cluster.placement import EDGE_NODES
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ async def test_a_topic_once_granted_stays_granted_over_a_restart(core):
     await core.flush()
     edge.leave()
     after = Core("edge-1")
-    after.hub.node_status.observed("edge-1", core.api.documents[(EDGE_NODES, "", "edge-1")])
+    after.hub.edge_node_observed("edge-1", core.api.documents[(EDGE_NODES, "", "edge-1")], {}, after.now)
     assert after.hub.grants.of("edge-1") >= {"shop/alarms", "shop/others"}
 
 

@@ -1,0 +1,86 @@
+"""The one loop that carries out what the hub's core wants done (``Ready``).
+
+    a change ─▶ Hub ─notify─▶ ReadyLoop, soon: take_ready ─┬▶ LinkServer.send
+                                                           ├▶ StatusWriter, EventRecorder: when they ask for more
+                                                           └▶ CloudEventPublisher
+
+Documents and Kubernetes Events stay in the core until their writer asks: there the newest replaces what is older.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Protocol
+
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.events.kube_events import KubeEvent
+from fairlead_hub.hub import Hub
+from fairlead_hub.status.status_cache import Write
+from fairlead_wire.event import Event
+
+PACE_SECONDS = 0.004
+"""What is ready is taken at most so often; the first after a pause at once.
+
+Under load a few changes then travel together, in one write and under one ack, for 4 ms of delay.
+"""
+
+
+class Sender(Protocol):
+    """``LinkServer``."""
+
+    def send(self, sessions: Iterable[NodeSession]) -> None: ...
+
+
+class Publisher(Protocol):
+    """``CloudEventPublisher``."""
+
+    def publish(self, events: Iterable[Event]) -> None: ...
+
+
+class ReadyLoop:
+    """Made in the event loop that runs it; from then on it hears of every change."""
+
+    def __init__(self, hub: Hub, sender: Sender, publisher: Publisher | None = None) -> None:
+        self._hub, self._sender, self._publisher = hub, sender, publisher
+        self._loop = asyncio.get_running_loop()
+        self._clock = self._loop.time
+        self._taken_at = float("-inf")
+        self._documents: asyncio.Future[list[Write]] | None = None
+        self._kube_events: asyncio.Future[list[KubeEvent]] | None = None
+        self._scheduled: asyncio.TimerHandle | None = None
+        hub.subscribe(self._soon)
+        self._soon()
+
+    async def documents(self) -> list[Write]:
+        """What there is to write now; perhaps nothing."""
+        self._documents = self._loop.create_future()
+        self._soon()
+        return await self._documents
+
+    async def kube_events(self) -> list[KubeEvent]:
+        """What there is to write now; perhaps nothing."""
+        self._kube_events = self._loop.create_future()
+        self._soon()
+        return await self._kube_events
+
+    def _soon(self) -> None:
+        if self._scheduled is None:
+            self._scheduled = self._loop.call_at(max(self._clock(), self._taken_at + PACE_SECONDS), self.perform)
+
+    def perform(self) -> None:
+        """Take what is ready and do it; once in ``PACE_SECONDS``, however many changes there were."""
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
+        self._taken_at = now = self._clock()
+        documents = self._documents if self._documents is not None and not self._documents.done() else None
+        kube_events = self._kube_events if self._kube_events is not None and not self._kube_events.done() else None
+        ready = self._hub.take_ready(now, documents=documents is not None, kube_events=kube_events is not None)
+        self._sender.send(ready.sessions)
+        if documents is not None:
+            documents.set_result(ready.documents)
+        if kube_events is not None:
+            kube_events.set_result(ready.kube_events)
+        if self._publisher is not None and ready.cloud_events:
+            self._publisher.publish(ready.cloud_events)

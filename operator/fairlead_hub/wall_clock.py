@@ -1,0 +1,35 @@
+"""The one place that turns the hub's time into the time people read.
+
+Everything in the core counts seconds of one monotonic clock, given to each call as ``now``.  What is written into the
+API is RFC 3339 text in UTC; only this module makes it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+CORRECTION_SECONDS = 0.5
+"""A smaller step of the wall clock is ignored, so that a moment keeps its text."""
+
+
+class WallClock:
+    """``offset`` says how many seconds the wall clock is ahead of the monotonic one now."""
+
+    __slots__ = ("_ask", "_offset", "_second", "_text")
+
+    def __init__(self, offset: Callable[[], float]) -> None:
+        self._ask = offset
+        self._offset = offset()
+        self._second, self._text = -1, ""
+
+    def text(self, now: float) -> str:
+        """RFC 3339 of a monotonic time, to the second."""
+        offset = self._ask()
+        if abs(offset - self._offset) > CORRECTION_SECONDS:
+            self._offset = offset
+        second = int(now + self._offset)
+        if second != self._second:
+            stamp = datetime.datetime.fromtimestamp(second, datetime.UTC)
+            self._second, self._text = second, stamp.isoformat().replace("+00:00", "Z")
+        return self._text

@@ -1,0 +1,81 @@
+"""The loop that carries out what the core wants done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.upstream import until
+
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.io.ready_loop import ReadyLoop
+from fairlead_wire.event import Event
+
+
+class Shell:
+    """What the loop hands out, in order."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.sent: list[set[str]] = []
+        self.published: list[str] = []
+
+    def send(self, sessions: Iterable[NodeSession]) -> None:
+        nodes = {session.node for session in sessions}
+        if nodes:
+            self.sent.append(nodes)
+
+    def publish(self, events: Iterable[Event]) -> None:
+        self.published += [event.type for event in events]
+
+
+@pytest.fixture
+def core() -> Core:
+    made = Core("edge-1", "edge-2", messaging_url="http://127.0.0.1:9")
+    made.rule(CONFIG_MAPS)
+    made.has_shell = True
+    return made
+
+
+async def test_a_change_is_carried_out_without_being_asked_for(core: Core) -> None:
+    """The core notifies; changes of one turn travel together."""
+    shell = Shell(core)
+    ReadyLoop(core.hub, shell, shell)
+    for node in ("edge-1", "edge-2"):
+        core.hub.open(node, core.hello(node), core.now)
+    await until(lambda: shell.sent)
+    assert shell.sent == [{"edge-1", "edge-2"}]
+    assert shell.published == ["node.connected", "node.connected"]
+
+
+async def test_documents_wait_until_their_writer_asks(core: Core) -> None:
+    """And Kubernetes Events likewise: in the core the newest replaces what is older."""
+    shell = Shell(core)
+    loop = ReadyLoop(core.hub, shell)
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*[header for header in edge.sent() if hasattr(header, "uid")])
+    loop.perform()
+    assert len(core.hub.status_cache) == 1
+    async with asyncio.timeout(30):
+        [write] = await loop.documents()
+    assert write.wanted.name[2].endswith(one.uid)
+    async with asyncio.timeout(30):
+        assert await loop.documents() == [] == await loop.kube_events()
+
+
+async def test_a_writer_that_has_gone_is_given_nothing(core: Core) -> None:
+    """What it had asked for stays in the core."""
+    loop = ReadyLoop(core.hub, Shell(core))
+    asked: asyncio.Task[Any] = asyncio.create_task(loop.documents())
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    loop.perform()
+    assert len(core.hub.status_cache.take(core.now)) == 1

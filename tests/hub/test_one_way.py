@@ -1,0 +1,90 @@
+"""One way into the hub's core and one way out, by search: no foreign writes, no second clock, few collaborators."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2] / "operator" / "fairlead_hub"
+SESSION = ("session", "link.session", "old", "each")
+"""What a NodeSession is called outside its room."""
+CLOCKS = frozenset({"time.time", "time.monotonic", "datetime.datetime.now", "datetime.now", "loop.time"})
+MAY_ASK_THE_TIME = ("app.py", "io/", "wall_clock.py")
+COLLABORATORS_MAX = 4
+VALUES = frozenset({"str", "int", "float", "bool", "Settings"})
+"""Not collaborators, whatever their module: names, numbers, settings."""
+
+
+def modules(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if not rooms or name.startswith(rooms):
+            yield name, ast.parse(path.read_text())
+
+
+def written(tree: ast.Module) -> Iterator[tuple[int, ast.Attribute]]:
+    """Every attribute that is assigned."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets):
+                found = targets
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+                found = [target]
+            case _:
+                continue
+        for target in found:
+            for each in ast.walk(target):
+                if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+                    yield node.lineno, each
+
+
+def foreign(tree: ast.Module) -> list[str]:
+    """Writes into something that is not ``self``, of what is called like a session."""
+    return [
+        f"{line}: {ast.unparse(each)}"
+        for line, each in written(tree)
+        if ast.unparse(each.value).removeprefix("self.") in SESSION
+    ]
+
+
+def test_nobody_writes_into_a_session_from_outside() -> None:
+    """It is paused, refused or drained by its own methods."""
+    found = {name: bad for name, tree in modules() if not name.startswith("delivery/") and (bad := foreign(tree))}
+    assert not found, found
+
+
+def test_the_search_finds_what_it_looks_for() -> None:
+    """A rule that finds nothing proves nothing."""
+    sample = "session.hold = 'x'\nlink.session.noted[k] = 1\nself.session = s\nsession.closing, a = b, 1\n"
+    assert foreign(ast.parse(sample)) == ["1: session.hold", "4: session.closing"]
+
+
+def test_time_is_an_argument_and_there_is_one_wall_clock() -> None:
+    """The core never asks for the time, keeps no ``now``, and makes texts of times in one module."""
+    found = []
+    for name, tree in modules():
+        if name.startswith(MAY_ASK_THE_TIME):
+            continue
+        found += [f"{name}:{line}: keeps {ast.unparse(each)}" for line, each in written(tree)
+                  if each.attr in ("now", "_now", "wall_offset")]  # fmt: skip
+        found += [f"{name}:{node.lineno}: asks {ast.unparse(node.func)}" for node in ast.walk(tree)
+                  if isinstance(node, ast.Call) and ast.unparse(node.func) in CLOCKS]  # fmt: skip
+        if "fromtimestamp" in ast.unparse(tree) and not name.startswith("leadership/"):
+            found.append(f"{name}: makes texts of times of its own")
+    assert not found, "\n".join(found)
+
+
+def test_collaborators_are_few() -> None:
+    """A constructor that needs more than four others wants a value that goes between them."""
+    found = []
+    for name, tree in modules("status/", "events/", "upstream/", "rule_reader.py", "cluster/"):
+        for cls in [node for node in tree.body if isinstance(node, ast.ClassDef)]:
+            for init in cls.body:
+                if isinstance(init, ast.FunctionDef) and init.name == "__init__":
+                    given = [*init.args.args[1:], *init.args.kwonlyargs]
+                    others = [each.arg for each in given
+                              if each.annotation and ast.unparse(each.annotation) not in VALUES]  # fmt: skip
+                    if len(others) > COLLABORATORS_MAX:
+                        found.append(f"{name}: {cls.name} takes {others}")
+    assert not found, "\n".join(found)

@@ -1,0 +1,77 @@
+"""The one way out of the core: what is in a ``Ready``, when, and in which order."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+
+from fairlead_hub.status.status_cache import Document
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", messaging_url="http://127.0.0.1:9")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def states(ready):
+    """What the documents say of objects."""
+    found = [write.wanted.status(write.observed) for write in ready.documents if isinstance(write.wanted, Document)]
+    return [status["state"] for status in found if "state" in status]
+
+
+def test_a_change_is_frames_first_and_status_after_the_acknowledgement(core):
+    """Ack before record: what is sent now is in no document of the same ``Ready``."""
+    edge = core.connect()
+    edge.sent()
+    core.put("a")
+    ready = core.hub.take_ready(core.now)
+    assert ready.sessions == [edge.session] and states(ready) == []
+    frames = core.hub.frames(edge.session, core.now, 8)
+    assert states(core.hub.take_ready(core.now)) == []
+    core.hub.receive(edge.session, edge.acknowledgement(frames[0][0]), b"", core.now)
+    ready = core.hub.take_ready(core.now)
+    assert ready.sessions == [] and states(ready) == ["Synced"]
+
+
+def test_what_the_shell_has_no_time_for_waits_and_the_newest_wins(core):
+    """A document is given out once, and again only when it was not written."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    assert core.hub.take_ready(core.now, documents=False).documents == []
+    core.put("a", version="2", data={"v": "2"})
+    edge.ack(*edge.sent())
+    [write] = [each for each in core.hub.take_ready(core.now).documents if each.wanted.name[2].endswith(one.uid)]
+    assert write.wanted.status(None)["objectResourceVersion"] == "2"
+    assert core.hub.take_ready(core.now).documents == []
+    core.hub.document_unwritten(write.wanted, core.now)
+    assert [each.wanted for each in core.hub.take_ready(core.now).documents] == [write.wanted]
+
+
+def test_the_shell_is_notified_once_until_it_takes(core):
+    """However many changes there were: it then takes them together."""
+    heard = []
+    core.settle()
+    core.hub.subscribe(lambda: heard.append(len(core.hub.sessions)))
+    core.put("a")
+    assert heard == [], "it concerns no session"
+    edge = core.hub.open("edge-1", core.hello("edge-1"), core.now)
+    core.put("b")
+    core.put("c")
+    assert heard == [1]
+    assert core.hub.take_ready(core.now).sessions == [edge]
+    core.put("d")
+    assert heard == [1, 1]
+
+
+def test_events_are_handed_out_once(core):
+    """CloudEvents in the order in which things happened; Kubernetes Events when the shell has time for them."""
+    edge = core.connect()
+    core.put("a")
+    [update] = edge.sent()
+    edge.nack(update)
+    assert [each.type for each in core.take_cloud_events()] == ["node.connected", "object.parked"]
+    assert core.hub.take_ready(core.now, kube_events=False).kube_events == []
+    assert [each.reason for each in core.hub.take_ready(core.now).kube_events] == ["Parked"]
+    ready = core.hub.take_ready(core.now)
+    assert ready.kube_events == [] == ready.cloud_events

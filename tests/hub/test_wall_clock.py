@@ -1,0 +1,23 @@
+"""Monotonic times as people read them."""
+
+from fairlead_hub.wall_clock import CORRECTION_SECONDS, WallClock
+
+NOON = 1_800_000_000.0
+
+
+def test_seconds_become_rfc_3339():
+    """In UTC, whole seconds."""
+    clock = WallClock(lambda: NOON)
+    assert clock.text(0.0) == "2027-01-15T08:00:00Z"
+    assert clock.text(61.9) == "2027-01-15T08:01:01Z"
+
+
+def test_a_wall_clock_that_is_set_is_followed_and_one_that_drifts_is_not():
+    """A moment keeps its text over the small corrections of NTP, or every status would be written again."""
+    offset = NOON
+    clock = WallClock(lambda: offset)
+    before = clock.text(1.0)
+    offset = NOON - CORRECTION_SECONDS / 2
+    assert clock.text(1.0) == before
+    offset = NOON + 3600
+    assert clock.text(1.0) == "2027-01-15T09:00:01Z"
