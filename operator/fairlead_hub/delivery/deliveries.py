@@ -20,7 +20,7 @@ from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import (
     Acked,
     Compared,
-    Outcome,
+    DeliveryEvent,
     Parked,
     Recovered,
     Removed,
@@ -85,7 +85,7 @@ class Deliveries:
         self.held: dict[str, Held] = {}
         self.unsynced = UnsyncedKeys()
         self.in_flight = InFlightWindow(limits)
-        self.events: list[Outcome] = []
+        self.events: list[DeliveryEvent] = []
         self.live = False
         """It is known what the node holds: ``held`` is true, changes flow."""
         self.paused = paused
@@ -387,7 +387,7 @@ class Deliveries:
         if record is not None:
             record.reported = Reported(uid, path)
 
-    def take_events(self) -> list[Outcome]:
+    def take_events(self) -> list[DeliveryEvent]:
         """What happened since the last call; each is given out once."""
         events, self.events = self.events, []
         return events

@@ -76,10 +76,10 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     differences: int
 
 
-Outcome = Acked | Removed | Parked | Unparked | Retried | Recovered | Compared
+DeliveryEvent = Acked | Removed | Parked | Unparked | Retried | Recovered | Compared
 
 
-def count(events: Iterable[Outcome], counts: Counts) -> None:
+def count(events: Iterable[DeliveryEvent], counts: Counts) -> None:
     """Add them to the hub's totals."""
     for event in events:
         match event:

@@ -17,7 +17,7 @@ from fairlead_hub.cluster.desired_state import View
 from fairlead_hub.delivery.anti_entropy import AntiEntropy
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
-from fairlead_hub.delivery.delivery_events import Outcome
+from fairlead_hub.delivery.delivery_events import DeliveryEvent
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.key_state import State
 from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
@@ -96,7 +96,7 @@ class NodeSession:
     def has_events(self) -> bool:
         return bool(self.deliveries.events)
 
-    def take_events(self) -> list[Outcome]:
+    def take_events(self) -> list[DeliveryEvent]:
         """What became of deliveries since the last call; each is given out once."""
         return self.deliveries.take_events()
 

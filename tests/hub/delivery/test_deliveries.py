@@ -21,7 +21,7 @@ from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
-from fairlead_hub.delivery.delivery_events import Acked, Outcome, Parked, Retried, Unparked
+from fairlead_hub.delivery.delivery_events import Acked, DeliveryEvent, Parked, Retried, Unparked
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.key_state import IN_SYNC, Cause, InFlight, Queued, Withheld
 from fairlead_hub.delivery.key_state import Parked as ParkedState
@@ -127,7 +127,7 @@ def key_of(name: str) -> str:
     return f"configmaps/shop/{name}"
 
 
-def told(event: Outcome) -> str:
+def told(event: DeliveryEvent) -> str:
     name = event.key.rpartition("/")[2] if hasattr(event, "key") else ""
     match event:
         case Acked():

@@ -36,7 +36,7 @@ def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
     assert story[1].why == "newer" and not session.has_events
 
 
-@pytest.mark.parametrize("kind", get_args(delivery_events.Outcome), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", get_args(delivery_events.DeliveryEvent), ids=lambda kind: kind.__name__)
 def test_a_fact_cannot_be_changed(kind: type) -> None:
     """They pass through records, counts and events; nobody may bend one for the next."""
     assert kind.__struct_config__.frozen
