@@ -130,11 +130,11 @@ class Deliveries:
         if not self.live:
             return
         try:
-            self._consider(key, now)
+            self._offer(key, now)
         except ImpossibleTransition as error:
             self._break(error)
 
-    def _consider(self, key: str, now: float) -> None:
+    def _offer(self, key: str, now: float) -> None:
         desired = self._view.desired(self.node, key)
         held = self.held.get(key)
         if self.guard is not None:
@@ -191,24 +191,23 @@ class Deliveries:
             return True
         return self.live and not self.paused and self.unsynced.has_queued and self.in_flight.has_room
 
-    def frames(self, now: float, limit: int) -> Iterator[Frame]:
-        """About ``limit`` frames to send now, in this order.
+    def frames(self, now: float, limit: int) -> list[Frame]:
+        """At most about ``limit`` frames to send now, in this order.
 
         Raises ``ImpossibleTransition``: end the session; the node comes back and is compared.
         """
         if self._fault is not None:
             raise self._fault
+        out: list[Frame] = []
         if not self.live or self.paused:
-            return
+            return out
         self._wake(now)
-        sent = 0
-        while sent < limit and self.in_flight.has_room:
+        while len(out) < limit and self.in_flight.has_room:
             key = self.unsynced.first_queued()
             if key is None:
-                return
-            for frame in self._message(key, now):
-                sent += 1
-                yield frame
+                break
+            out.extend(self._message(key, now))
+        return out
 
     def _message(self, key: str, now: float) -> Iterator[Frame]:
         desired = self._view.desired(self.node, key)

@@ -94,7 +94,8 @@ NAMES: Final[Mapping[type[State], str]] = {
 
 def is_pending(state: State) -> bool:
     """On its way to the node: it arrives without anybody doing anything, unless something else happens."""
-    return type(state) is not Parked and not (type(state) is Withheld and state.keeps)
+    kind = type(state)
+    return kind is InFlight or kind is Queued or (kind is not Parked and not (type(state) is Withheld and state.keeps))
 
 
 # ---- transitions ---------------------------------------------------------------------------------
@@ -149,13 +150,10 @@ TRANSITIONS: Final[Mapping[type[State], Mapping[Event, type[State]]]] = {
 
 
 class ImpossibleTransition(LocalError):
-    """The session did something with a key that cannot happen: a mistake in this program, never the peer's."""
+    """The table does not lead there: a mistake in this program, never the peer's."""
 
-
-def check(key: str, before: State, event: Event, after: State) -> None:
-    """Raises ``ImpossibleTransition`` where the table does not lead from the one to the other by this."""
-    if TRANSITIONS[type(before)].get(event) is not type(after):
-        raise ImpossibleTransition(f"{key}: {NAMES[type(before)]} cannot become {NAMES[type(after)]} when {event}")
+    def __init__(self, key: str, before: State, event: Event, after: State) -> None:
+        super().__init__(f"{key}: {NAMES[type(before)]} cannot become {NAMES[type(after)]} when {event}")
 
 
 # ---- the record ----------------------------------------------------------------------------------

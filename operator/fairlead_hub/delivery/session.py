@@ -151,7 +151,7 @@ class NodeSession:
         out = self._control
         self._control = []
         if self.closing is None:
-            out.extend(self.deliveries.frames(now, limit - len(out)))
+            out += self.deliveries.frames(now, limit - len(out))
         elif self.link.state is not LinkState.CLOSED:
             out.append((self.closing, b""))
         for header, _ in out:

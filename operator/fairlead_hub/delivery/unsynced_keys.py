@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.key_state import (
     IN_SYNC,
+    TRANSITIONS,
     Backoff,
     Event,
+    ImpossibleTransition,
     InFlight,
     KeyState,
     Queued,
     Recorded,
     State,
     Withheld,
+    is_pending,
 )
 from fairlead_hub.delivery.timers import Timers
 from fairlead_hub.delivery.work_queue import WorkQueue
@@ -100,18 +102,20 @@ class UnsyncedKeys:
 
     def move(self, key: str, event: Event, after: Recorded, now: float) -> None:
         """Raises ``ImpossibleTransition`` where the table does not lead there; then nothing is changed."""
+        was_pending = True
         record = self.pending.get(key)
         if record is None:
+            was_pending = False
             record = self.stopped.get(key)
+        before = IN_SYNC if record is None else record.state
+        if TRANSITIONS[type(before)].get(event) is not type(after):
+            raise ImpossibleTransition(key, before, event, after)
         if record is None:
-            key_state.check(key, IN_SYNC, event, after)
             self.pending[key] = KeyState(after, now)
         else:
-            before = record.state
-            key_state.check(key, before, event, after)
-            self._leave(key, before)
+            self._leave(key, record.state)
             record.state = after
-            if key_state.is_pending(before) is not key_state.is_pending(after):
+            if was_pending is not is_pending(after):
                 self._change_side(key, record, now)
         self._enter(key, after)
 
@@ -119,16 +123,17 @@ class UnsyncedKeys:
         """The edge holds what is wanted: there is nothing to know of the key any more."""
         side = self.pending if key in self.pending else self.stopped
         record = side.get(key)
-        key_state.check(key, IN_SYNC if record is None else record.state, "matched", IN_SYNC)
-        if record is not None:
-            self._leave(key, record.state)
-            del side[key]
+        before = IN_SYNC if record is None else record.state
+        if record is None or "matched" not in TRANSITIONS[type(before)]:
+            raise ImpossibleTransition(key, before, "matched", IN_SYNC)
+        self._leave(key, record.state)
+        del side[key]
 
     def _change_side(self, key: str, record: KeyState, now: float) -> None:
         """It is on its way again, or no longer: the time begins anew, and in order."""
         record.since = now
         ours, others = self.pending, self.stopped
-        if not key_state.is_pending(record.state):
+        if not is_pending(record.state):
             ours, others = others, ours
         del others[key]
         ours[key] = record
@@ -136,13 +141,18 @@ class UnsyncedKeys:
     def _leave(self, key: str, before: Recorded) -> None:
         kind = type(before)
         self._counts[_INDEX[kind]] -= 1
+        if kind is InFlight:
+            return
         if type(before) is Queued:
             self._queue.remove(key, before.priority)
-        elif kind is not InFlight:
+        else:
             self._timers.cancel(key)
 
     def _enter(self, key: str, after: Recorded) -> None:
-        self._counts[_INDEX[type(after)]] += 1
+        kind = type(after)
+        self._counts[_INDEX[kind]] += 1
+        if kind is InFlight:
+            return
         if type(after) is Queued:
             self._queue.add(key, after.priority)
         elif type(after) is Backoff:

@@ -50,7 +50,7 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster():
+def view():
     return Cluster()
 
 
@@ -60,9 +60,9 @@ def hello(held=()):
     return message.Hello(node="edge-1", agent="1", store_epoch=1, fence=0, bits=0, held=len(pairs), root=sums.root)
 
 
-def session(cluster, held=(), **limits):
+def session(view, held=(), **limits):
     made = NodeSession(
-        node="edge-1", number=1, hello=hello(held), view=cluster, limits=WindowLimits(**limits), policy=QUICK,
+        node="edge-1", number=1, hello=hello(held), view=view, limits=WindowLimits(**limits), policy=QUICK,
         reconcile=Reconcile(parked_retry_seconds=60), held_max=100, keepalive_seconds=10, now=0.0,
     )  # fmt: skip
     welcome = message.Welcome(
@@ -72,9 +72,9 @@ def session(cluster, held=(), **limits):
     return made
 
 
-def opened(cluster, held=(), **limits):
+def opened(view, held=(), **limits):
     """A session whose edge holds ``held``, past its opening frames."""
-    made = session(cluster, held, **limits)
+    made = session(view, held, **limits)
     sent = made.frames(0.0, 100)
     if any(isinstance(header, message.Compare) for header, _ in sent):
         [compare] = [header for header, _ in sent if isinstance(header, message.Compare)]
@@ -108,27 +108,27 @@ def nack(session, header, now=0.0, **more):
     session.receive(message.Nack(parent_id=header.id, **fields), b"", now)
 
 
-def test_equal_stores_send_nothing(cluster):
+def test_equal_stores_send_nothing(view):
     """A node that holds everything costs one welcome."""
-    held = [cluster.put()]
-    assert [type(header) for header in sent(session(cluster, held))] == [message.Welcome]
+    held = [view.put()]
+    assert [type(header) for header in sent(session(view, held))] == [message.Welcome]
 
 
-def test_the_difference_is_sent_after_the_comparison(cluster):
+def test_the_difference_is_sent_after_the_comparison(view):
     """What is missing is delivered, what nobody wants is deleted by its UID."""
-    wanted = cluster.put("a")
+    wanted = view.put("a")
     gone = live(CONFIG_MAP, "old")
-    made = opened(cluster, [gone])
+    made = opened(view, [gone])
     assert [(type(h), h.resource, h.uid) for h in sent(made)] == [
         (message.Update, wanted.path, wanted.uid),
         (message.Delete, gone.path, gone.uid),
     ]
 
 
-def test_an_ack_is_what_the_hub_believes(cluster):
+def test_an_ack_is_what_the_hub_believes(view):
     """Nothing is held before it, and it says which version."""
-    one = cluster.put(version="7")
-    made = opened(cluster)
+    one = view.put(version="7")
+    made = opened(view)
     [update] = sent(made)
     assert (update.resource_version, update.digest) == ("7", one.digest)
     assert KEY not in made.held
@@ -138,13 +138,13 @@ def test_an_ack_is_what_the_hub_believes(cluster):
     assert isinstance(acked, Acked) and acked.seconds == pytest.approx(0.2)
 
 
-def test_many_changes_are_one_delivery(cluster):
+def test_many_changes_are_one_delivery(view):
     """Twenty updates while one is in flight: once more, with the newest."""
-    cluster.put(data={"n": "0"})
-    made = opened(cluster)
+    view.put(data={"n": "0"})
+    made = opened(view)
     [first] = sent(made)
     for n in range(1, 21):
-        newest = cluster.put(version=str(n + 1), data={"n": str(n)})
+        newest = view.put(version=str(n + 1), data={"n": str(n)})
         made.offer(KEY, 0.1)
     assert sent(made) == [], "one in flight for a key"
     ack(made, first, 0.2)
@@ -154,21 +154,21 @@ def test_many_changes_are_one_delivery(cluster):
     assert sent(made) == []
 
 
-def test_a_change_back_to_what_is_held_sends_nothing(cluster):
+def test_a_change_back_to_what_is_held_sends_nothing(view):
     """Newest wins, also when it is the old."""
-    held = cluster.put(data={"k": "1"})
-    made = opened(cluster, [held])
-    cluster.put(data={"k": "2"}, version="2")
+    held = view.put(data={"k": "1"})
+    made = opened(view, [held])
+    view.put(data={"k": "2"}, version="2")
     made.offer(KEY, 0.0)
-    cluster.put(data={"k": "1"}, version="3")
+    view.put(data={"k": "1"}, version="3")
     made.offer(KEY, 0.0)
     assert sent(made) == []
 
 
-def test_recreated_under_the_same_name(cluster):
+def test_recreated_under_the_same_name(view):
     """The new UID replaces the old atomically: one update, no delete, and the old one's record may go."""
-    made = opened(cluster, [cluster.put(uid="old")])
-    cluster.put(uid="new", version="9")
+    made = opened(view, [view.put(uid="old")])
+    view.put(uid="new", version="9")
     made.offer(KEY, 0.0)
     [update] = sent(made)
     assert isinstance(update, message.Update) and update.uid == "new"
@@ -178,21 +178,21 @@ def test_recreated_under_the_same_name(cluster):
     assert isinstance(acked, Acked) and acked.held.uid == "new"
 
 
-def test_deleted_before_it_was_sent(cluster):
+def test_deleted_before_it_was_sent(view):
     """A queued update followed by a delete of what was never held is nothing."""
-    made = opened(cluster)
-    cluster.put()
+    made = opened(view)
+    view.put()
     made.offer(KEY, 0.0)
-    cluster.objects.clear()
+    view.objects.clear()
     made.offer(KEY, 0.0)
     assert sent(made) == []
 
 
-def test_a_delete_names_the_uid_and_is_acknowledged(cluster):
+def test_a_delete_names_the_uid_and_is_acknowledged(view):
     """And the record may go."""
-    one = cluster.put()
-    made = opened(cluster, [one])
-    cluster.objects.clear()
+    one = view.put()
+    made = opened(view, [one])
+    view.objects.clear()
     made.offer(KEY, 0.0)
     [delete] = sent(made)
     assert (delete.resource, delete.uid) == (one.path, one.uid)
@@ -201,33 +201,33 @@ def test_a_delete_names_the_uid_and_is_acknowledged(cluster):
     assert [type(o) for o in outcomes(made)] == [Removed]
 
 
-def test_nothing_is_deleted_in_doubt(cluster):
+def test_nothing_is_deleted_in_doubt(view):
     """Before every watch is certain it stays, and says why."""
-    made = opened(cluster, [cluster.put()])
-    cluster.objects.clear()
-    cluster.unsure = "Secret cannot be listed: 403"
+    made = opened(view, [view.put()])
+    view.objects.clear()
+    view.unsure = "Secret cannot be listed: 403"
     made.offer(KEY, 0.0)
     assert sent(made) == []
     assert made.unsynced.kept()[KEY].why == "Secret cannot be listed: 403"
-    cluster.unsure = ""
+    view.unsure = ""
     made.diff(1.0)
     assert [type(h) for h in sent(made, 1.0)] == [message.Delete]
 
 
-def test_the_comparison_waits_until_the_cluster_is_listed(cluster):
+def test_the_comparison_waits_until_the_cluster_is_listed(view):
     """A hub that just started asks nothing and deletes nothing."""
-    cluster.unlisted = "ConfigMap is not listed yet"
-    made = session(cluster, [live(CONFIG_MAP, "x")])
+    view.unlisted = "ConfigMap is not listed yet"
+    made = session(view, [live(CONFIG_MAP, "x")])
     assert [type(h) for h in sent(made)] == [message.Welcome]
-    cluster.unlisted = ""
+    view.unlisted = ""
     made.try_compare()
     assert [type(h) for h in sent(made)] == [message.Compare]
 
 
-def test_one_send_and_the_policys_retries_then_parked(cluster):
+def test_one_send_and_the_policys_retries_then_parked(view):
     """A delay starts after the timeout; parked says why and when it is tried again."""
-    cluster.put()
-    made = opened(cluster)
+    view.put()
+    made = opened(view)
     times = []
     now = 0.0
     while KEY not in made.unsynced.parked():
@@ -241,12 +241,12 @@ def test_one_send_and_the_policys_retries_then_parked(cluster):
     assert [type(o) for o in outcomes(made)] == [Retried, Retried, Parked]
 
 
-def test_a_poison_object_does_not_delay_the_others(cluster):
+def test_a_poison_object_does_not_delay_the_others(view):
     """While one is retried and parked, all others are acknowledged at once."""
-    cluster.put("a")
+    view.put("a")
     for n in range(5):
-        cluster.put(f"b{n}")
-    made = opened(cluster)
+        view.put(f"b{n}")
+    made = opened(view)
     updates = sent(made)
     assert len(updates) == 6
     for header in updates:
@@ -258,39 +258,39 @@ def test_a_poison_object_does_not_delay_the_others(cluster):
     assert len(made.held) == 5
 
 
-def test_a_permanent_nack_parks_at_once(cluster):
+def test_a_permanent_nack_parks_at_once(view):
     """The same again would fail again."""
-    cluster.put()
-    made = opened(cluster)
+    view.put()
+    made = opened(view)
     [update] = sent(made)
     nack(made, update, code="too_large", reason="over the limit", permanent=True)
     assert (made.unsynced.parked()[KEY].code, made.unsynced.parked()[KEY].retries) == ("too_large", 0)
 
 
-def test_a_long_explanation_is_cut(cluster):
+def test_a_long_explanation_is_cut(view):
     """A record that is too long is refused by the API server, and nobody would read that the object is parked."""
-    cluster.put()
-    made = opened(cluster)
+    view.put()
+    made = opened(view)
     nack(made, sent(made)[0], code="too_large", reason="r" * 60_000, permanent=True)
     assert len(made.unsynced.parked()[KEY].reason) == message.REASON_CHARS_MAX
 
 
-def test_a_newer_version_unparks(cluster):
+def test_a_newer_version_unparks(view):
     """And gets all its retries."""
-    cluster.put(data={"k": "1"})
-    made = opened(cluster)
+    view.put(data={"k": "1"})
+    made = opened(view)
     nack(made, sent(made)[0], permanent=True)
     outcomes(made)
-    cluster.put(data={"k": "2"}, version="2")
+    view.put(data={"k": "2"}, version="2")
     made.offer(KEY, 1.0)
     assert [type(h) for h in sent(made, 1.0)] == [message.Update]
     assert [(type(o), o.why) for o in outcomes(made)] == [(Unparked, "newer")]
 
 
-def test_the_schedule_unparks_for_one_try(cluster):
+def test_the_schedule_unparks_for_one_try(view):
     """Then it waits twice as long."""
-    cluster.put()
-    made = opened(cluster)
+    view.put()
+    made = opened(view)
     nack(made, sent(made)[0], permanent=True)
     made.receive(message.Keepalive(), b"", 59.0)
     made.tick(60.0)
@@ -299,10 +299,10 @@ def test_the_schedule_unparks_for_one_try(cluster):
     assert made.unsynced.parked()[KEY].next_retry_at == pytest.approx(60.0 + 120.0)
 
 
-def test_a_late_ack_of_a_lapsed_send_counts(cluster):
+def test_a_late_ack_of_a_lapsed_send_counts(view):
     """The peer stored it and only the answer was slow: the retry is called off."""
-    cluster.put()
-    made = opened(cluster)
+    view.put()
+    made = opened(view)
     [update] = sent(made)
     made.tick(5.0)
     ack(made, update, 5.5)
@@ -311,12 +311,12 @@ def test_a_late_ack_of_a_lapsed_send_counts(cluster):
     assert sent(made, 20.0) == []
 
 
-def test_an_ack_of_an_older_send_after_a_newer_one_was_queued(cluster):
+def test_an_ack_of_an_older_send_after_a_newer_one_was_queued(view):
     """It says what is held now; the newer one still goes."""
-    cluster.put(data={"n": "1"})
-    made = opened(cluster)
+    view.put(data={"n": "1"})
+    made = opened(view)
     [first] = sent(made)
-    newest = cluster.put(data={"n": "2"}, version="2")
+    newest = view.put(data={"n": "2"}, version="2")
     made.offer(KEY, 0.1)
     ack(made, first, 0.2)
     [second] = sent(made)
@@ -324,10 +324,10 @@ def test_an_ack_of_an_older_send_after_a_newer_one_was_queued(cluster):
     assert second.digest == newest.digest
 
 
-def test_an_ack_for_nothing_is_harmless(cluster):
+def test_an_ack_for_nothing_is_harmless(view):
     """Forged or repeated."""
-    cluster.put()
-    made = opened(cluster)
+    view.put()
+    made = opened(view)
     [update] = sent(made)
     made.receive(message.Ack(parent_id=999, cumulative=False), b"", 0.0)
     assert KEY not in made.held
@@ -336,37 +336,37 @@ def test_an_ack_for_nothing_is_harmless(cluster):
     assert len(outcomes(made)) == 1
 
 
-def test_cumulative_acks_settle_all_before_them(cluster):
+def test_cumulative_acks_settle_all_before_them(view):
     """One small frame for a whole group commit."""
     for n in range(10):
-        cluster.put(f"c{n}")
-    made = opened(cluster)
+        view.put(f"c{n}")
+    made = opened(view)
     updates = sent(made)
     ack(made, updates[-1], cumulative=True)
     assert len(made.held) == 10
 
 
-def test_the_window_bounds_what_is_in_flight(cluster):
+def test_the_window_bounds_what_is_in_flight(view):
     """The rest waits for acks."""
     for n in range(10):
-        cluster.put(f"c{n}")
-    made = opened(cluster, messages=3)
+        view.put(f"c{n}")
+    made = opened(view, messages=3)
     first = sent(made)
     assert len(first) == 3
     ack(made, first[0])
     assert len(sent(made)) == 1
 
 
-def test_a_large_object_travels_in_parts_and_progress_restarts_its_timer(cluster):
+def test_a_large_object_travels_in_parts_and_progress_restarts_its_timer(view):
     """A thin line is no failure."""
     noise = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=6000))
-    cluster.put(data={"k": noise})
-    made = opened(cluster, chunk_bytes=1024)
+    view.put(data={"k": noise})
+    made = opened(view, chunk_bytes=1024)
     frames = made.frames(0.0, 100)
     [update] = [header for header, _ in frames if isinstance(header, message.Update)]
     parts = [content for header, content in frames if isinstance(header, message.Chunk)]
     assert update.chunks == len(parts) > 1
-    one = cluster.objects[KEY]
+    one = view.objects[KEY]
     assert (update.encoding, b"".join(parts)) == (one.encoding, one.content)
     made.receive(message.Progress(parent_id=update.id, chunks=1), b"", 4.0)
     made.tick(8.0)
@@ -375,9 +375,9 @@ def test_a_large_object_travels_in_parts_and_progress_restarts_its_timer(cluster
     assert [type(o) for o in outcomes(made)] == [Retried]
 
 
-def test_a_silent_peer_is_given_up(cluster):
+def test_a_silent_peer_is_given_up(view):
     """Three keepalive intervals without a word."""
-    made = opened(cluster)
+    made = opened(view)
     assert made.tick(29.0) and not made.tick(30.0)
 
 
@@ -385,26 +385,26 @@ UNASKED = [message.Buckets(parent_id=1, bits=0), message.Entries(parent_id=1, la
 
 
 @pytest.mark.parametrize("header", [*UNASKED, message.Upstream(id=1, stream="s")])
-def test_frames_nobody_asked_for_are_malformed(cluster, header):
+def test_frames_nobody_asked_for_are_malformed(view, header):
     """A session answers only what belongs to it."""
-    made = opened(cluster)
+    made = opened(view)
     with pytest.raises(Malformed):
         made.receive(header, b"", 0.0)
 
 
-def test_a_refusal_is_the_last_word(cluster):
+def test_a_refusal_is_the_last_word(view):
     """Nothing follows it."""
-    cluster.put()
-    made = opened(cluster)
+    view.put()
+    made = opened(view)
     made.refuse(message.Refuse(code="replaced", reason="newer session"))
     assert [type(header) for header, _ in made.frames(0.0, 100)] == [message.Refuse]
     assert made.frames(0.0, 100) == []
 
 
-def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(cluster):
+def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(view):
     """After a tick something can be sent, or nothing is due: else the rim would wait, or turn in circles."""
-    cluster.put()
-    sent(made := opened(cluster))
+    view.put()
+    sent(made := opened(view))
     tries = 0
     while not made.unsynced.parked():
         now = made.next_tick()
@@ -413,12 +413,12 @@ def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(clus
     assert tries == 2 and now == pytest.approx(5 + 1 + 5 + 2 + 5)
 
 
-def test_what_no_edge_would_take_is_parked_and_not_sent(cluster):
+def test_what_no_edge_would_take_is_parked_and_not_sent(view):
     """With its reason, and what the edge holds of an older version stays; mended, it goes at once."""
     older = live(CONFIG_MAP, "a", data={"n": "1"})
-    cluster.put("a", version="2", metadata={"labels": {"x": 1}})
-    cluster.put("b")
-    made = opened(cluster, [older])
+    view.put("a", version="2", metadata={"labels": {"x": 1}})
+    view.put("b")
+    made = opened(view, [older])
     [update] = sent(made)
     assert update.resource.endswith("/b")
     [parked] = outcomes(made)
@@ -427,16 +427,16 @@ def test_what_no_edge_would_take_is_parked_and_not_sent(cluster):
     ack(made, update)
     made.offer(KEY, 1.0)
     assert sent(made, 1.0) == []
-    cluster.put("a", version="3", metadata={"labels": {"x": "1"}})
+    view.put("a", version="3", metadata={"labels": {"x": "1"}})
     made.offer(KEY, 2.0)
     [mended] = sent(made, 2.0)
     assert mended.resource_version == "3"
 
 
-def test_an_unchanged_offer_takes_nothing_from_the_retries(cluster):
+def test_an_unchanged_offer_takes_nothing_from_the_retries(view):
     """Somebody edits a label of a rule while it is queued, in flight or waiting: the node is not sent more for it."""
-    cluster.put()
-    made = opened(cluster)
+    view.put()
+    made = opened(view)
     sends, now = 0, 0.0
     while not made.unsynced.parked():
         made.offer(KEY, now)
@@ -451,15 +451,15 @@ def test_an_unchanged_offer_takes_nothing_from_the_retries(cluster):
     assert sends == 3
 
 
-def test_something_newer_has_all_its_retries_also_after_a_scheduled_try(cluster):
+def test_something_newer_has_all_its_retries_also_after_a_scheduled_try(view):
     """What was parked was the older content."""
-    cluster.put(data={"k": "1"})
-    made = opened(cluster)
+    view.put(data={"k": "1"})
+    made = opened(view)
     nack(made, sent(made)[0], permanent=True)
     made.receive(message.Keepalive(), b"", 59.0)
     made.tick(60.0)
     [older] = sent(made, 60.0)
-    cluster.put(data={"k": "2"}, version="2")
+    view.put(data={"k": "2"}, version="2")
     made.offer(KEY, 60.0)
     nack(made, older, 60.0)
     [newer] = sent(made, 60.0)
@@ -467,13 +467,13 @@ def test_something_newer_has_all_its_retries_also_after_a_scheduled_try(cluster)
     assert made.unsynced.parked() == {}, "one failure of three that are allowed"
 
 
-def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(cluster):
+def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(view):
     """What failed was the newer: it waits for its retry as arranged."""
-    cluster.put(data={"k": "1"})
-    made = opened(cluster)
+    view.put(data={"k": "1"})
+    made = opened(view)
     [older] = sent(made)
     made.tick(5.0)
-    cluster.put(data={"k": "2"}, version="2")
+    view.put(data={"k": "2"}, version="2")
     made.offer(KEY, 5.0)
     [newer] = sent(made, 5.0)
     nack(made, newer, 5.5, retry_after=20)
@@ -484,10 +484,10 @@ def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(cluster)
     assert [header.resource_version for header in sent(made, 25.5)] == ["2"]
 
 
-def test_a_mistake_of_ours_about_one_key_ends_this_session_where_it_is_asked_for_frames(cluster, monkeypatch):
+def test_a_mistake_of_ours_about_one_key_ends_this_session_where_it_is_asked_for_frames(view, monkeypatch):
     """Whoever changed the object goes on with the other nodes; the node comes back and is compared."""
-    made = opened(cluster)
-    cluster.put()
+    made = opened(view)
+    view.put()
     monkeypatch.setitem(key_state.TRANSITIONS, key_state.InSync, {})
     made.offer(KEY, 0.0)
     assert made.has_frames and made.tick(1.0)

@@ -1,5 +1,6 @@
 """One record for each key that is not in sync; everything else is an index over the records."""
 
+import itertools
 from functools import partial
 from typing import get_args
 
@@ -12,6 +13,7 @@ from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.key_state import (
     IN_SYNC,
+    NAMES,
     TRANSITIONS,
     Backoff,
     Cause,
@@ -31,6 +33,16 @@ UNGRANTED = Withheld(Cause.NOT_GRANTED, "no topics")
 
 def parked(key, due):
     return Parked(key=key, content_id=ONE, path="p", code="no", reason="", retries=0, next_retry_at=due)
+
+
+AFTER = {
+    InSync: st.just(IN_SYNC),
+    Queued: st.builds(Queued, st.integers(0, 2)),
+    InFlight: st.builds(InFlight, st.integers(1, 9), st.just(ONE), st.none() | st.integers(0, 2)),
+    Backoff: st.builds(Backoff, st.integers(0, 50), st.integers(1, 3)),
+    Parked: st.builds(parked, st.just("k"), st.integers(0, 50)),
+    Withheld: st.sampled_from([GUARD, UNGRANTED]),
+}
 
 
 @pytest.fixture
@@ -56,6 +68,27 @@ def test_an_impossible_transition_changes_nothing(keys):
     with pytest.raises(ImpossibleTransition):
         keys.matched("b")
     assert list(keys) == ["a"]
+
+
+@pytest.mark.parametrize("before", AFTER, ids=lambda kind: NAMES[kind])
+def test_what_the_table_does_not_say_is_impossible(before):
+    """Every event with every state after it: the table's go, all others raise and change nothing."""
+    ways = {InSync: (), Queued: ("offered",), InFlight: ("offered", "sent"), Backoff: ("offered", "sent", "failed")}
+    ways |= {Parked: ("offered", "gave up"), Withheld: ("offered", "withheld")}
+    samples = {Queued: Queued(5), InFlight: InFlight(1, ONE), Backoff: Backoff(9.0, 1), Withheld: GUARD}
+    samples[Parked] = parked("a", 9.0)
+    for event, after in itertools.product(get_args(Event), samples):
+        keys = UnsyncedKeys()
+        for way in ways[before]:
+            keys.move("a", way, samples[TRANSITIONS[type(keys.state("a"))][way]], 0.0)
+        stood = keys.state("a")
+        if TRANSITIONS[before].get(event) is after:
+            keys.move("a", event, samples[after], 1.0)
+            assert keys.state("a") == samples[after]
+        else:
+            with pytest.raises(ImpossibleTransition, match=f"a: {NAMES[before]} cannot become {NAMES[after]}"):
+                keys.move("a", event, samples[after], 1.0)
+            assert keys.state("a") == stood
 
 
 def test_since_when_it_is_on_its_way_lasts_until_it_stops(keys):
@@ -97,14 +130,6 @@ def test_retries_and_parked_keys_are_due_in_one_order(keys):
     assert keys.due(5.0) == ["b", "a"]
 
 
-AFTER = {
-    InSync: st.just(IN_SYNC),
-    Queued: st.builds(Queued, st.integers(0, 2)),
-    InFlight: st.builds(InFlight, st.integers(1, 9), st.just(ONE), st.none() | st.integers(0, 2)),
-    Backoff: st.builds(Backoff, st.integers(0, 50), st.integers(1, 3)),
-    Parked: st.builds(parked, st.just("k"), st.integers(0, 50)),
-    Withheld: st.sampled_from([GUARD, UNGRANTED]),
-}
 MOVE = st.tuples(st.sampled_from("abcd"), st.sampled_from(get_args(Event)), st.one_of(*AFTER.values()))
 
 
