@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fairlead_hub.cluster.content import Kind, identity
-from fairlead_hub.delivery.delivery_events import Outcome, Parked, Unparked
+from fairlead_hub.delivery.delivery_events import DeliveryEvent, Parked, Unparked
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.event import Event, short
@@ -97,7 +97,7 @@ class CloudEvents:
 
     # ---- of objects ------------------------------------------------------------------------------
 
-    def delivered(self, node: str, events: Iterable[Outcome], now: float) -> None:
+    def delivered(self, node: str, events: Iterable[DeliveryEvent], now: float) -> None:
         """What became of deliveries; parked objects, and those tried again, are told."""
         if not self._enabled:
             return

@@ -18,7 +18,7 @@ from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.delivery.delivery_events import (
     Acked,
     Compared,
-    Outcome,
+    DeliveryEvent,
     Parked,
     Recovered,
     Removed,
@@ -57,7 +57,7 @@ class SyncController:
 
     # ---- delivery events -------------------------------------------------------------------------
 
-    def delivered(self, session: NodeSession, events: Iterable[Outcome], now: float) -> list[Notice]:
+    def delivered(self, session: NodeSession, events: Iterable[DeliveryEvent], now: float) -> list[Notice]:
         """What became of deliveries, in order, as status.  Returns what is worth a Kubernetes Event."""
         node, syncs, live_of = session.node, self._object_syncs, self._desired_state.live
         notices: list[Notice] = []
