@@ -74,6 +74,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the control plane before the first test, so that no test's time limit pays for it."""
+    _processes.started.clear()  # what a module starts while it is collected is not the first test's
     if session.config.option.collectonly or not any(item.get_closest_marker("kube") for item in session.items):
         return
     try:

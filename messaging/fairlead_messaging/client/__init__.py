@@ -1,1 +1,10 @@
-"""The client's side of the service: requests, retries, iteration, transactions."""
+"""The client's side: what programs that publish and read install.
+
+    methods ─build→ request ─retry.send→ script of attempts and waits ─(io sends)→ response ─read→ result, or errors
+    cursor                    which page comes next        ┐
+    publish_buffer            which batch is sent next     ├ build requests and keep what their answers mean
+    transaction_coordinator   what is done, and undone     ┘
+
+Nothing here acts: scripts yield steps, ``io`` performs them with an event loop (``AsyncClient``) or without
+(``Client``).  The shapes of requests and answers are those of ``fairlead_messaging.api``.
+"""
