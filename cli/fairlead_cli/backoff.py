@@ -46,11 +46,12 @@ def schedule() -> None:
 def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
     """One policy's schedule, or the reason why it is none."""
     from fairlead_wire import delivery
+    from fairlead_wire.mistakes import Wrong
 
     try:
         policy = delivery.parse(request)
-    except ValueError as reason:
-        raise batch.BadLine(str(reason)) from None
+    except Wrong as reason:
+        raise batch.BadLine(reason.sentence) from None
     delays = delivery.schedule(policy, Random())
     return {"schedule": delays, "total_seconds": delivery.total_seconds(delays)}
 

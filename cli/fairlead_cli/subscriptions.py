@@ -57,9 +57,12 @@ def put(
 ) -> None:
     """Push what comes from now on to URL; put again it changes and keeps its place."""
     from fairlead_wire import delivery as policies
+    from fairlead_wire.mistakes import Wrong
 
     try:
         policy = policies.parse(json.loads(delivery)) if delivery is not None else None
+    except Wrong as error:
+        raise click.BadParameter(error.sentence, param_hint="--delivery") from None
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--delivery") from None
     except RecursionError:

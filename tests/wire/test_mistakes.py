@@ -48,6 +48,7 @@ def test_a_check_raises_all_it_found() -> None:
     """A line each; what is raised otherwise is about the whole."""
     both = Wrong(Mistake("a", "bad"), Mistake("", "worse"))
     assert str(both) == "a: bad\nworse" and mistakes.of(both) == both.mistakes
+    assert both.sentence == "a: bad; worse"
     assert mistakes.of(ValueError("why")) == (Mistake("", "why"),)
     mistakes.refuse(())
     with pytest.raises(Wrong, match=r"^k: why$"):

@@ -57,6 +57,11 @@ class Wrong(ValueError):
         super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = mistakes
 
+    @property
+    def sentence(self) -> str:
+        """All of it in one line, for an answer to a program."""
+        return "; ".join(map(str, self.mistakes))
+
 
 def wrong(key: str, reason: str) -> Wrong:
     """One mistake, to be raised."""

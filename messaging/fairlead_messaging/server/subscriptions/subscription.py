@@ -31,6 +31,7 @@ from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import PRODUCER_ID_BYTES_MAX
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.mistakes import Wrong
 
 URL_CHARS_MAX = 2048
 SUBSCRIPTIONS_MAX = 1000
@@ -116,8 +117,8 @@ def parse(raw: object) -> Subscription:
         raise Refused("url must be http:// or https:// with a host that is not link-local", code="bad_subscription")
     try:
         policy = delivery.parse(raw["delivery"]) if raw.get("delivery") is not None else DeliveryPolicy()
-    except ValueError as error:
-        raise Refused(f"delivery: {error}", code="bad_subscription") from None
+    except Wrong as error:
+        raise Refused(f"delivery: {error.sentence}", code="bad_subscription") from None
     dead_letters = raw.get("dead_letter_topic")
     if dead_letters is not None:
         dead_letter_names(dead_letters)
