@@ -26,8 +26,9 @@ from fairlead_messaging.server.io.stores.reopening_kv import ReopeningKV
 from fairlead_messaging.server.io.stores.rocksdb_kv import OPEN_FILES_MAX, RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME as SQLITE_FILE
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
-from fairlead_messaging.server.log.kv import MemoryKV, OrderedKV
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange

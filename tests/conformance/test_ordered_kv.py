@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
-from fairlead_messaging.server.log.kv import Batch, MemoryKV, OrderedKV
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
 Open = Callable[[], OrderedKV]
 

@@ -13,8 +13,8 @@ from tests.faults import fault_messaging
 from tests.support.messaging_program import PROGRAM, MessagingProgram
 
 from fairlead_messaging.app import open_store
-from fairlead_messaging.server.log.kv import MemoryKV
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
 @pytest.mark.process

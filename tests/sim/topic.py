@@ -14,9 +14,10 @@ import msgspec
 
 from fairlead_messaging.server.commands import CreateTopic, Message, Publish
 from fairlead_messaging.server.log import reader, topics
-from fairlead_messaging.server.log.kv import Batch, MemoryKV
 from fairlead_messaging.server.producers.producer import make
 from fairlead_messaging.server.service import Service
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 NAMESPACE = "default"
 NAMES = ("telemetry", "alarms", "meters", "logs", "rest")

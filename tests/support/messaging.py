@@ -24,8 +24,9 @@ from fairlead_messaging.api.routes import HEALTH_ROUTES, ROUTES
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.rest import routes
-from fairlead_messaging.server.log.kv import MemoryKV, OrderedKV
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
 EVERY_ROUTE = (*ROUTES, *HEALTH_ROUTES)
 NOON_MS = 1_800_000_000_000

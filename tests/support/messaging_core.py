@@ -11,11 +11,13 @@ from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.api.message_id import FIRST, LAST
 from fairlead_messaging.server.commands import Command, CreateTopic, Message, Publish
 from fairlead_messaging.server.log import reader, topics
-from fairlead_messaging.server.log.kv import Batch, MemoryKV, OrderedKV
 from fairlead_messaging.server.log.reader import Page
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.service import Service
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.store.batch import Batch
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, timestamp_of
 from fairlead_messaging.api.responses import Inspected
 from fairlead_messaging.server.log import keys, reader, rows
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.row_state import RowState
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
 

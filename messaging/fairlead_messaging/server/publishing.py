@@ -6,8 +6,8 @@ from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.message_id import Position, decode_position
 from fairlead_messaging.server.commands import Message, Messages, Publish, Published, columns
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.topic_state import TopicState
 
 PIECE_MESSAGES = 4096

@@ -11,8 +11,9 @@ from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, timestamp_o
 from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
-from fairlead_messaging.server.log.kv import Batch, Snapshot
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
 class _Position(msgspec.Struct):

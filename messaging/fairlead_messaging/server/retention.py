@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 
 from fairlead_messaging.api.message_id import LAST, POSITION_BYTES, timestamp_of
 from fairlead_messaging.server.log import keys, reader, rows, running_totals
-from fairlead_messaging.server.log.kv import Batch, OrderedKV, Snapshot
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers import sequences
 from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 from fairlead_messaging.server.subscriptions import push_page, subscription
 
 ROWS_MAX = 20_000

@@ -26,9 +26,10 @@ from fairlead_messaging.server.commands import (
     UpdateTopic,
 )
 from fairlead_messaging.server.log import topics
-from fairlead_messaging.server.log.kv import Batch, OrderedKV
 from fairlead_messaging.server.log.sequencer import Sequencer
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.subscriptions import changes
 from fairlead_messaging.server.subscriptions.commands import (
     DeleteSubscription,

@@ -8,12 +8,13 @@ from itertools import accumulate
 
 from fairlead_messaging.api.message_id import LAST, POSITION_BYTES, Position, decode_position
 from fairlead_messaging.server.log import keys, running_totals, topics
-from fairlead_messaging.server.log.kv import Batch, OrderedKV
 from fairlead_messaging.server.log.running_totals import MARK_BYTES, MARK_ROWS, LogEnd, RunningTotal
 from fairlead_messaging.server.log.sequencer import Sequencer
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Epochs
 from fairlead_messaging.server.producers.sequences import Known
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
 PRODUCERS_CACHED_MAX = 4096
 """Producers remembered per topic; others are read again when they publish."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server import readers
 from fairlead_messaging.server.log import bulk, running_totals, topics
-from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.transaction import TransactionView
 

@@ -17,7 +17,7 @@ from fairlead_messaging.server.commands import (
     UpdateTopic,
     columns,
 )
-from fairlead_messaging.server.log.kv import Batch
+from fairlead_messaging.server.store.batch import Batch
 
 
 def test_a_command_cannot_be_changed() -> None:

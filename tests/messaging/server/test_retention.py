@@ -9,7 +9,8 @@ from tests.support.messaging import Topics, b64, serving
 
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.kv import MemoryKV, OrderedKV
+from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
 
 def rows(kv: OrderedKV, *letters: bytes) -> int:

@@ -8,8 +8,8 @@ from tests.support.messaging_core import Core, producer, publish
 
 from fairlead_messaging.server import topic_state
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.log.running_totals import MARK_BYTES
+from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.topic_state import TopicState
 
 

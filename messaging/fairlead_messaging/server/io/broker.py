@@ -18,12 +18,13 @@ from fairlead_messaging.server.commands import Command, CreateTopic, RemoveRows
 from fairlead_messaging.server.io.committer import Committer
 from fairlead_messaging.server.io.notifier import Notifier
 from fairlead_messaging.server.log import keys, reader, topics
-from fairlead_messaging.server.log.kv import Batch, OrderedKV, Snapshot
 from fairlead_messaging.server.log.topic import Topic, expand_system_topics
 from fairlead_messaging.server.memory_budget import MemoryBudget
 from fairlead_messaging.server.page_cache import CachedPage, PageCache, PageKey
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 from fairlead_messaging.server.transactions.commands import (
     ExpireTransactions,
     MarkAborted,

@@ -23,9 +23,9 @@ from fairlead_messaging.server.commands import Message, Publish
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.log import keys, topics
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import push_page, subscription
 from fairlead_messaging.server.subscriptions.commands import RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (

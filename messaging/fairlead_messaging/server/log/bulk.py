@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, LAST, NO_PAYLOAD, POSITION_BYTES, before
 from fairlead_messaging.server.log import keys, reader, running_totals
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.row_state import Uncommitted
 from fairlead_messaging.server.log.running_totals import RunningTotal
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from operator import itemgetter
 
 from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES
 from fairlead_messaging.server.log import arrow, keys, reader
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.reader import JUDGED_ROWS_MAX, OffsetRange, Page
 from fairlead_messaging.server.log.row_state import RowStates
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 PIECE_ROWS = 1024
 PIECE_BYTES = 1024 * 1024

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, before_time, timestamp_of
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.row_state import RowState, RowStates
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 JUDGED_ROWS_MAX = 50_000
 """Rows that must be judged one by one before a page ends early, so that one poll is bounded work."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, Position, decode_position
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 MARK_ROWS = 1024
 MARK_BYTES = 1024 * 1024

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server.log import keys, topic
-from fairlead_messaging.server.log.kv import Batch, Gets, Snapshot
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Batch, Gets
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
 def record(source: Gets, namespace: str, name: str) -> Topic | None:

@@ -21,7 +21,8 @@ from typing import Final
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.kv import Batch, OrderedKV
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
 PAGE_INTERVALS_MAX: Final = 256
 """A page with more is split: about 16 bytes each on disk, 70 in memory."""

@@ -6,8 +6,9 @@ import msgspec
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
 from fairlead_messaging.server.log import keys, topic
-from fairlead_messaging.server.log.kv import Batch, OrderedKV
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.commands import (
     DeleteSubscription,

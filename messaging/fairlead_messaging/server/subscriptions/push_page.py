@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, timestamp_of
 from fairlead_messaging.server.log import keys, rows, running_totals
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.row_state import RowState
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
 

@@ -26,9 +26,9 @@ import msgspec
 from fairlead_messaging.api.errors import NotFound, Refused
 from fairlead_messaging.api.message_id import FIRST, before
 from fairlead_messaging.server.log import keys, topic, topics
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import PRODUCER_ID_BYTES_MAX
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.mistakes import Wrong

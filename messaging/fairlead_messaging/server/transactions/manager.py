@@ -14,8 +14,9 @@ from itertools import islice
 from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, Position, decode_position
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.kv import Batch, OrderedKV, Snapshot
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 from fairlead_messaging.server.transactions import transaction
 from fairlead_messaging.server.transactions.transaction import State, Transaction
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot

@@ -7,8 +7,8 @@ from fairlead_messaging.api.message_id import decode_position
 from fairlead_messaging.server import publishing
 from fairlead_messaging.server.commands import Publish, Published, columns
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.kv import Batch
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.topic_state import TopicState
 from fairlead_messaging.server.transactions.commands import Store
 from fairlead_messaging.server.transactions.manager import TransactionManager

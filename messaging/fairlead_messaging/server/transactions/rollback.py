@@ -12,8 +12,9 @@ from itertools import islice
 from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, SEQUENCE_MAX, Position, decode_position
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.kv import Batch, OrderedKV
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.topic_state import TopicState
 from fairlead_messaging.server.transactions.commands import Rollback
 from fairlead_messaging.server.transactions.manager import TransactionManager

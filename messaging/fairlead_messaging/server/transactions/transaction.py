@@ -14,8 +14,8 @@ import msgspec
 
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
 class State(Enum):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from fairlead_messaging.api.message_id import FIRST, NO_PAYLOAD, POSITION_BYTES
 from fairlead_messaging.server.log import keys, reader, rows
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.row_state import Uncommitted
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 SCAN_ROWS_MAX = 50_000

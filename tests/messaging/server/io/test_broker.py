@@ -9,8 +9,8 @@ from tests.support.messaging import Clock, serving, until
 
 from fairlead_messaging.api.errors import Unavailable
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.log.kv import MemoryKV
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.transactions.commands import Start
 
 

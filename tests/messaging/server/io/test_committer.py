@@ -15,8 +15,9 @@ from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.server.commands import CreateTopic, Published, RecordReaderPosition
 from fairlead_messaging.server.io import committer
 from fairlead_messaging.server.io.committer import Committer
-from fairlead_messaging.server.log.kv import Batch, MemoryKV
 from fairlead_messaging.server.service import Service
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
 class Gate(MemoryKV):

@@ -16,7 +16,8 @@ from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io import committer, pusher
-from fairlead_messaging.server.log.kv import Batch, MemoryKV
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription

@@ -13,9 +13,10 @@ from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import RemoveRows
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.kv import Batch, MemoryKV
 from fairlead_messaging.server.producers import sequences
 from fairlead_messaging.server.producers.sequences import Intervals, Known, Page
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 KEY = b"R" + b"n:t:" + b"\x00\x00\x00\x01" + b"\x00\x01p" + bytes(8)
 

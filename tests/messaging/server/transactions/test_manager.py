@@ -8,7 +8,7 @@ from tests.support.messaging_core import START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.kv import Batch
+from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import (
     Abort,

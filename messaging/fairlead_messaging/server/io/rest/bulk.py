@@ -35,9 +35,9 @@ from fairlead_messaging.server.io.rest.http import BROKER, METRICS, body, check_
 from fairlead_messaging.server.log import bulk, bulk_page, running_totals, topics
 from fairlead_messaging.server.log.bulk import Plan, shown
 from fairlead_messaging.server.log.bulk_page import BulkPage
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.log.row_state import RowStates
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import uncommitted, visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
 

@@ -28,8 +28,8 @@ from fairlead_messaging.server.io.rest.http import (
     send,
 )
 from fairlead_messaging.server.log import keys, reader, topics
-from fairlead_messaging.server.log.kv import Snapshot
 from fairlead_messaging.server.page_cache import CachedPage, PageKey
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Rollback, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView

@@ -12,7 +12,7 @@ from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server import requests
 from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_response
 from fairlead_messaging.server.log import bulk, topics
-from fairlead_messaging.server.log.kv import Snapshot
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription

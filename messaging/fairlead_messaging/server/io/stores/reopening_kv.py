@@ -22,7 +22,8 @@ from typing import Protocol, Self
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.data_dir import DataDir
-from fairlead_messaging.server.log.kv import Batch, OrderedKV, Snapshot
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 from fairlead_wire.io import logs
 
 ROOM_BYTES = 1024 * 1024

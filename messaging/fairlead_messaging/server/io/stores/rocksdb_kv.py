@@ -14,7 +14,7 @@ from typing import Any, Self
 import rocksdict
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.log.kv import DELETE, PUT, Batch
+from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
 
 WRITE_BUFFER_BYTES = 64 * 1024 * 1024
 WRITE_BUFFERS_MAX = 4

@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Self
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.log.kv import DELETE, PUT, Batch, take_of
+from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
+from fairlead_messaging.server.store.ordered_kv import take_of
 from fairlead_wire.io import logs
 
 IDLE_READERS_MAX = 8

@@ -14,8 +14,8 @@ from tests.support.pki import Authority
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.rest import routes
-from fairlead_messaging.server.log.kv import MemoryKV
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_wire.io import tls
 
 TOPIC = "/v1/namespaces/default/topics/t"

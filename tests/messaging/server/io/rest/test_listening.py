@@ -27,8 +27,8 @@ from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.rest.http import BROKER, METRICS, errors_as_json
 from fairlead_messaging.server.io.rest.listening import Gate, Port
-from fairlead_messaging.server.log.kv import MemoryKV
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_wire.errors import Temporary
 
 HALF = b"POST /v1/namespaces/default/topics/t/publish HTTP/1.1\r\nHost: 127.0.0.1\r\n"

@@ -11,7 +11,8 @@ from tests.support.messaging import Clock, Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
-from fairlead_messaging.server.log.kv import Batch, MemoryKV
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
 async def test_start_from_a_message_id(topics: Topics) -> None:

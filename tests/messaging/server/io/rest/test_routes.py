@@ -7,7 +7,7 @@ import gzip
 import pytest
 from tests.support.messaging import Topics, serving
 
-from fairlead_messaging.server.log.kv import MemoryKV
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
 async def test_create_get_list_delete(topics: Topics) -> None:

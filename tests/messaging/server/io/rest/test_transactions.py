@@ -9,7 +9,7 @@ import random
 import pytest
 from tests.support.messaging import Clock, Topics, b64, serving, until
 
-from fairlead_messaging.server.log.kv import MemoryKV
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
 async def test_committed_messages_appear_in_publish_order(topics: Topics) -> None:

@@ -15,8 +15,9 @@ from fairlead_messaging.app import open_store
 from fairlead_messaging.server.io import broker, committer
 from fairlead_messaging.server.io.stores import reopening_kv
 from fairlead_messaging.server.io.stores.reopening_kv import ReopeningKV
-from fairlead_messaging.server.log.kv import Batch, OrderedKV
 from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
 DISK_BYTES = 48 * 1024 * 1024
 PAYLOAD_BYTES = 300_000

@@ -1,22 +1,9 @@
-"""The memory twin's own housekeeping; what all stores promise is in tests/conformance."""
+"""What a batch says of itself."""
 
 from __future__ import annotations
 
-from fairlead_messaging.server.log import kv
-from fairlead_messaging.server.log.kv import Batch, MemoryKV
-
-
-def test_deleted_keys_do_not_pile_up() -> None:
-    """They are forgotten once nobody can see them."""
-    store = MemoryKV()
-    for number in range(kv.DEAD_KEYS_MAX + 10):
-        batch = Batch()
-        batch.put(str(number).encode(), b"")
-        store.apply(batch)
-        batch = Batch()
-        batch.delete(str(number).encode())
-        store.apply(batch)
-    assert len(store._keys) <= kv.DEAD_KEYS_MAX + 1
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
 def test_batches_know_their_size_and_join() -> None:
