@@ -14,8 +14,9 @@ from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Command, Message, Publish, Published, RemoveRows
+from fairlead_messaging.server.commands import Command, Publish, Published, RemoveRows
 from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions import manager

@@ -16,8 +16,9 @@ from tests.support.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging.api.message_id import FIRST, timestamp_of
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Message, Publish, Published, RemoveRows, UpdateTopic
+from fairlead_messaging.server.commands import Publish, Published, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, bulk_page
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.transactions import uncommitted, visibility
 from fairlead_messaging.server.transactions.commands import (
     Abort,

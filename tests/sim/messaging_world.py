@@ -20,7 +20,8 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict, MessagingError
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Command, Message, Published, RemoveRows
+from fairlead_messaging.server.commands import Command, Published, RemoveRows
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.transactions.commands import (
     Abort,

@@ -22,8 +22,9 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import MessagingError, NotFound, Unavailable
 from fairlead_messaging.api.message_id import FIRST, timestamp_of
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Command, DeleteTopic, Message, Publish, RemoveRows, UpdateTopic
+from fairlead_messaging.server.commands import Command, DeleteTopic, Publish, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, keys, topics
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.subscriptions import push_page, subscription

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead_messaging.server.commands import CreateTopic, Message, Publish
+from fairlead_messaging.server.commands import CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.producers.producer import make
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.store.batch import Batch

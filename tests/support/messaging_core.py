@@ -9,8 +9,9 @@ from typing import Any, get_args
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.api.message_id import FIRST, LAST
-from fairlead_messaging.server.commands import Command, CreateTopic, Message, Publish
+from fairlead_messaging.server.commands import Command, CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.log.reader import Page
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Generic, TypeVar
 
 from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.server.log.message import Messages
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.store.batch import Batch
@@ -21,26 +22,6 @@ class Command(Generic[T]):
     """One request; its answer is a T, true once the batch it was put into is durable."""
 
     __slots__ = ()
-
-
-class Message(NamedTuple):
-    """A payload and its own time to live in seconds; 0 means the topic's."""
-
-    payload: bytes
-    ttl_seconds: int = 0
-
-
-Messages = Sequence[bytes | Message]
-"""Of one request; bare bytes live as long as their topic.  A million of them are not a million objects more."""
-
-
-def columns(messages: Messages) -> tuple[Sequence[bytes], list[int]]:
-    """(payloads, times to live in seconds); no times when none has its own."""
-    if all(kind is bytes for kind in set(map(type, messages))):
-        return cast("Sequence[bytes]", messages), []
-    whole = [message if isinstance(message, Message) else Message(message) for message in messages]
-    ttls = [message.ttl_seconds for message in whole]
-    return [message.payload for message in whole], ttls if any(ttls) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

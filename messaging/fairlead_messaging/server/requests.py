@@ -29,7 +29,8 @@ from fairlead_messaging.api.requests import (
     PublishRequest,
     RollbackDetail,
 )
-from fairlead_messaging.server.commands import Message, Messages, Published
+from fairlead_messaging.server.commands import Published
+from fairlead_messaging.server.log.message import Message, Messages
 from fairlead_messaging.server.log.reader import Page
 from fairlead_messaging.server.log.topic import parse_ttl
 from fairlead_messaging.server.producers.producer import Producer, make

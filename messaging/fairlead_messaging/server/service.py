@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fairlead_messaging.api.errors import Conflict, StorageError
 from fairlead_messaging.api.message_id import Position
@@ -26,8 +26,9 @@ from fairlead_messaging.server.commands import (
     UpdateTopic,
 )
 from fairlead_messaging.server.log import topics
-from fairlead_messaging.server.log.sequencer import Sequencer
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic_log import TopicLog
+from fairlead_messaging.server.producers.table import ProducerTable
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.subscriptions import changes
@@ -37,7 +38,6 @@ from fairlead_messaging.server.subscriptions.commands import (
     RecordDelivery,
     SubscriptionCommand,
 )
-from fairlead_messaging.server.topic_state import TopicState
 from fairlead_messaging.server.transactions import publish, rollback
 from fairlead_messaging.server.transactions.commands import (
     Abort,
@@ -57,6 +57,13 @@ T = TypeVar("T")
 
 TOPICS_CACHED_MAX = 10_000
 """Topics whose writer state is remembered."""
+
+
+class TopicState(NamedTuple):
+    """What the writer has at hand of one topic."""
+
+    log: TopicLog
+    producers: ProducerTable
 
 
 class Service:
@@ -111,32 +118,33 @@ class Service:
         name = (command.namespace, command.name)
         state = self._state(*name)
         if command.pointer is None:
-            answer = publishing.publish(state, command, batch, now_ms)
+            answer = publishing.publish(state.log, state.producers, command, batch, now_ms)
         else:
-            answer = publish.publish(state, self.transactions, command, batch, now_ms)
+            answer = publish.publish(state.log, self.transactions, command, batch, now_ms)
         if answer.last is not None:
             self._advanced.add(name)
         return answer
 
     def _create(self, command: CreateTopic, batch: Batch, now_ms: int) -> Topic:
         state = self._state(command.namespace, command.name)
-        if state.topic is not None and state.topic.exists:
+        before = state.log.topic
+        if before is not None and before.exists:
             raise Conflict(
                 f"topic {command.namespace}/{command.name} exists",
                 code="topic_exists",
-                generation=state.topic.generation,
+                generation=before.generation,
             )
-        generation = abs(state.topic.generation) + 1 if state.topic is not None else 1
+        generation = abs(before.generation) + 1 if before is not None else 1
         return self._write(state, _topic(command, generation), batch)
 
     def _update(self, command: UpdateTopic, batch: Batch, now_ms: int) -> Topic:
         state = self._state(command.namespace, command.name)
-        living = state.living(command.namespace, command.name)
+        living = state.log.living(command.namespace, command.name)
         return self._write(state, _topic(command, living.generation), batch)
 
     def _delete(self, command: DeleteTopic, batch: Batch, now_ms: int) -> Topic:
         state = self._state(command.namespace, command.name)
-        living = state.living(command.namespace, command.name)
+        living = state.log.living(command.namespace, command.name)
         dead = Topic(
             namespace=living.namespace, name=living.name, generation=-living.generation, ttl_seconds=living.ttl_seconds
         )
@@ -177,12 +185,12 @@ class Service:
 
     def _store(self, command: Store, batch: Batch, now_ms: int) -> None:
         name = (command.namespace, command.name)
-        publish.store(self._state(*name), self.transactions, command, batch, now_ms)
+        publish.store(self._state(*name).log, self.transactions, command, batch, now_ms)
         self._advanced.add(name)
 
     def _roll_back(self, command: Rollback, batch: Batch, now_ms: int) -> None:
         name = (command.namespace, command.name)
-        rollback.roll_back(self._kv, self._state(*name), self.transactions, command, batch, now_ms)
+        rollback.roll_back(self._kv, self._state(*name).log, self.transactions, command, batch, now_ms)
         self._decided.add(name)
 
     def _finished(self, found: Transaction) -> Transaction:
@@ -195,7 +203,7 @@ class Service:
     def close_batch(self, batch: Batch) -> None:
         """Call once after the last ``propose`` of a batch: adds what is written once per topic."""
         for name in self._advanced:
-            self._states[name].write_log_end(batch)
+            self._states[name].log.write_end(batch)
 
     def applied(self) -> set[tuple[str, str]]:
         """The batch is durable; returns the topics whose readers may see more than before."""
@@ -203,7 +211,7 @@ class Service:
         decided, self._decided = self._decided, set()
         self.transactions.batch_applied()
         for name in advanced:
-            self._states[name].trim()
+            self._states[name].producers.trim()
         if len(self._states) > TOPICS_CACHED_MAX:
             self._states.clear()
         return advanced | decided
@@ -211,7 +219,7 @@ class Service:
     def forget(self) -> None:
         """The batch failed: drop what was assumed, but never give a position out twice."""
         for name in self._advanced:
-            self._given_out[name] = self._states[name].sequencer.last
+            self._given_out[name] = self._states[name].log.sequencer.last
         self._advanced.clear()
         self._decided.clear()
         self._states.clear()
@@ -226,20 +234,22 @@ class Service:
     def _state(self, namespace: str, name: str) -> TopicState:
         state = self._states.get((namespace, name))
         if state is None:
-            state = TopicState(self._kv, topics.record(self._kv, namespace, name))
+            log = TopicLog(self._kv, topics.record(self._kv, namespace, name))
             given_out = self._given_out.pop((namespace, name), None)
-            if given_out is not None and given_out > state.sequencer.last:
-                state.sequencer = Sequencer(given_out)
+            if given_out is not None:
+                log.go_on_after(given_out)
+            state = TopicState(log, ProducerTable(self._kv))
             self._states[namespace, name] = state
         return state
 
     def _living(self, namespace: str, name: str) -> Topic:
         """Raises: NotFound when there is no living topic."""
-        return self._state(namespace, name).living(namespace, name)
+        return self._state(namespace, name).log.living(namespace, name)
 
     def _write(self, state: TopicState, topic: Topic, batch: Batch) -> Topic:
         topics.write(batch, topic)
-        state.replace(topic)
+        if state.log.replace(topic):
+            state.producers.clear()
         return topic
 
 

@@ -6,9 +6,10 @@ import pytest
 from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.errors import NotFound, Refused
-from fairlead_messaging.server import publishing
-from fairlead_messaging.server.commands import Message, Publish
+from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import keys, rows, running_totals
+from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.topic_log import PIECE_MESSAGES
 
 
 def test_rows_of_one_request_are_contiguous() -> None:
@@ -48,7 +49,7 @@ def test_what_cannot_be_published() -> None:
         core.do(publish("t", "a"))
 
 
-@pytest.mark.parametrize("count", [1, 2, publishing.PIECE_MESSAGES, publishing.PIECE_MESSAGES + 1])
+@pytest.mark.parametrize("count", [1, 2, PIECE_MESSAGES, PIECE_MESSAGES + 1])
 def test_however_many_messages_a_request_has(count: int) -> None:
     """One by one, in columns, in several pieces: the same rows, in order, without a gap, each with its own ttl."""
     core = Core()

@@ -8,8 +8,9 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict, Gone, Refused
 from fairlead_messaging.api.message_id import FIRST, LAST
 from fairlead_messaging.server import readers, retention
-from fairlead_messaging.server.commands import Message, RecordReaderPosition
+from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import keys, running_totals
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.readers import Reader
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store

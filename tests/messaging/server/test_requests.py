@@ -8,7 +8,8 @@ from fairlead_messaging.api.errors import Refused, TooLarge
 from fairlead_messaging.api.message_id import FIRST, Position
 from fairlead_messaging.api.requests import WAIT_MS_MAX, PollRequest, PublishRequest, RollbackDetail
 from fairlead_messaging.server import requests
-from fairlead_messaging.server.commands import Published, columns
+from fairlead_messaging.server.commands import Published
+from fairlead_messaging.server.log.message import columns
 
 
 def test_messages_are_texts_or_objects() -> None:

@@ -19,10 +19,11 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from fairlead_messaging.api.errors import MessagingError, NotFound
-from fairlead_messaging.server.commands import Message, Publish
+from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.log import keys, topics
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.store.ordered_kv import Snapshot

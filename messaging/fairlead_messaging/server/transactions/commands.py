@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.commands import Command, Messages, T, TopicCommand
+from fairlead_messaging.server.commands import Command, T, TopicCommand
+from fairlead_messaging.server.log.message import Messages
 from fairlead_messaging.server.transactions.manager import Started
 from fairlead_messaging.server.transactions.transaction import Transaction
 

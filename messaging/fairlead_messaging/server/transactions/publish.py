@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.message_id import decode_position
-from fairlead_messaging.server import publishing
-from fairlead_messaging.server.commands import Publish, Published, columns
+from fairlead_messaging.server.commands import Publish, Published
 from fairlead_messaging.server.log import keys, rows
+from fairlead_messaging.server.log.message import columns
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic_log import TopicLog
 from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.topic_state import TopicState
 from fairlead_messaging.server.transactions.commands import Store
 from fairlead_messaging.server.transactions.manager import TransactionManager
 
 
-def publish(
-    state: TopicState, transactions: TransactionManager, command: Publish, batch: Batch, now_ms: int
-) -> Published:
+def publish(log: TopicLog, transactions: TransactionManager, command: Publish, batch: Batch, now_ms: int) -> Published:
     """Rows with the pointer; without messages one reference to what was stored before under it.
 
     Raises: NotFound, Refused, Conflict when the transaction is not in progress.
     """
-    topic = _open_to_transactions(state, command.namespace, command.name)
+    topic = _open_to_transactions(log, command.namespace, command.name)
     assert command.pointer is not None
     if command.producer is not None:
         # An abort would hide what the producer counts as stored, and its retry would be skipped: lost.
@@ -29,14 +27,13 @@ def publish(
     writing = transactions.writable(command.pointer, now_ms)
     touched = writing.touch(topic)
     if command.messages:
-        first, last = publishing.append(state, command.messages, batch, now_ms, command.pointer)
+        first, last = log.append(command.messages, batch, now_ms, command.pointer)
     else:
-        first = last = state.sequencer.next(now_ms)
-        place = last.encode()
         span = touched.published.encode() + touched.stored.encode()
-        batch.put(state.message_prefix + place, rows.encode(span, pointer=command.pointer, is_reference=True))
-        batch.put(keys.table(keys.REFERENCE, topic) + place, keys.payloads(topic, command.pointer) + span)
-        state.count(place, touched.pending_rows, touched.pending_bytes, batch)
+        first = last = log.append_reference(
+            span, touched.pending_rows, touched.pending_bytes, batch, now_ms, command.pointer
+        )
+        batch.put(keys.table(keys.REFERENCE, topic) + last.encode(), keys.payloads(topic, command.pointer) + span)
         touched.published, touched.pending_rows, touched.pending_bytes = touched.stored, 0, 0
     assert first is not None and last is not None
     touched.extend(first, last, columns(command.messages)[1])
@@ -44,17 +41,17 @@ def publish(
     return Published(first=first, last=last)
 
 
-def store(state: TopicState, transactions: TransactionManager, command: Store, batch: Batch, now_ms: int) -> None:
+def store(log: TopicLog, transactions: TransactionManager, command: Store, batch: Batch, now_ms: int) -> None:
     """Payload rows, not visible before a publish under the same pointer.
 
     Raises: NotFound, Refused, Conflict when the transaction is not in progress.
     """
-    topic = _open_to_transactions(state, command.namespace, command.name)
+    topic = _open_to_transactions(log, command.namespace, command.name)
     writing = transactions.writable(command.pointer, now_ms)
     touched = writing.touch(topic)
     prefix = keys.payloads(topic, command.pointer)
     payloads, ttls = columns(command.messages)
-    positions = state.sequencer.take(len(payloads), now_ms)
+    positions = log.sequencer.take(len(payloads), now_ms)
     batch.put_all([prefix + position for position in positions], rows.encode_all(payloads, ttls))
     touched.stored = decode_position(positions[-1])
     touched.pending_rows += len(payloads)
@@ -62,8 +59,8 @@ def store(state: TopicState, transactions: TransactionManager, command: Store, b
     transactions.write(writing, batch)
 
 
-def _open_to_transactions(state: TopicState, namespace: str, name: str) -> Topic:
-    topic = state.living(namespace, name)
+def _open_to_transactions(log: TopicLog, namespace: str, name: str) -> Topic:
+    topic = log.living(namespace, name)
     if topic.transactional == "refused":
         raise Refused("this topic takes no transactional messages", code="transaction_refused")
     return topic

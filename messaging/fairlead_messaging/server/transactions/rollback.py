@@ -13,9 +13,9 @@ from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, SEQUENCE_MAX, Position, decode_position
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic_log import TopicLog
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
-from fairlead_messaging.server.topic_state import TopicState
 from fairlead_messaging.server.transactions.commands import Rollback
 from fairlead_messaging.server.transactions.manager import TransactionManager
 from fairlead_messaging.server.transactions.transaction import Rolling, State, Touched, Transaction
@@ -25,14 +25,14 @@ LOOK_AHEAD_ROWS_MAX = 4096
 
 
 def roll_back(
-    kv: OrderedKV, state: TopicState, transactions: TransactionManager, command: Rollback, batch: Batch, now_ms: int
+    kv: OrderedKV, log: TopicLog, transactions: TransactionManager, command: Rollback, batch: Batch, now_ms: int
 ) -> None:
     """Mark the rows of one publish, or begin to: ``go_on`` does the rest.  Only rows of the pointer itself are touched.
 
     Raises: NotFound; Refused for a detail that this service did not give out; Conflict after a commit; Unavailable
     while another rollback of this transaction in this topic is being carried out.
     """
-    topic = state.living(command.namespace, command.name)
+    topic = log.living(command.namespace, command.name)
     found = transactions.find(command.pointer)
     touched = found.in_topic(topic) if found is not None else None
     if found is None or touched is None or touched.last is None or not command.first <= command.last <= touched.last:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.commands import Message
 from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.readers import Reader
 from fairlead_messaging.server.topic_stats import TopicStats
 

@@ -9,8 +9,8 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, LAST
-from fairlead_messaging.server.commands import Message
 from fairlead_messaging.server.log import bulk
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView

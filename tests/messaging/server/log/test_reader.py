@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from tests.support.messaging_core import Core, publish
 
 from fairlead_messaging.api.message_id import FIRST
-from fairlead_messaging.server.commands import Message, Publish
+from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import reader
+from fairlead_messaging.server.log.message import Message
 
 
 def filled(count: int) -> Core:

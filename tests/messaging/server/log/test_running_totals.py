@@ -8,8 +8,9 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST, LAST, Position
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Message, Publish
+from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import running_totals
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.log.running_totals import LogEnd, RunningTotal
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 

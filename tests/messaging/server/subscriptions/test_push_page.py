@@ -6,7 +6,8 @@ from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Message, Publish, RemoveRows
+from fairlead_messaging.server.commands import Publish, RemoveRows
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.subscriptions import push_page
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.push_page import PushPage

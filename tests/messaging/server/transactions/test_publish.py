@@ -7,7 +7,7 @@ from tests.support.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.commands import Message
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.transactions import rollback, uncommitted
 from fairlead_messaging.server.transactions.commands import Abort, MarkAborted, Rollback, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView

@@ -6,8 +6,9 @@ import pytest
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST
-from fairlead_messaging.server.commands import Message, Publish
+from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import bulk
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView

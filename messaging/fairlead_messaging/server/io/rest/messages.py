@@ -14,7 +14,7 @@ from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.headers import ARROW, AVRO, JSON, NEXT_POSITION
 from fairlead_messaging.api.requests import PollRequest, PublishRequest, RollbackDetail
 from fairlead_messaging.server import avro, page_cache, requests
-from fairlead_messaging.server.commands import Messages, Publish, Published
+from fairlead_messaging.server.commands import Publish, Published
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest import bulk
@@ -28,6 +28,7 @@ from fairlead_messaging.server.io.rest.http import (
     send,
 )
 from fairlead_messaging.server.log import keys, reader, topics
+from fairlead_messaging.server.log.message import Messages
 from fairlead_messaging.server.page_cache import CachedPage, PageKey
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility

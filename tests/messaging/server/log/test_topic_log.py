@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.messaging_core import Core, producer, publish
+from tests.support.messaging_core import Core, publish
 
-from fairlead_messaging.server import topic_state
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.running_totals import MARK_BYTES
+from fairlead_messaging.server.log.topic_log import TopicLog
 from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.topic_state import TopicState
 
 
 def test_positions_and_totals_are_recovered() -> None:
@@ -22,9 +21,9 @@ def test_positions_and_totals_are_recovered() -> None:
     batch = Batch()
     batch.delete_range(prefix, keys.above(prefix))
     core.kv.apply(batch)
-    state = TopicState(core.kv, topic)
-    assert state.sequencer.last == published.last
-    assert state.total == (2, 3)
+    log = TopicLog(core.kv, topic)
+    assert log.sequencer.last == published.last
+    assert log.total == (2, 3)
 
 
 def test_newer_rows_win_over_what_was_written_beside_them() -> None:
@@ -35,18 +34,7 @@ def test_newer_rows_win_over_what_was_written_beside_them() -> None:
     batch = Batch()
     batch.delete(keys.log_end(topic))
     core.kv.apply(batch)
-    assert TopicState(core.kv, topic).sequencer.last == published.last
-
-
-def test_forgotten_producers_are_read_again() -> None:
-    """The cache has a limit, what is known has none."""
-    core = Core()
-    core.create("t")
-    core.do(publish("t", "a", producer=producer(0)))
-    for epoch in range(2, topic_state.PRODUCERS_CACHED_MAX + 10):
-        core.service._state("n", "t").known(core.topic("t"), "p", epoch)
-    core.service._state("n", "t").trim()
-    assert core.do(publish("t", "a", producer=producer(0))).known == (0,)
+    assert TopicLog(core.kv, topic).sequencer.last == published.last
 
 
 @given(st.lists(st.one_of(st.integers(0, 50), st.integers(0, 2 * MARK_BYTES)), max_size=3000).map(lambda s: s * 3))
@@ -55,10 +43,10 @@ def test_rows_counted_together_leave_the_marks_of_rows_counted_singly(sizes: lis
     positions = [number.to_bytes(10, "big") for number in range(len(sizes))]
     together, singly = Core(), Core()
     topic = together.create("t"), singly.create("t")
-    states = TopicState(together.kv, topic[0]), TopicState(singly.kv, topic[1])
+    logs = TopicLog(together.kv, topic[0]), TopicLog(singly.kv, topic[1])
     batches = Batch(), Batch()
-    states[0].count_all(positions, sizes, batches[0])
+    logs[0].count_all(positions, sizes, batches[0])
     for position, size in zip(positions, sizes, strict=True):
-        states[1].count(position, 1, size, batches[1])
-    assert states[0].total == states[1].total
+        logs[1].count(position, 1, size, batches[1])
+    assert logs[0].total == logs[1].total
     assert batches[0].operations == batches[1].operations

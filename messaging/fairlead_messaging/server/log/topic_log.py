@@ -1,27 +1,30 @@
-"""What the writer remembers of one topic between batches: all of it can be read again from the store."""
+"""The writer's end of one topic's log: where the next message stands, and how much there is.
+
+    append ─→ rows at the next positions, running totals, index of messages that expire early ─→ the batch
+
+All of it can be read again from the store; it runs ahead of it by the batch being built.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import accumulate
 
 from fairlead_messaging.api.message_id import LAST, POSITION_BYTES, Position, decode_position
-from fairlead_messaging.server.log import keys, running_totals, topics
+from fairlead_messaging.server.log import keys, rows, running_totals, topics
+from fairlead_messaging.server.log.message import Message, Messages, columns
 from fairlead_messaging.server.log.running_totals import MARK_BYTES, MARK_ROWS, LogEnd, RunningTotal
 from fairlead_messaging.server.log.sequencer import Sequencer
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.producers.producer import Epochs
-from fairlead_messaging.server.producers.sequences import Known
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
-PRODUCERS_CACHED_MAX = 4096
-"""Producers remembered per topic; others are read again when they publish."""
+PIECE_MESSAGES = 4096
+"""Turned into rows at a time: a single step over a million would hold the interpreter, and all other requests."""
 
 
-class TopicState:
-    """Proposed state: it runs ahead of the store by the batch being built, and is dropped if that fails."""
+class TopicLog:
+    """Of one topic over all its generations; dropped when a batch fails."""
 
     def __init__(self, kv: OrderedKV, topic: Topic | None) -> None:
         self._kv = kv
@@ -32,10 +35,6 @@ class TopicState:
         if topic is not None:
             self._prepare(topic)
             self._recover(topic)
-        self._known: OrderedDict[tuple[str, int], Known] = OrderedDict()
-        self._asked: list[Known] = []
-        """Since the last ``trim``."""
-        self._epochs: OrderedDict[str, Epochs] = OrderedDict()
 
     def _prepare(self, topic: Topic) -> None:
         if topic.exists:
@@ -59,6 +58,53 @@ class TopicState:
             if newest is not None:
                 candidates.append(decode_position(newest[0][-POSITION_BYTES:]))
         self.sequencer = Sequencer(max(candidates, default=None))
+
+    def append(
+        self, messages: Messages, batch: Batch, now_ms: int, pointer: int = 0
+    ) -> tuple[Position | None, Position | None]:
+        """Rows for the messages, contiguous and in order; returns the first and last position.
+
+        Many go column by column, because others wait: a row at a time takes five times as long.
+        """
+        if not messages:
+            return None, None
+        if len(messages) == 1:  # by far the most requests: columns would cost half as much again
+            only = self._append_one(messages[0], batch, now_ms, pointer)
+            return only, only
+        first: bytes | None = None
+        positions: list[bytes] = []
+        for low in range(0, len(messages), PIECE_MESSAGES):
+            payloads, ttls = columns(messages[low : low + PIECE_MESSAGES])
+            positions = self.sequencer.take(len(payloads), now_ms)
+            first = first or positions[0]
+            places = [self.message_prefix + position for position in positions]
+            batch.put_all(places, rows.encode_all(payloads, ttls, pointer))
+            self.count_all(positions, list(map(len, payloads)), batch)
+            for position, ttl_seconds in zip(positions, ttls, strict=False):
+                if ttl_seconds:
+                    self.index_expiry(decode_position(position), ttl_seconds, batch)
+        assert first is not None
+        return decode_position(first), decode_position(positions[-1])
+
+    def _append_one(self, message: bytes | Message, batch: Batch, now_ms: int, pointer: int) -> Position:
+        payload, ttl_seconds = (message, 0) if isinstance(message, bytes) else message
+        position = self.sequencer.next(now_ms)
+        encoded = position.encode()
+        batch.put(self.message_prefix + encoded, rows.encode(payload, ttl_seconds, pointer))
+        self.count(encoded, 1, len(payload), batch)
+        if ttl_seconds:
+            self.index_expiry(position, ttl_seconds, batch)
+        return position
+
+    def append_reference(
+        self, payloads: bytes, rows_count: int, size: int, batch: Batch, now_ms: int, pointer: int
+    ) -> Position:
+        """One row that stands for the payload rows between two positions, which hold so many messages and bytes."""
+        position = self.sequencer.next(now_ms)
+        encoded = position.encode()
+        batch.put(self.message_prefix + encoded, rows.encode(payloads, pointer=pointer, is_reference=True))
+        self.count(encoded, rows_count, size, batch)
+        return position
 
     def index_expiry(self, position: Position, ttl_seconds: int, batch: Batch) -> None:
         """Let cleanup find a message that expires before its topic's ttl would remove it."""
@@ -84,14 +130,21 @@ class TopicState:
             start += len(run)
             self.count(positions[start - 1], len(run), sum(run), batch)
 
-    def replace(self, topic: Topic) -> None:
-        """Take over a created, updated or deleted record; positions go on from where they were."""
-        if self.topic is None or topic.generation != self.topic.generation:
-            self._known.clear()
-            self._epochs.clear()
+    def replace(self, topic: Topic) -> bool:
+        """Take over a created, updated or deleted record; positions go on from where they were.
+
+        True when it is of another generation, of which nothing is known yet.
+        """
+        is_new = self.topic is None or topic.generation != self.topic.generation
+        if is_new:
             self.total = self.marked = RunningTotal()
         self.topic = topic
         self._prepare(topic)
+        return is_new
+
+    def go_on_after(self, position: Position) -> None:
+        """Positions up to this one were given out, whether or not they were stored."""
+        self.sequencer = Sequencer(max(position, self.sequencer.last))
 
     def living(self, namespace: str, name: str) -> Topic:
         """Raises: NotFound when there is no living topic."""
@@ -99,34 +152,8 @@ class TopicState:
             raise topics.missing(namespace, name)
         return self.topic
 
-    def known(self, topic: Topic, producer_id: str, epoch: int) -> Known:
-        found = self._known.get((producer_id, epoch))
-        if found is None:
-            found = self._known[producer_id, epoch] = Known(self._kv, keys.producer(topic, producer_id, epoch))
-        else:
-            self._known.move_to_end((producer_id, epoch))
-        self._asked.append(found)
-        return found
-
-    def epochs(self, topic: Topic, producer_id: str) -> Epochs:
-        found = self._epochs.get(producer_id)
-        if found is None:
-            found = self._epochs[producer_id] = Epochs(self._kv.get(keys.fence(topic, producer_id)))
-        else:
-            self._epochs.move_to_end(producer_id)
-        return found
-
-    def write_log_end(self, batch: Batch) -> None:
+    def write_end(self, batch: Batch) -> None:
+        """Where it ends now; once a batch."""
         assert self.topic is not None
         high = LogEnd(self.sequencer.last, abs(self.topic.generation), self.total)
         batch.put(keys.log_end(self.topic), high.encode())
-
-    def trim(self) -> None:
-        """Call only between batches: what is forgotten here must already be in the store."""
-        for known in self._asked:
-            known.trim()
-        self._asked.clear()
-        while len(self._known) > PRODUCERS_CACHED_MAX:
-            self._known.popitem(last=False)
-        while len(self._epochs) > PRODUCERS_CACHED_MAX:
-            self._epochs.popitem(last=False)
