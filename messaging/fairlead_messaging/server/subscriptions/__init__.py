@@ -1,1 +1,14 @@
-"""Push subscriptions: their records, and the script that delivers one."""
+"""Push subscriptions: committed messages sent to an HTTP endpoint, one by one, in order.
+
+    push (a script of steps) ─Read→ push_page ─Send→ io.pusher ─2xx→ position moves on   delivered
+                                                        ├─try later→ wait, send again    by the delivery policy
+                                                        └─final→ dead letter topic       or dropped, counted either way
+
+    subscription  the durable record: position, attempts, counts
+    progress      what each outcome makes of the record
+    endpoint      where may be pushed to, and what its answers mean
+    changes, commands   how records are changed by the one writer
+
+Law: every committed message after the subscription began is counted once, as delivered, dead-lettered, dropped or
+expired; the position and its count are one write.
+"""

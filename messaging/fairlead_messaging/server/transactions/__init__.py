@@ -1,1 +1,16 @@
-"""Transactions: who may be believed, and when."""
+"""Transactions over topics: their messages are shown together or never.
+
+    in progress ─commit→ committed
+         ├─abort─────→ aborted ─┐
+         └─timeout, operator→ invalid ─┴→ every row marked, so that no reader needs to know the pointer any more
+
+    manager      the open ones, and the order of commits (optimistic conflict detection by changed keys)
+    transaction  one record: state, and what it touched in each topic
+    publish      rows with the pointer; payloads stored first, published later by one reference
+    rollback     one publish undone, in bounded pieces
+    visibility   the state of a row for a reader: committed, aborted, uncommitted
+    uncommitted  the first message a committed reader waits for: it bounds the last stable offset
+    commands     what the writer can be asked, typed by the answers
+
+A record and the rows it decides are written in one batch; a reader's snapshot holds both, so it needs nothing else.
+"""
