@@ -27,7 +27,7 @@ from fairlead_messaging.server.log import bulk, keys, topics
 from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
-from fairlead_messaging.server.subscriptions import push_page, subscription
+from fairlead_messaging.server.subscriptions import progress, push_page, subscription
 from fairlead_messaging.server.subscriptions.commands import PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (
     Find,
@@ -181,7 +181,7 @@ class PushWorld:
                 if self._moves_first and page.items:
                     record = self._record()
                     assert record is not None
-                    self._do(self._noted(subscription.moved(record, page.end.hex()), generation))
+                    self._do(self._noted(progress.moved(record, page.end.hex()), generation))
                 return page
             case Find(id=message_id, generation=generation):
                 living = self._of(generation)

@@ -14,7 +14,7 @@ from tests.sim.worlds import WORLDS
 
 from fairlead_hub.cluster import placement
 from fairlead_messaging.server.producers import sequences
-from fairlead_messaging.server.subscriptions import push, subscription
+from fairlead_messaging.server.subscriptions import progress, push, subscription
 
 DOSE = 60
 # `make verify` plays other worlds than `make test` does.
@@ -127,7 +127,7 @@ def _forgets(self, item, topic):
 
 def test_few_dead_letters_may_wait(monkeypatch):
     """At the limit the subscription waits for its dead letter topic, and goes on when it is back."""
-    monkeypatch.setattr(subscription, "UNDELIVERABLE_MAX", 1)
+    monkeypatch.setattr(progress, "UNDELIVERABLE_MAX", 1)
     for seed in range(20):
         PushWorld(seed).run()
 

@@ -27,8 +27,9 @@ from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import push_page, subscription
+from fairlead_messaging.server.subscriptions import dead_letter, endpoint, push_page, subscription
 from fairlead_messaging.server.subscriptions.commands import RecordDelivery
+from fairlead_messaging.server.subscriptions.progress import REASON_CHARS_MAX
 from fairlead_messaging.server.subscriptions.push import (
     Find,
     Load,
@@ -43,7 +44,7 @@ from fairlead_messaging.server.subscriptions.push import (
     WriteLetter,
 )
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
-from fairlead_messaging.server.subscriptions.subscription import REASON_CHARS_MAX, SUBSCRIPTIONS_MAX, Subscription
+from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, Subscription
 from fairlead_wire.io import logs
 
 REQUEST_TIMEOUT_SECONDS = 10.0
@@ -82,7 +83,7 @@ class _Resolver(AbstractResolver):
         allowed = [
             ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=protocol, flags=NUMERIC)
             for kind, _, protocol, _, at in found
-            if subscription.is_endpoint(str(at[0]))
+            if endpoint.is_endpoint(str(at[0]))
         ]
         if not allowed:
             raise OSError(f"{host} is link-local: not pushed to")
@@ -284,14 +285,14 @@ class Pusher:
                 status, asked = response.status, response.headers.get("Retry-After", "")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             return Sent((str(error) or type(error).__name__)[:REASON_CHARS_MAX])
-        if subscription.is_delivered(status):
+        if endpoint.is_delivered(status):
             return Sent()
-        return Sent(f"status {status}", subscription.is_final(status), subscription.asked_seconds(asked))
+        return Sent(f"status {status}", endpoint.is_final(status), endpoint.asked_seconds(asked))
 
     async def _write_letter(self, name: Name, item: Item, dead_letter_topic: str) -> None:
-        namespace, topic = subscription.dead_letter_names(dead_letter_topic)
+        namespace, topic = dead_letter.topic_names(dead_letter_topic)
         # A producer of its own for each message: a crash between the two writes stores the dead letter once.
-        producer = Producer(id=subscription.letter_producer(name, item.id.hex()), epoch=0, sequences=(0,))
+        producer = Producer(id=dead_letter.producer_id(name, item.id.hex()), epoch=0, sequences=(0,))
         letter = Publish(namespace=namespace, name=topic, messages=[Message(item.payload)], producer=producer)
         await self._broker.change(letter, len(item.payload))
 

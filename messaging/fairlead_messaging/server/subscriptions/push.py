@@ -22,7 +22,7 @@ import msgspec
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Unavailable
 from fairlead_messaging.api.message_id import FIRST
-from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions import progress
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
 from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
 from fairlead_wire import delivery
@@ -147,7 +147,7 @@ class Push:
         for item in page.items:
             record = yield from self._deliver(record, item)
         if page.end > (bytes.fromhex(record.position) if record.position else FIRST):
-            yield from self._note(subscription.moved(record, page.end.hex(), expired=page.expired))
+            yield from self._note(progress.moved(record, page.end.hex(), expired=page.expired))
 
     def _note(self, record: Subscription) -> Generator[Step, Any, Subscription]:
         assert self._generation is not None
@@ -162,18 +162,18 @@ class Push:
             record = yield from self._write_letters(record)
             now_ms = self._now_ms()
             if now_ms > item.expires_ms:
-                return (yield from self._note(subscription.moved(record, position, expired=item.expired + 1)))
-            record = subscription.within_its_wait(record, now_ms)
+                return (yield from self._note(progress.moved(record, position, expired=item.expired + 1)))
+            record = progress.within_its_wait(record, now_ms)
             if record.next_attempt_ms > now_ms:
                 until_ms = min(record.next_attempt_ms, item.expires_ms + 1)
                 yield Pause(min(until_ms, self._letters_due_ms) if record.undeliverable else until_ms)
                 continue
             sent: Sent = yield Send(record.url, item)
             if not sent.error:
-                return (yield from self._note(subscription.moved(record, position, delivered=1, expired=item.expired)))
+                return (yield from self._note(progress.moved(record, position, delivered=1, expired=item.expired)))
             again = None
             if not sent.final:
-                again = subscription.failed(
+                again = progress.failed(
                     record, sent.error, self._now_ms(), uniform=uniform, retry_after_seconds=sent.retry_after_seconds
                 )
             if again is None:
@@ -188,20 +188,18 @@ class Push:
         position = item.id.hex()
         if record.dead_letter_topic is None:
             return (
-                yield from self._note(
-                    subscription.moved(record, position, dropped=1, expired=item.expired, reason=reason)
-                )
+                yield from self._note(progress.moved(record, position, dropped=1, expired=item.expired, reason=reason))
             )
         refusal = yield from self._write_letter(item, record.dead_letter_topic)
         if not refusal:
             return (
-                yield from self._note(subscription.moved(record, position, dead=1, expired=item.expired, reason=reason))
+                yield from self._note(progress.moved(record, position, dead=1, expired=item.expired, reason=reason))
             )
-        self._letters_due_ms = self._now_ms() + subscription.LETTER_RETRY_MS
-        aside = subscription.set_aside(record, position, expired=item.expired, reason=reason, letter_error=refusal)
+        self._letters_due_ms = self._now_ms() + progress.LETTER_RETRY_MS
+        aside = progress.set_aside(record, position, expired=item.expired, reason=reason, letter_error=refusal)
         if aside is not None:
             return (yield from self._note(aside))
-        return subscription.waits_for_letters(record, refusal, self._now_ms())
+        return progress.waits_for_letters(record, refusal, self._now_ms())
 
     def _write_letter(self, item: Item, topic: str) -> Generator[Step, Any, str]:
         """Why its topic does not take the letter; "" when it is durable.  Raises: Unavailable, the store's trouble."""
@@ -217,15 +215,15 @@ class Push:
         """Try what waits again, when it is due."""
         left_ms = self._letters_due_ms - self._now_ms()
         # More is left than there ever was when the clock stepped back.
-        if not record.undeliverable or 0 < left_ms <= subscription.LETTER_RETRY_MS:
+        if not record.undeliverable or 0 < left_ms <= progress.LETTER_RETRY_MS:
             return record
         refusal = ""
         for letter in record.undeliverable:
             record, refused = yield from self._write_waiting(record, letter)
             refusal = refused or refusal
         if record.undeliverable:
-            self._letters_due_ms = self._now_ms() + subscription.LETTER_RETRY_MS
-            told = refusal[: subscription.REASON_CHARS_MAX]
+            self._letters_due_ms = self._now_ms() + progress.LETTER_RETRY_MS
+            told = refusal[: progress.REASON_CHARS_MAX]
             if told != record.dead_letter_error:
                 record = yield from self._note(msgspec.structs.replace(record, dead_letter_error=told))
         return record
@@ -236,12 +234,12 @@ class Push:
         assert self._generation is not None
         item: Item | None = yield Find(bytes.fromhex(letter.id), self._generation)
         if item is None:
-            after = subscription.resolved(record, letter, expired=1)
+            after = progress.resolved(record, letter, expired=1)
         elif record.dead_letter_topic is None:
-            after = subscription.resolved(record, letter, dropped=1)
+            after = progress.resolved(record, letter, dropped=1)
         else:
             refusal = yield from self._write_letter(item, record.dead_letter_topic)
             if refusal:
                 return record, refusal
-            after = subscription.resolved(record, letter, dead=1)
+            after = progress.resolved(record, letter, dead=1)
         return (yield from self._note(after)), ""

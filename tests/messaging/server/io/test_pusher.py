@@ -18,7 +18,7 @@ from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io import committer, pusher
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
-from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions import progress
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 
@@ -161,7 +161,7 @@ async def test_a_dead_letter_topic_that_takes_nothing_stops_nobody(
     topics: Topics, missing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not there, or for transactions alone: the page goes on, the state says why, and the letter is written later."""
-    monkeypatch.setattr(subscription, "LETTER_RETRY_MS", 50)
+    monkeypatch.setattr(progress, "LETTER_RETRY_MS", 50)
     async with listening() as endpoint:
         await topics.create("t")
         if not missing:

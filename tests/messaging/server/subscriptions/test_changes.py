@@ -7,7 +7,7 @@ from tests.support.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
 from fairlead_messaging.server.commands import DeleteTopic
-from fairlead_messaging.server.subscriptions import changes, subscription
+from fairlead_messaging.server.subscriptions import changes, progress, subscription
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 
@@ -37,7 +37,7 @@ def test_a_change_keeps_the_place_and_the_counts() -> None:
     core = Core()
     core.create("t")
     put(core, "s", position="01")
-    note(core, subscription.moved(held(core)["s"], "02", delivered=1, expired=2))
+    note(core, progress.moved(held(core)["s"], "02", delivered=1, expired=2))
     put(core, "s", position="99", dead_letter_topic="n/d")
     found = held(core)["s"]
     assert (found.position, found.delivered, found.expired, found.dead_letter_topic) == ("02", 1, 2, "n/d")
@@ -48,7 +48,7 @@ def test_a_note_tells_of_the_subscription_it_was_made_for() -> None:
     core = Core()
     core.create("t")
     put(core, "s", position="01", revision="a")
-    stale = subscription.moved(held(core)["s"], "02", delivered=1)
+    stale = progress.moved(held(core)["s"], "02", delivered=1)
     put(core, "s", position="01", revision="b")
     with pytest.raises(Conflict):
         note(core, stale)

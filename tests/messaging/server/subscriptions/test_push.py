@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Refused, Unavailable
+from fairlead_messaging.server.subscriptions.progress import LETTER_RETRY_MS
 from fairlead_messaging.server.subscriptions.push import (
     Find,
     Load,
@@ -24,7 +25,7 @@ from fairlead_messaging.server.subscriptions.push import (
     WriteLetter,
 )
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
-from fairlead_messaging.server.subscriptions.subscription import LETTER_RETRY_MS, Subscription, Undeliverable
+from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
 from fairlead_wire.delivery import DeliveryPolicy
 
 ONCE = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=0, maximum_delay_retries=0, backoff_retries=0)

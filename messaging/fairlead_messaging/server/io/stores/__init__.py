@@ -1,5 +1,5 @@
 """Stores on disk behind the ordered key-value port: the suite in tests/conformance holds for each.
 
-    reopening_kv ─→ rocksdb_kv | sqlite_kv     opens the store again after a failure
-         └─→ data_dir                          one process has the folder at a time
+reopening_kv ─→ rocksdb_kv | sqlite_kv     opens the store again after a failure
+     └─→ data_dir                          one process has the folder at a time
 """
