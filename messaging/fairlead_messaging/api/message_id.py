@@ -8,21 +8,26 @@ zero unless the payload lies in the payload table (seed: transactional messaging
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 from fairlead_messaging.api.errors import Refused
+
+MessageId = NewType("MessageId", bytes)
+"""``ID_BYTES`` bytes."""
+PositionBytes = NewType("PositionBytes", bytes)
+"""A ``Position`` as ``POSITION_BYTES`` bytes: half of an id, and the end of a row's key."""
 
 ID_BYTES = 20
 POSITION_BYTES = 10
 SEQUENCE_MAX = 0xFFFF
 TIMESTAMP_MAX = 2**63 - 1
-NO_PAYLOAD = bytes(POSITION_BYTES)
+NO_PAYLOAD = PositionBytes(bytes(POSITION_BYTES))
 """The payload half of an id whose payload stands in the message row itself."""
 
-FIRST = bytes(ID_BYTES)
+FIRST = MessageId(bytes(ID_BYTES))
 """Below every message: reading after it reads everything."""
 
-LAST = b"\xff" * ID_BYTES
+LAST = MessageId(b"\xff" * ID_BYTES)
 """Above every message."""
 
 
@@ -32,12 +37,27 @@ class Position(NamedTuple):
     timestamp: int
     sequence: int
 
-    def encode(self) -> bytes:
-        return self.timestamp.to_bytes(8, "big") + self.sequence.to_bytes(2, "big")
+    def encode(self) -> PositionBytes:
+        return PositionBytes(self.timestamp.to_bytes(8, "big") + self.sequence.to_bytes(2, "big"))
 
 
 def decode_position(raw: bytes) -> Position:
     return Position(int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:10], "big"))
+
+
+def id_of(position: bytes, payload_position: bytes = NO_PAYLOAD) -> MessageId:
+    """Of the row there, or of the payload row it refers to."""
+    return MessageId(position + payload_position)
+
+
+def position_of(message_id: MessageId) -> PositionBytes:
+    """Where its row stands."""
+    return PositionBytes(message_id[:POSITION_BYTES])
+
+
+def last_of(position: bytes) -> MessageId:
+    """The greatest id of the row there: reading after it begins with the next row."""
+    return MessageId(position + LAST[POSITION_BYTES:])
 
 
 def timestamp_of(message_id: bytes) -> int:
@@ -45,18 +65,18 @@ def timestamp_of(message_id: bytes) -> int:
     return int.from_bytes(message_id[:8], "big")
 
 
-def before(message_id: bytes) -> bytes:
+def before(message_id: MessageId) -> MessageId:
     """The greatest id below this one, so that "inclusive" becomes an exclusive start."""
     value = int.from_bytes(message_id, "big")
-    return (value - 1).to_bytes(ID_BYTES, "big") if value else FIRST
+    return MessageId((value - 1).to_bytes(ID_BYTES, "big")) if value else FIRST
 
 
-def before_time(timestamp_ms: int) -> bytes:
+def before_time(timestamp_ms: int) -> MessageId:
     """The exclusive start from which reading yields messages of that time and later."""
-    return before(Position(min(timestamp_ms, TIMESTAMP_MAX), 0).encode() + NO_PAYLOAD)
+    return before(id_of(Position(min(timestamp_ms, TIMESTAMP_MAX), 0).encode()))
 
 
-def parse_hex(text: str) -> bytes:
+def parse_hex(text: str) -> MessageId:
     """An id from its hex form.
 
     Raises: Refused when it is not 40 hex digits.
@@ -67,4 +87,4 @@ def parse_hex(text: str) -> bytes:
         raw = b""
     if len(raw) != ID_BYTES or len(text) != 2 * ID_BYTES:
         raise Refused(f"a message id is {2 * ID_BYTES} hex digits ({ID_BYTES} bytes)", code="bad_message_id")
-    return raw
+    return MessageId(raw)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.api.message_id import MessageId, Position
 from fairlead_messaging.server.log.message import Messages
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
@@ -80,7 +80,7 @@ class RecordReaderPosition(TopicCommand[None]):
     """
 
     reader: str
-    position: bytes
+    position: MessageId
     generation: int | None
     passed: int | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, timestamp_of
+from fairlead_messaging.api.message_id import POSITION_BYTES, MessageId, PositionBytes, id_of, timestamp_of
 from fairlead_messaging.api.responses import Inspected
 from fairlead_messaging.server.log import keys, reader, rows
 from fairlead_messaging.server.log.row_state import RowState
@@ -15,7 +15,7 @@ from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
 def inspect(
-    snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, bytes_max: int, now_ms: int
+    snapshot: Snapshot, topic: Topic, *, after: MessageId, limit: int, bytes_max: int, now_ms: int
 ) -> list[Inspected]:
     """At most ``limit`` rows after a position, oldest first; what the topic's ttl has passed is not shown.
 
@@ -29,7 +29,7 @@ def inspect(
     found: list[Inspected] = []
     size = 0
     for key, value in snapshot.scan(prefix + after[:POSITION_BYTES], keys.above(prefix)):
-        position, row = key[-POSITION_BYTES:], rows.decode(value)
+        position, row = keys.position(key), rows.decode(value)
         state = _STATES[states(row.pointer)] if row.pointer else "visible"
         for message_id, stored in _messages(snapshot, topic, position, row, after):
             if len(found) >= limit or size >= bytes_max:
@@ -54,12 +54,12 @@ _STATES = {RowState.COMMITTED: "visible", RowState.UNCOMMITTED: "undecided", Row
 
 
 def _messages(
-    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, after: bytes
-) -> Iterator[tuple[bytes, rows.Row]]:
+    snapshot: Snapshot, topic: Topic, position: PositionBytes, row: rows.Row, after: MessageId
+) -> Iterator[tuple[MessageId, rows.Row]]:
     """The messages of one row after an id: itself, or the payload rows it refers to."""
     if not row.is_reference:
-        if position + NO_PAYLOAD > after:
-            yield position + NO_PAYLOAD, row
+        if id_of(position) > after:
+            yield id_of(position), row
         return
     first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
     if position == after[:POSITION_BYTES]:
@@ -67,4 +67,4 @@ def _messages(
     prefix = keys.payloads(topic, abs(row.pointer))
     if first < last:
         for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
-            yield position + key[-POSITION_BYTES:], rows.decode(value)
+            yield id_of(position, keys.position(key)), rows.decode(value)

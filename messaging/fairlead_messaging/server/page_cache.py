@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from fairlead_messaging.api.message_id import MessageId
 from fairlead_messaging.server.log.topic import Topic
 
 ENTRY_OVERHEAD_BYTES = 500
@@ -27,7 +28,7 @@ class PageKey:
     namespace: str
     name: str
     generation: int
-    after: bytes
+    after: MessageId
     limit: int
     content_type: str
 
@@ -41,15 +42,15 @@ class CachedPage:
     """
 
     body: bytes
-    next_position: bytes
+    next_position: MessageId
     count: int
     first: bytes
-    oldest_live: bytes
+    oldest_live: MessageId
     end: bytes | None
     complete: bool = True
 
 
-def question(topic: Topic, after: bytes, limit: int, content_type: str) -> PageKey:
+def question(topic: Topic, after: MessageId, limit: int, content_type: str) -> PageKey:
     return PageKey(
         namespace=topic.namespace,
         name=topic.name,
@@ -70,7 +71,7 @@ class PageCache:
         self.hits = 0
         self.misses = 0
 
-    def get(self, asked: PageKey, oldest_live: bytes, high: bytes | None) -> CachedPage | None:
+    def get(self, asked: PageKey, oldest_live: MessageId, high: bytes | None) -> CachedPage | None:
         """The page, if it is what the store would answer now."""
         found = self._pages.get(asked)
         if (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from fairlead_messaging.api.errors import Gone
-from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, timestamp_of
+from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, position_of, timestamp_of
 from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
@@ -44,7 +44,7 @@ def counted(snapshot: Snapshot, living: Topic, command: RecordReaderPosition) ->
     return replace(command, generation=living.generation, passed=total.rows if total is not None else None)
 
 
-def check_start(snapshot: Snapshot, living: Topic, after: bytes, now_ms: int) -> None:
+def check_start(snapshot: Snapshot, living: Topic, after: MessageId, now_ms: int) -> None:
     """Raises: Gone when messages after this start have expired unread; from the very beginning nothing is missed.
 
     How many is exact where a reader has noted this very position or its neighbours still exist, else at most so many.
@@ -57,14 +57,14 @@ def check_start(snapshot: Snapshot, living: Topic, after: bytes, now_ms: int) ->
     passed = _noted(snapshot, living, after) if start is None else start.rows
     exact = end is not None and passed is not None
     if passed is None:
-        passed = running_totals.upto(snapshot, living, after).rows
+        passed = running_totals.upto(snapshot, living, position_of(after)).rows
     raise Gone(
         "messages after this position have expired", code="expired", oldest=bulk.shown(first),
-        expired=max(0, (end or running_totals.upto(snapshot, living, first)).rows - passed), exact=exact,
+        expired=max(0, (end or running_totals.upto(snapshot, living, position_of(first))).rows - passed), exact=exact,
     )  # fmt: skip
 
 
-def _noted(snapshot: Snapshot, living: Topic, after: bytes) -> int | None:
+def _noted(snapshot: Snapshot, living: Topic, after: MessageId) -> int | None:
     """What the topic had held up to here when a reader was here."""
     prefix, shown = keys.table(keys.READER, living), bulk.shown(after)
     records = (msgspec.json.decode(raw, type=_Position) for _, raw in snapshot.scan(prefix, keys.above(prefix)))
@@ -78,20 +78,20 @@ def every(snapshot: Snapshot, living: Topic, now_ms: int) -> list[Reader]:
     found = []
     for key, raw in snapshot.scan(prefix, keys.above(prefix)):
         record = msgspec.json.decode(raw, type=_Position)
-        after = max(bytes.fromhex(record.position), bulk.last_expired(snapshot, living, now_ms))
+        after = max(MessageId(bytes.fromhex(record.position)), bulk.last_expired(snapshot, living, now_ms))
         found.append(
             Reader(
                 name=key[len(prefix) :].decode(),
                 position=record.position,
                 updated_ms=record.updated_ms,
-                lag_messages=everything.minus(running_totals.upto(snapshot, living, after)).rows,
+                lag_messages=everything.minus(running_totals.upto(snapshot, living, position_of(after))).rows,
                 lag_seconds=_age_of_next(snapshot, living, after, now_ms),
             )
         )
     return found
 
 
-def _age_of_next(snapshot: Snapshot, living: Topic, after: bytes, now_ms: int) -> float:
+def _age_of_next(snapshot: Snapshot, living: Topic, after: MessageId, now_ms: int) -> float:
     prefix = keys.table(keys.MESSAGE, living)
     for key, _ in snapshot.scan(prefix + after[:POSITION_BYTES] + b"\x00", keys.above(prefix)):
         return max(0.0, (now_ms - timestamp_of(key[-POSITION_BYTES:])) / 1000)

@@ -16,6 +16,7 @@ from fairlead_messaging.api.message_id import (
     FIRST,
     SEQUENCE_MAX,
     TIMESTAMP_MAX,
+    MessageId,
     Position,
     before,
     before_time,
@@ -116,7 +117,7 @@ def producer(body: PublishRequest) -> Producer | None:
     )
 
 
-def start(body: PollRequest) -> bytes:
+def start(body: PollRequest) -> MessageId:
     """The exclusive start a poll asks for.
 
     Raises: Refused for ids and times that cannot be.
@@ -131,7 +132,7 @@ def start(body: PollRequest) -> bytes:
     return before_time(body.startFrom if body.inclusive else body.startFrom + 1)
 
 
-def bound(text: str | None, default: bytes) -> bytes:
+def bound(text: str | None, default: MessageId) -> MessageId:
     """A bulk bound; raises Refused when it is no id."""
     return parse_hex(text) if text else default
 

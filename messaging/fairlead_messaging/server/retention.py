@@ -17,7 +17,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fairlead_messaging.api.message_id import LAST, POSITION_BYTES, timestamp_of
+from fairlead_messaging.api.message_id import (
+    FIRST,
+    LAST,
+    POSITION_BYTES,
+    MessageId,
+    PositionBytes,
+    position_of,
+    timestamp_of,
+)
 from fairlead_messaging.server.log import keys, reader, rows, running_totals
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers import sequences
@@ -83,7 +91,7 @@ def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> 
     return True
 
 
-def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: bytes | None) -> None:
+def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: MessageId | None) -> None:
     prefix = keys.table(keys.MESSAGE, topic)
     end = reader.oldest_live(topic, now_ms)[:POSITION_BYTES] + b"\x00"
     if needed is not None:
@@ -93,10 +101,10 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int,
     last = snapshot.last_below(prefix, prefix + end)
     if last is None:
         return
-    removed = last[0][-POSITION_BYTES:]
+    removed = keys.position(last[0])
     key = keys.table(keys.REMOVED, topic)
     # Looking from the beginning would walk over all that earlier passes removed.
-    begin = snapshot.get(key) or b""
+    begin = PositionBytes(snapshot.get(key) or b"")
     if _was_written_again(removed, begin):
         # Rows that were removed before and written again, as an earlier version did: all of them in one range.
         _remove_range(snapshot, found, prefix, prefix + begin + b"\x00")
@@ -118,7 +126,7 @@ def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int,
     _remove_range(snapshot, found, references, references + end)
 
 
-def _was_written_again(removed: bytes, begin: bytes) -> bool:
+def _was_written_again(removed: PositionBytes, begin: PositionBytes) -> bool:
     return removed <= begin
 
 
@@ -140,14 +148,16 @@ def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: Topic, marks: byt
         _remove_range(snapshot, found, marks, last_old[0])
 
 
-def _remove_expired_messages(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: bytes | None) -> None:
+def _remove_expired_messages(
+    snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: MessageId | None
+) -> None:
     index, messages = keys.table(keys.EXPIRY, topic), keys.table(keys.MESSAGE, topic)
-    count, lowest, highest, last = 0, LAST, b"", b""
+    count, lowest, highest, last = 0, position_of(LAST), position_of(FIRST), b""
     for key, _ in snapshot.scan(index, index + now_ms.to_bytes(8, "big")):
         if count >= ROWS_MAX:
             found.more = True
             break
-        position, last = key[-POSITION_BYTES:], key
+        position, last = keys.position(key), key
         if needed is not None and position > needed[:POSITION_BYTES]:
             expires_ms = int.from_bytes(key[len(index) : len(index) + 8], "big")
             _leave_tombstone(snapshot, found, messages + position, expires_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fairlead_messaging.api.message_id import position_of
 from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server import readers
 from fairlead_messaging.server.log import bulk, running_totals, topics
@@ -31,7 +32,7 @@ def take(snapshot: Snapshot, now_ms: int) -> list[TopicStats]:
     view = TransactionView(snapshot)
     found = []
     for topic in [each for each in topics.every(snapshot) if each.exists][:TOPICS_MAX]:
-        gone = running_totals.upto(snapshot, topic, bulk.last_expired(snapshot, topic, now_ms))
+        gone = running_totals.upto(snapshot, topic, position_of(bulk.last_expired(snapshot, topic, now_ms)))
         held = running_totals.everything(snapshot, topic).minus(gone)
         blocked = uncommitted.first(snapshot, view, topic, now_ms=now_ms)
         found.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_messaging.api.errors import Conflict
-from fairlead_messaging.api.message_id import FIRST, LAST, NO_PAYLOAD, POSITION_BYTES, before
+from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, before, id_of, last_of
 from fairlead_messaging.server.log import keys, reader, running_totals
 from fairlead_messaging.server.log.row_state import Uncommitted
 from fairlead_messaging.server.log.running_totals import RunningTotal
@@ -21,8 +21,8 @@ from fairlead_messaging.server.store.ordered_kv import Snapshot
 class Range:
     """after < id ≤ upto; ``rows`` and ``size`` (bytes) are what was stored there."""
 
-    after: bytes
-    upto: bytes
+    after: MessageId
+    upto: MessageId
     rows: int
     size: int
 
@@ -31,7 +31,7 @@ class Range:
 class Plan:
     """What to read next: ``upto`` is the last id included, ``after`` when there is nothing."""
 
-    upto: bytes
+    upto: MessageId
     rows: int
     size: int
     ranges: tuple[Range, ...]
@@ -46,7 +46,7 @@ def check_generation(topic: Topic, expected: int | None) -> None:
         )  # fmt: skip
 
 
-def last_stable(snapshot: Snapshot, topic: Topic, first_uncommitted: Uncommitted | None) -> bytes:
+def last_stable(snapshot: Snapshot, topic: Topic, first_uncommitted: Uncommitted | None) -> MessageId:
     """Ids at or below never change: the last durable one, or just below the first uncommitted message.
 
     For a reader that starts behind an uncommitted message: ids from its start on, at or below.
@@ -55,30 +55,30 @@ def last_stable(snapshot: Snapshot, topic: Topic, first_uncommitted: Uncommitted
     high = running_totals.decode_log_end(raw) if raw is not None else None
     if high is None or high.generation != topic.generation:
         return FIRST
-    last = high.position.encode() + LAST[POSITION_BYTES:]
+    last = last_of(high.position.encode())
     return min(last, before(first_uncommitted.message_id)) if first_uncommitted is not None else last
 
 
-def oldest(snapshot: Snapshot, topic: Topic, now_ms: int) -> bytes:
+def oldest(snapshot: Snapshot, topic: Topic, now_ms: int) -> MessageId:
     """The exclusive start that yields every living message; FIRST when there never was one."""
     bound = reader.oldest_live(topic, now_ms)
     prefix = keys.table(keys.MESSAGE, topic)
     for key, _ in snapshot.scan(prefix + bound[:POSITION_BYTES] + b"\x00", keys.above(prefix)):
-        return before(key[-POSITION_BYTES:] + NO_PAYLOAD)
+        return before(id_of(keys.position(key)))
     return max(last_expired(snapshot, topic, now_ms), FIRST)
 
 
-def last_expired(snapshot: Snapshot, topic: Topic, now_ms: int) -> bytes:
+def last_expired(snapshot: Snapshot, topic: Topic, now_ms: int) -> MessageId:
     """The id after which nothing has outlived the topic's time to live: of the last such row, removed or not."""
     removed = snapshot.get(keys.table(keys.REMOVED, topic))
     bound = reader.oldest_live(topic, now_ms)
     prefix = keys.table(keys.MESSAGE, topic)
     found = snapshot.last_below(prefix, prefix + bound[:POSITION_BYTES] + b"\x00")
-    position = max(removed or b"", found[0][-POSITION_BYTES:] if found else b"")
-    return position + LAST[POSITION_BYTES:] if position else FIRST
+    position = max(removed or b"", keys.position(found[0]) if found else b"")
+    return last_of(position) if position else FIRST
 
 
-def shown(position: bytes) -> str:
+def shown(position: MessageId) -> str:
     """Hex, "" for "before everything"."""
     return "" if position == FIRST else position.hex()
 
@@ -87,8 +87,8 @@ def plan(
     snapshot: Snapshot,
     topic: Topic,
     *,
-    after: bytes,
-    upto: bytes,
+    after: MessageId,
+    upto: MessageId,
     limit_rows: int,
     limit_bytes: int,
     splits: int,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
 
-from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES
+from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, MessageId, id_of
 from fairlead_messaging.server.log import arrow, keys, reader
 from fairlead_messaging.server.log.reader import JUDGED_ROWS_MAX, OffsetRange, Page
 from fairlead_messaging.server.log.row_state import RowStates
@@ -27,7 +27,7 @@ PIECE_BYTES = 1024 * 1024
 class BulkPage:
     """``parts`` joined are one Arrow stream; the rest is as in ``reader.Page``."""
 
-    next_position: bytes
+    next_position: MessageId
     parts: list[memoryview] = field(default_factory=lambda: [arrow.HEAD])
     count: int = 0
     size: int = 0
@@ -41,8 +41,8 @@ def read(
     snapshot: Snapshot,
     topic: Topic,
     *,
-    after: bytes,
-    upto: bytes,
+    after: MessageId,
+    upto: MessageId,
     limit: int,
     bytes_max: int,
     now_ms: int,
@@ -108,7 +108,7 @@ def _take_plain(page: BulkPage, left: OffsetRange, places: list[bytes], values: 
     page.parts.append(arrow.encode_plain(places[:count], values[:count]))
     page.count += count
     page.size += size
-    page.next_position = places[count - 1][-POSITION_BYTES:] + NO_PAYLOAD
+    page.next_position = id_of(keys.position(places[count - 1]))
 
 
 def _add(page: BulkPage, judged: Page) -> None:

@@ -22,12 +22,23 @@ endian and unsigned, so byte order is numeric order.
 
 from __future__ import annotations
 
+from typing import NewType
+
+from fairlead_messaging.api.message_id import POSITION_BYTES, PositionBytes
 from fairlead_messaging.server.log.topic import Topic
+
+Prefix = NewType("Prefix", bytes)
+"""What the keys of one table of one topic begin with."""
 
 METADATA, LOG_END, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
 MARK, REMOVED, READER = b"I", b"W", b"D"
 EXPIRY, REFERENCE, SUBSCRIPTION = b"E", b"Y", b"U"
 OPEN, FINISHED = b"O", b"X"
+
+
+def position(row: bytes) -> PositionBytes:
+    """Where the row with this key stands, in every table that is ordered by position."""
+    return PositionBytes(row[-POSITION_BYTES:])
 
 
 def above(prefix: bytes) -> bytes:
@@ -44,9 +55,9 @@ def metadata(namespace: str, name: str) -> bytes:
     return METADATA + names(namespace, name)
 
 
-def namespace_metadata(namespace: str) -> bytes:
+def namespace_metadata(namespace: str) -> Prefix:
     """Prefix of the metadata of every topic of a namespace."""
-    return METADATA + f"{namespace}:".encode()
+    return Prefix(METADATA + f"{namespace}:".encode())
 
 
 def metadata_names(key: bytes) -> tuple[str, str]:
@@ -59,9 +70,9 @@ def log_end(topic: Topic) -> bytes:
     return LOG_END + names(topic.namespace, topic.name)
 
 
-def table(letter: bytes, topic: Topic) -> bytes:
+def table(letter: bytes, topic: Topic) -> Prefix:
     """Prefix of one table's rows of this generation."""
-    return letter + names(topic.namespace, topic.name) + topic.generation.to_bytes(4, "big")
+    return Prefix(letter + names(topic.namespace, topic.name) + topic.generation.to_bytes(4, "big"))
 
 
 def dead_generations(letter: bytes, topic: Topic) -> tuple[bytes, bytes]:
@@ -71,9 +82,9 @@ def dead_generations(letter: bytes, topic: Topic) -> tuple[bytes, bytes]:
     return prefix, prefix + first_live.to_bytes(4, "big")
 
 
-def payloads(topic: Topic, pointer: int) -> bytes:
+def payloads(topic: Topic, pointer: int) -> Prefix:
     """Prefix of the payload rows of one transaction."""
-    return table(PAYLOAD, topic) + pointer.to_bytes(8, "big")
+    return Prefix(table(PAYLOAD, topic) + pointer.to_bytes(8, "big"))
 
 
 def _producer_id(producer_id: str) -> bytes:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, before_time, timestamp_of
+from fairlead_messaging.api.message_id import (
+    LAST,
+    NO_PAYLOAD,
+    POSITION_BYTES,
+    MessageId,
+    PositionBytes,
+    before_time,
+    id_of,
+    last_of,
+    timestamp_of,
+)
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.row_state import RowState, RowStates
 from fairlead_messaging.server.log.topic import Topic
@@ -17,8 +27,6 @@ from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 JUDGED_ROWS_MAX = 50_000
 """Rows that must be judged one by one before a page ends early, so that one poll is bounded work."""
-
-PAYLOAD_END = LAST[POSITION_BYTES:]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +39,7 @@ class Page:
 
     ids: list[bytes] = field(default_factory=list)
     payloads: list[bytes] = field(default_factory=list)
-    next_position: bytes
+    next_position: MessageId
     size: int = 0
     complete: bool = False
     blocked: bool = False
@@ -50,14 +58,14 @@ class Page:
 class OffsetRange:
     """What a page may hold: after < id ≤ upto, at most ``limit`` messages, ended by ``bytes_max`` payload bytes."""
 
-    after: bytes
-    upto: bytes
+    after: MessageId
+    upto: MessageId
     limit: int
     bytes_max: int
     now_ms: int
 
 
-def oldest_live(topic: Topic, now_ms: int) -> bytes:
+def oldest_live(topic: Topic, now_ms: int) -> MessageId:
     """The exclusive start below which everything has outlived the topic's time to live."""
     return before_time(max(0, now_ms - topic.ttl_seconds * 1000))
 
@@ -66,8 +74,8 @@ def read(
     snapshot: Snapshot,
     topic: Topic,
     *,
-    after: bytes,
-    upto: bytes = LAST,
+    after: MessageId,
+    upto: MessageId = LAST,
     limit: int,
     bytes_max: int,
     now_ms: int,
@@ -103,13 +111,13 @@ def select_visible(
             payloads.append(value[1:])
             size += len(value) - 1
         else:
-            position, row = key[-POSITION_BYTES:], rows.decode(value)
+            position, row = keys.position(key), rows.decode(value)
             if not row.is_reference and position + NO_PAYLOAD <= after:
                 continue  # the reader's own start: what becomes of it concerns only those who start before it
             state = states(row.pointer) if row.pointer and states is not None else RowState.COMMITTED
             page.judged += 1
             page.size = size
-            page.next_position = max(page.next_position, ids[-1] if ids else after)
+            page.next_position = max(page.next_position, MessageId(ids[-1]) if ids else after)
             if row.is_reference:
                 _read_payloads(snapshot, topic, position, row, page, asked, state)
             else:
@@ -122,12 +130,12 @@ def select_visible(
     page.complete = page.complete or page.blocked
     page.size = size
     if ids:
-        page.next_position = max(page.next_position, ids[-1])
+        page.next_position = max(page.next_position, MessageId(ids[-1]))
     return page
 
 
-def _read_row(position: bytes, row: rows.Row, page: Page, asked: OffsetRange, state: RowState) -> None:
-    """A message in the row itself: shown, or counted by why not; the page is held by an undecided living one."""
+def _read_row(position: PositionBytes, row: rows.Row, page: Page, asked: OffsetRange, state: RowState) -> None:
+    """A message in the row itself: shown, or counted by why not; the page is blocked by an uncommitted living one."""
     if state is RowState.ABORTED:
         page.aborted += 1
     elif is_expired(position, row.ttl_seconds, asked.now_ms):
@@ -143,18 +151,24 @@ def _read_row(position: bytes, row: rows.Row, page: Page, asked: OffsetRange, st
     page.next_position = _past(position, page, asked.upto)
 
 
-def _past(position: bytes, page: Page, upto: bytes) -> bytes:
+def _past(position: PositionBytes, page: Page, upto: MessageId) -> MessageId:
     """The position after everything of one row, never beyond what was asked for."""
-    return min(max(page.next_position, position + PAYLOAD_END), upto)
+    return min(max(page.next_position, last_of(position)), upto)
 
 
-def is_expired(position: bytes, ttl_seconds: int, now_ms: int) -> bool:
+def is_expired(position: PositionBytes, ttl_seconds: int, now_ms: int) -> bool:
     """Whether a message is past a ttl of its own (0: it has none); expired is decided, also in an open transaction."""
     return ttl_seconds > 0 and now_ms > timestamp_of(position) + ttl_seconds * 1000
 
 
 def _read_payloads(
-    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, page: Page, asked: OffsetRange, state: RowState
+    snapshot: Snapshot,
+    topic: Topic,
+    position: PositionBytes,
+    row: rows.Row,
+    page: Page,
+    asked: OffsetRange,
+    state: RowState,
 ) -> None:
     """The payload rows a reference stands for, from where the reader stopped last time."""
     aborted = state is RowState.ABORTED
@@ -167,7 +181,7 @@ def _read_payloads(
     if first < last:
         for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
             stored = rows.decode(value)
-            message_id = position + key[-POSITION_BYTES:]
+            message_id = id_of(position, keys.position(key))
             is_over = aborted or is_expired(position, stored.ttl_seconds, asked.now_ms)
             if state is RowState.UNCOMMITTED and not is_over:
                 page.blocked = True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from fairlead_messaging.api.message_id import timestamp_of
+from fairlead_messaging.api.message_id import MessageId, timestamp_of
 
 
 class RowState(Enum):
@@ -28,7 +28,7 @@ RowStates = Callable[[int], RowState]
 class Uncommitted:
     """Ids from ``message_id`` on may still change; ``pointer`` is None where only the search ended there."""
 
-    message_id: bytes
+    message_id: MessageId
     pointer: int | None
 
     @property

@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, Position, decode_position
+from fairlead_messaging.api.message_id import (
+    FIRST,
+    LAST,
+    NO_PAYLOAD,
+    POSITION_BYTES,
+    MessageId,
+    Position,
+    PositionBytes,
+    decode_position,
+    last_of,
+    position_of,
+)
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
@@ -83,16 +94,15 @@ def row_size(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"",
     return total
 
 
-def last_mark(snapshot: Snapshot, topic: Topic, position: bytes) -> tuple[bytes, RunningTotal]:
+def last_mark(snapshot: Snapshot, topic: Topic, position: PositionBytes) -> tuple[PositionBytes, RunningTotal]:
     """The last mark at or below a position (10 bytes), and its total; the beginning when there is none."""
     prefix = keys.table(keys.MARK, topic)
     found = snapshot.last_below(prefix, prefix + position + b"\x00")
-    return (found[0][-POSITION_BYTES:], decode(found[1])) if found else (bytes(POSITION_BYTES), RunningTotal())
+    return (keys.position(found[0]), decode(found[1])) if found else (position_of(FIRST), RunningTotal())
 
 
-def upto(snapshot: Snapshot, topic: Topic, message_id: bytes) -> RunningTotal:
-    """The total of all rows whose position is at or below the id's."""
-    position = message_id[:POSITION_BYTES]
+def upto(snapshot: Snapshot, topic: Topic, position: PositionBytes) -> RunningTotal:
+    """The total of all rows at or below a position."""
     marked, total = last_mark(snapshot, topic, position)
     prefix = keys.table(keys.MESSAGE, topic)
     for _, value in snapshot.scan(prefix + marked + b"\x00", prefix + position + b"\x00"):
@@ -100,7 +110,7 @@ def upto(snapshot: Snapshot, topic: Topic, message_id: bytes) -> RunningTotal:
     return total
 
 
-def passed(snapshot: Snapshot, topic: Topic, message_id: bytes) -> int:
+def passed(snapshot: Snapshot, topic: Topic, message_id: MessageId) -> int:
     """Messages ever held up to the id: never more than that, and exactly that at the last position given out.
 
     In between, what has been removed by its own time to live since the last mark is missing.
@@ -108,14 +118,14 @@ def passed(snapshot: Snapshot, topic: Topic, message_id: bytes) -> int:
     raw = snapshot.get(keys.log_end(topic))
     if raw is not None and decode_log_end(raw).position.encode() <= message_id[:POSITION_BYTES]:
         return everything(snapshot, topic).rows
-    return upto(snapshot, topic, message_id).rows
+    return upto(snapshot, topic, position_of(message_id)).rows
 
 
-def exactly(snapshot: Snapshot, topic: Topic, message_id: bytes) -> RunningTotal | None:
+def exactly(snapshot: Snapshot, topic: Topic, message_id: MessageId) -> RunningTotal | None:
     """As ``upto``, but None where rows have been removed that it would have to count, or inside of a reference."""
     if message_id[POSITION_BYTES:] not in (NO_PAYLOAD, LAST[POSITION_BYTES:]):
         return None
-    position = message_id[:POSITION_BYTES]
+    position = position_of(message_id)
     marked, total = last_mark(snapshot, topic, position)
     if marked == position:
         return total
@@ -142,8 +152,8 @@ def everything(snapshot: Snapshot, topic: Topic) -> RunningTotal:
 
 
 def split_at(
-    snapshot: Snapshot, topic: Topic, after: bytes, upto_id: bytes, count: int, size: int
-) -> tuple[bytes, RunningTotal]:
+    snapshot: Snapshot, topic: Topic, after: MessageId, upto_id: MessageId, count: int, size: int
+) -> tuple[MessageId, RunningTotal]:
     """The furthest id within after < id ≤ upto such that the stretch has at most ``count`` messages and ``size`` bytes.
 
     At least one row is taken.  Returns the id (``after`` when the stretch is empty) and what the stretch holds.
@@ -170,7 +180,7 @@ def split_at(
             grown = taken.plus(*weight)
             if taken.rows and (grown.rows > count or grown.size > size):
                 return False
-            reached, taken = position + LAST[POSITION_BYTES:], grown
+            reached, taken = last_of(position), grown
         return True
 
     at, at_total = None, RunningTotal()
@@ -183,7 +193,7 @@ def split_at(
             grown = taken.plus(*total.minus(at_total))
             if grown.rows > count or grown.size > size:
                 break
-            reached, taken = position + LAST[POSITION_BYTES:], grown
+            reached, taken = last_of(position), grown
         at, at_total = position, total
     walk(prefix + at + b"\x00" if at is not None else prefix + after[:POSITION_BYTES], end)
     return min(reached, upto_id), taken

@@ -6,7 +6,7 @@ timestamp = max(clock, last): a clock that steps back, a restart within one mill
 
 from __future__ import annotations
 
-from fairlead_messaging.api.message_id import POSITION_BYTES, SEQUENCE_MAX, Position
+from fairlead_messaging.api.message_id import POSITION_BYTES, SEQUENCE_MAX, Position, PositionBytes
 
 _SEQUENCE_BITS = SEQUENCE_MAX.bit_length()
 
@@ -28,11 +28,11 @@ class Sequencer:
         self._last = max(now_ms << _SEQUENCE_BITS, self._last + 1)
         return self.last
 
-    def take(self, count: int, now_ms: int) -> list[bytes]:
+    def take(self, count: int, now_ms: int) -> list[PositionBytes]:
         """The next positions, encoded; at least one."""
         first = max(now_ms << _SEQUENCE_BITS, self._last + 1)
         self._last = first + count - 1
-        return [number.to_bytes(POSITION_BYTES, "big") for number in range(first, first + count)]
+        return [PositionBytes(number.to_bytes(POSITION_BYTES, "big")) for number in range(first, first + count)]
 
     @property
     def last(self) -> Position:

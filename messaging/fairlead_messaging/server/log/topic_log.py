@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from fairlead_messaging.api.message_id import LAST, POSITION_BYTES, Position, decode_position
+from fairlead_messaging.api.message_id import (
+    LAST,
+    POSITION_BYTES,
+    Position,
+    PositionBytes,
+    decode_position,
+    position_of,
+)
 from fairlead_messaging.server.log import keys, rows, running_totals, topics
 from fairlead_messaging.server.log.message import Message, Messages, columns
 from fairlead_messaging.server.log.running_totals import MARK_BYTES, MARK_ROWS, LogEnd, RunningTotal
@@ -54,7 +61,7 @@ class TopicLog:
         if topic.exists:
             with self._kv.snapshot() as snapshot:
                 newest = snapshot.last_below(self.message_prefix, keys.above(self.message_prefix))
-                self.marked = running_totals.last_mark(snapshot, topic, LAST[:POSITION_BYTES])[1]
+                self.marked = running_totals.last_mark(snapshot, topic, position_of(LAST))[1]
             if newest is not None:
                 candidates.append(decode_position(newest[0][-POSITION_BYTES:]))
         self.sequencer = Sequencer(max(candidates, default=None))
@@ -72,7 +79,7 @@ class TopicLog:
             only = self._append_one(messages[0], batch, now_ms, pointer)
             return only, only
         first: bytes | None = None
-        positions: list[bytes] = []
+        positions: list[PositionBytes] = []
         for low in range(0, len(messages), PIECE_MESSAGES):
             payloads, ttls = columns(messages[low : low + PIECE_MESSAGES])
             positions = self.sequencer.take(len(payloads), now_ms)
@@ -111,14 +118,14 @@ class TopicLog:
         expires_ms = position.timestamp + ttl_seconds * 1000
         batch.put(self._expiry_prefix + expires_ms.to_bytes(8, "big") + position.encode(), b"")
 
-    def count(self, position: bytes, count: int, size: int, batch: Batch) -> None:
+    def count(self, position: PositionBytes, count: int, size: int, batch: Batch) -> None:
         """Take a stored row into the running total; a mark is written now and then."""
         self.total = self.total.plus(count, size)
         if self.total.reaches_mark(self.marked):
             self.marked = self.total
             batch.put(self._mark_prefix + position, self.total.encode())
 
-    def count_all(self, positions: Sequence[bytes], sizes: Sequence[int], batch: Batch) -> None:
+    def count_all(self, positions: Sequence[PositionBytes], sizes: Sequence[int], batch: Batch) -> None:
         """As ``count`` for each stored row, with as few steps as there are marks."""
         start = 0
         while start < len(sizes):

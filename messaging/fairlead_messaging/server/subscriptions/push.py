@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Unavailable
-from fairlead_messaging.api.message_id import FIRST
+from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
 from fairlead_messaging.server.subscriptions import progress
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
 from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
@@ -41,7 +41,7 @@ class Load:
 class Read:
     """Answers a PushPage after this id of this generation, waiting for something to come."""
 
-    after: bytes
+    after: MessageId
     generation: int
     wait_ms: int
 
@@ -50,7 +50,7 @@ class Read:
 class Find:
     """Answers the Item with this id, None when it is over."""
 
-    id: bytes
+    id: MessageId
     generation: int
 
 
@@ -139,7 +139,7 @@ class Push:
         elif generation != self._generation:
             raise NotFound("the topic was created anew", code="subscription_not_found")
         record = yield from self._write_letters(record)
-        after = bytes.fromhex(record.position) if record.position else FIRST
+        after = record.after
         wait_ms = IDLE_WAIT_MS
         if record.undeliverable:
             wait_ms = min(wait_ms, max(0, self._letters_due_ms - self._now_ms()))
@@ -232,7 +232,7 @@ class Push:
         self, record: Subscription, letter: Undeliverable
     ) -> Generator[Step, Any, tuple[Subscription, str]]:
         assert self._generation is not None
-        item: Item | None = yield Find(bytes.fromhex(letter.id), self._generation)
+        item: Item | None = yield Find(parse_hex(letter.id), self._generation)
         if item is None:
             after = progress.resolved(record, letter, expired=1)
         elif record.dead_letter_topic is None:

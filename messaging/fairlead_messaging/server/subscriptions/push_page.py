@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fairlead_messaging.api.message_id import LAST, NO_PAYLOAD, POSITION_BYTES, timestamp_of
+from fairlead_messaging.api.message_id import (
+    POSITION_BYTES,
+    MessageId,
+    PositionBytes,
+    id_of,
+    last_of,
+    position_of,
+    timestamp_of,
+)
 from fairlead_messaging.server.log import keys, rows, running_totals
 from fairlead_messaging.server.log.row_state import RowState
 from fairlead_messaging.server.log.topic import Topic
@@ -26,7 +34,7 @@ JUDGED_ROWS_MAX = 50_000
 class Item(NamedTuple):
     """A message to push until ``expires_ms``; ``expired`` are those over between the one before and this."""
 
-    id: bytes
+    id: MessageId
     payload: bytes
     expires_ms: int
     expired: int = 0
@@ -37,16 +45,16 @@ class PushPage:
     """``end`` is how far it reaches, with ``expired`` behind the last item; ``complete``: nothing more now."""
 
     items: list[Item] = field(default_factory=list)
-    end: bytes
+    end: MessageId
     expired: int = 0
     complete: bool = False
 
-    def is_enough(self, after: bytes) -> bool:
+    def is_enough(self, after: MessageId) -> bool:
         """Something to push or to count, or so much passed over that the page ended early."""
         return bool(self.items) or self.end > after or not self.complete
 
 
-def read(snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, bytes_max: int, now_ms: int) -> PushPage:
+def read(snapshot: Snapshot, topic: Topic, *, after: MessageId, limit: int, bytes_max: int, now_ms: int) -> PushPage:
     """At most ``limit`` messages after an id, ended by ``bytes_max`` payload bytes."""
     page = PushPage(end=after)
     _count_removed(snapshot, topic, page)
@@ -55,7 +63,7 @@ def read(snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, bytes_ma
     size = passed = 0
     prefix = keys.table(keys.MESSAGE, topic)
     for key, value in snapshot.scan(prefix + page.end[:POSITION_BYTES], keys.above(prefix)):
-        position, row = key[-POSITION_BYTES:], rows.decode(value)
+        position, row = keys.position(key), rows.decode(value)
         state = states(row.pointer) if row.pointer else RowState.COMMITTED
         if state is RowState.UNCOMMITTED and _has_living(snapshot, topic, position, row, page.end, now_ms):
             page.complete = True
@@ -76,9 +84,9 @@ def read(snapshot: Snapshot, topic: Topic, *, after: bytes, limit: int, bytes_ma
     return page
 
 
-def find(snapshot: Snapshot, topic: Topic, message_id: bytes, now_ms: int) -> Item | None:
+def find(snapshot: Snapshot, topic: Topic, message_id: MessageId, now_ms: int) -> Item | None:
     """One committed message by its id; None when it is removed or expired."""
-    position = message_id[:POSITION_BYTES]
+    position = position_of(message_id)
     value = snapshot.get(keys.table(keys.MESSAGE, topic) + position)
     if value is None:
         return None
@@ -102,21 +110,25 @@ def _count_removed(snapshot: Snapshot, topic: Topic, page: PushPage) -> None:
     removed = snapshot.get(keys.table(keys.REMOVED, topic))
     if removed is None or removed <= page.end[:POSITION_BYTES]:
         return
-    gone = running_totals.upto(snapshot, topic, removed).minus(running_totals.upto(snapshot, topic, page.end))
-    page.expired, page.end = gone.rows, removed + LAST[POSITION_BYTES:]
+    removed = PositionBytes(removed)
+    before = running_totals.upto(snapshot, topic, position_of(page.end))
+    gone = running_totals.upto(snapshot, topic, removed).minus(before)
+    page.expired, page.end = gone.rows, last_of(removed)
 
 
-def _has_living(snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, after: bytes, now_ms: int) -> bool:
+def _has_living(
+    snapshot: Snapshot, topic: Topic, position: PositionBytes, row: rows.Row, after: MessageId, now_ms: int
+) -> bool:
     return any(now_ms <= expires_ms for _, _, expires_ms in _messages(snapshot, topic, position, row, after))
 
 
 def _messages(
-    snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, after: bytes
-) -> Iterator[tuple[bytes, bytes, int]]:
+    snapshot: Snapshot, topic: Topic, position: PositionBytes, row: rows.Row, after: MessageId
+) -> Iterator[tuple[MessageId, bytes, int]]:
     """(id, payload, last millisecond of its life) of the messages of one row after an id."""
     if not row.is_reference:
-        if position + NO_PAYLOAD > after:
-            yield position + NO_PAYLOAD, row.payload, _expires_ms(topic, position, row.ttl_seconds)
+        if id_of(position) > after:
+            yield id_of(position), row.payload, _expires_ms(topic, position, row.ttl_seconds)
         return
     first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
     if position == after[:POSITION_BYTES]:
@@ -125,9 +137,9 @@ def _messages(
     if first < last:
         for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
             stored = rows.decode(value)
-            yield position + key[-POSITION_BYTES:], stored.payload, _expires_ms(topic, position, stored.ttl_seconds)
+            yield id_of(position, keys.position(key)), stored.payload, _expires_ms(topic, position, stored.ttl_seconds)
 
 
-def _expires_ms(topic: Topic, position: bytes, ttl_seconds: int) -> int:
+def _expires_ms(topic: Topic, position: PositionBytes, ttl_seconds: int) -> int:
     """Its own ttl or the topic's, whichever is shorter, from its publication."""
     return timestamp_of(position) + min(ttl_seconds or topic.ttl_seconds, topic.ttl_seconds) * 1000

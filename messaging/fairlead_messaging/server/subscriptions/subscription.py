@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead_messaging.api.errors import NotFound, Refused
-from fairlead_messaging.api.message_id import FIRST, before
+from fairlead_messaging.api.message_id import FIRST, MessageId, before, parse_hex
 from fairlead_messaging.server.log import keys, topics
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
@@ -81,10 +81,14 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
         return self.last_error if self.attempts else ""
 
     @property
-    def oldest_needed(self) -> bytes:
+    def after(self) -> MessageId:
+        """Where its next page begins, exclusive."""
+        return parse_hex(self.position) if self.position else FIRST
+
+    @property
+    def oldest_needed(self) -> MessageId:
         """Exclusive: messages after this id are not all counted yet."""
-        position = bytes.fromhex(self.position) if self.position else FIRST
-        return min([position, *(before(bytes.fromhex(each.id)) for each in self.undeliverable)])
+        return min([self.after, *(before(parse_hex(each.id)) for each in self.undeliverable)])
 
 
 def parse(raw: object) -> Subscription:

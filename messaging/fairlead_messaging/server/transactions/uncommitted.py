@@ -6,7 +6,7 @@ where its rows in a topic begin and end; in between they are looked for, mostly 
 
 from __future__ import annotations
 
-from fairlead_messaging.api.message_id import FIRST, NO_PAYLOAD, POSITION_BYTES
+from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, PositionBytes, id_of
 from fairlead_messaging.server.log import keys, reader, rows
 from fairlead_messaging.server.log.row_state import Uncommitted
 from fairlead_messaging.server.log.topic import Topic
@@ -18,7 +18,7 @@ SCAN_ROWS_MAX = 50_000
 
 
 def first(
-    snapshot: Snapshot, view: TransactionView, topic: Topic, *, now_ms: int, after: bytes = FIRST
+    snapshot: Snapshot, view: TransactionView, topic: Topic, *, now_ms: int, after: MessageId = FIRST
 ) -> Uncommitted | None:
     """The first uncommitted message with an id above ``after``; None when there is none."""
     spans = {pointer: (begin.encode(), end.encode()) for pointer, begin, end in view.spans(topic)}
@@ -31,21 +31,23 @@ def first(
         return None
     prefix = keys.table(keys.MESSAGE, topic)
     for looked, (key, value) in enumerate(snapshot.scan(prefix + low, prefix + high + b"\x00")):
-        position = key[-POSITION_BYTES:]
+        position = keys.position(key)
         if looked >= SCAN_ROWS_MAX:
-            return Uncommitted(message_id=position + NO_PAYLOAD, pointer=None)
+            return Uncommitted(message_id=id_of(position), pointer=None)
         if not value[0] & rows.HAS_POINTER:
             continue
         row = rows.decode(value)
         if row.pointer in spans and _waits(snapshot, topic, position, row, start, now_ms):
-            return Uncommitted(message_id=position + NO_PAYLOAD, pointer=row.pointer)
+            return Uncommitted(message_id=id_of(position), pointer=row.pointer)
     return None
 
 
-def _waits(snapshot: Snapshot, topic: Topic, position: bytes, row: rows.Row, start: bytes, now_ms: int) -> bool:
+def _waits(
+    snapshot: Snapshot, topic: Topic, position: PositionBytes, row: rows.Row, start: MessageId, now_ms: int
+) -> bool:
     """Whether an uncommitted row holds a message behind ``start`` that has not expired."""
     if not row.is_reference:
-        return position + NO_PAYLOAD > start and not reader.is_expired(position, row.ttl_seconds, now_ms)
+        return id_of(position) > start and not reader.is_expired(position, row.ttl_seconds, now_ms)
     low, upto = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
     if position == start[:POSITION_BYTES]:
         low = max(low, start[POSITION_BYTES:])

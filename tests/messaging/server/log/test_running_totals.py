@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging.api.message_id import FIRST, LAST, Position
+from fairlead_messaging.api.message_id import FIRST, LAST, Position, position_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import running_totals
@@ -29,10 +29,10 @@ def test_a_total_is_what_was_stored_up_to_there(batches: list[int], data: st.Dat
     index = data.draw(st.integers(0, len(ids) - 1))
     with core.kv.snapshot() as snapshot:
         topic = core.topic("t")
-        assert running_totals.upto(snapshot, topic, ids[index]) == (index + 1, 3 * (index + 1))
-        assert running_totals.upto(snapshot, topic, FIRST) == (0, 0)
+        assert running_totals.upto(snapshot, topic, position_of(ids[index])) == (index + 1, 3 * (index + 1))
+        assert running_totals.upto(snapshot, topic, position_of(FIRST)) == (0, 0)
         assert (
-            running_totals.upto(snapshot, topic, LAST)
+            running_totals.upto(snapshot, topic, position_of(LAST))
             == running_totals.everything(snapshot, topic)
             == (len(ids), 3 * len(ids))
         )
@@ -48,7 +48,11 @@ def test_a_reference_weighs_its_payloads() -> None:
     core.do(Commit(pointer=pointer, changes=[]))
     with core.kv.snapshot() as snapshot:
         topic = core.topic("t")
-        assert running_totals.everything(snapshot, topic) == running_totals.upto(snapshot, topic, LAST) == (2, 5)
+        assert (
+            running_totals.everything(snapshot, topic)
+            == running_totals.upto(snapshot, topic, position_of(LAST))
+            == (2, 5)
+        )
 
 
 def test_encodings() -> None:
@@ -75,7 +79,7 @@ def test_what_was_ever_held_is_known_at_the_end_whatever_was_removed() -> None:
         topic = core.topic("t")
         core.kv.apply(retention.sweep(snapshot, topic, core.now_ms).batch)
     with core.kv.snapshot() as snapshot:
-        assert running_totals.upto(snapshot, topic, LAST).rows == 1
+        assert running_totals.upto(snapshot, topic, position_of(LAST)).rows == 1
         assert running_totals.passed(snapshot, topic, LAST) == running_totals.passed(snapshot, topic, ids[-1]) == 51
         assert running_totals.passed(snapshot, topic, ids[20]) <= 21
         assert running_totals.passed(snapshot, topic, FIRST) == 0

@@ -20,7 +20,7 @@ from fairlead_messaging.api.headers import (
     SERVICE,
     STABLE_POSITION,
 )
-from fairlead_messaging.api.message_id import FIRST, LAST, TIMESTAMP_MAX, before_time
+from fairlead_messaging.api.message_id import FIRST, LAST, TIMESTAMP_MAX, MessageId, before_time
 from fairlead_messaging.api.requests import (
     INSPECT_LIMIT_DEFAULT,
     INSPECT_LIMIT_MAX,
@@ -50,15 +50,15 @@ class _Standing:
     """Where the topic stood in the snapshot that answered."""
 
     topic: Topic
-    stable: bytes
-    oldest: bytes
+    stable: MessageId
+    oldest: MessageId
     states: RowStates | None
     held_by: int | None
     held_since: int | None
 
 
 def _standing(
-    request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int, after: bytes = FIRST
+    request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int, after: MessageId = FIRST
 ) -> _Standing:
     """As a reader sees it that starts after an id: what is undecided before does not concern it."""
     topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
@@ -191,7 +191,7 @@ async def offsets(request: web.Request) -> web.Response:
     if moment > TIMESTAMP_MAX:
         raise Refused("ts must be milliseconds since 1970, earliest or latest", code="bad_ts")
 
-    def look(snapshot: Snapshot) -> tuple[_Standing, bytes, int]:
+    def look(snapshot: Snapshot) -> tuple[_Standing, MessageId, int]:
         standing = _standing(request, snapshot, None, broker.now_ms())
         at = max(before_time(moment), standing.oldest)
         if asked in ("earliest", "latest"):
