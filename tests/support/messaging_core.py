@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from fairlead_messaging.api.errors import MessagingError
-from fairlead_messaging.api.message_id import FIRST, LAST
+from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
 from fairlead_messaging.server.commands import Command, CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
 from fairlead_messaging.server.log.message import Message
@@ -84,8 +84,8 @@ class Core:
         self,
         name: str,
         *,
-        after: bytes = FIRST,
-        upto: bytes = LAST,
+        after: MessageId = FIRST,
+        upto: MessageId = LAST,
         limit: int = 1000,
         bytes_max: int = 10**9,
         committed: bool = False,
