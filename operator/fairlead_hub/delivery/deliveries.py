@@ -380,6 +380,11 @@ class Deliveries:
             gone = held is None or held.uid != reported.uid
             self.events.append(Removed(key=key, uid=reported.uid, path=reported.path) if gone else Recovered(key=key))
 
+    def pause(self, why: str, now: float) -> None:
+        """Send nothing from now on, for this reason; empty: go on."""
+        self.paused = why
+        self.diff(now)
+
     def reported(self, key: str, uid: str, path: str) -> None:
         """The status of this object at this node says that it is late or kept; it is set right when that is over."""
         record = self.unsynced.get(key)

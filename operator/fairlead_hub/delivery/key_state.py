@@ -169,7 +169,7 @@ class Reported(NamedTuple):
 class KeyState(msgspec.Struct, gc=False):
     """All that is known of one key that is not in sync, besides what the edge holds and what is wanted.
 
-    Changed by ``UnsyncedKeys`` and the session only.
+    ``UnsyncedKeys`` changes state and time, ``Deliveries`` the rest.
     """
 
     state: Recorded

@@ -112,8 +112,7 @@ class NodeSession:
 
     def pause(self, why: str, now: float) -> None:
         """Send nothing about objects from now on, for this reason; empty: go on."""
-        self.deliveries.paused = why
-        self.deliveries.diff(now)
+        self.deliveries.pause(why, now)
 
     def reported(self, key: str, uid: str, path: str) -> None:
         """The status of this object at this node says that it is late or kept; it is set right when that is over."""

@@ -183,12 +183,7 @@ def wait(seconds: float) -> Happening:
 
 def pause(why: str) -> Happening:
     """Empty: it is over."""
-
-    def go(book: Playbook) -> None:
-        book.core.paused = why
-        book.core.diff(book.now)
-
-    return go
+    return lambda book: book.core.pause(why, book.now)
 
 
 def cluster(**state: str) -> Happening:
