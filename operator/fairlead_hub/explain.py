@@ -25,25 +25,34 @@ NOTES_MAX = 5
 """Reasons given in one sentence."""
 SIMILAR_OF_MAX = 10_000
 """Names looked through for one that was meant."""
-StepCode = Literal[
+Code = Literal[
+    "no_node",
+    "no_object",
+    "not_watched",
+    "not_listed",
+    "not_selected",
+    "unreadable",
+    "away",
+    "identity_held",
     "waiting",
     "comparing",
+    "queued",
+    "in_flight",
     "parked",
     "paused",
-    "in_flight",
     "withheld",
-    "queued",
     "deletion_guard",
     "kept",
     "held",
+    "refused",
     "not_wanted",
 ]
 
 
 class Step(NamedTuple):
-    """Where a key is on its way to a node: ``code`` for programs, ``text`` for people."""
+    """Where an object is on its way to a node, or why it has not begun: ``code`` for programs, ``text`` for people."""
 
-    code: StepCode
+    code: Code
     text: str
 
 
@@ -148,12 +157,12 @@ def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, no
     live = hub.object_cache.get(key) if key is not None else None
     session = hub.sessions.get(name)
     held = session.held.get(key) if session is not None and key is not None else None
-    code, answer = _verdict(hub, name, type, key, live, now)
+    answer = _answer(hub, name, type, key, live, now)
     found: dict[str, Any] = {
         "node": name,
         "key": key or f"{type}/{namespace}/{object_name}",
-        "code": code,
-        "answer": answer,
+        "code": answer.code,
+        "answer": answer.text,
     }
     if live is not None:
         found["wanted"] = {"uid": live.uid, "resourceVersion": live.version, "digest": live.digest}
@@ -162,9 +171,9 @@ def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, no
     return found
 
 
-def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject | None, now: float) -> tuple[str, str]:
+def _answer(hub: Hub, node: str, type: str, key: str | None, live: LiveObject | None, now: float) -> Step:
     if node not in hub.placement.nodes:
-        return "no_node", f"there is no edge Node {node}"
+        return Step("no_node", f"there is no edge Node {node}")
     waiting = hub.desired_state.not_synced(node)
     if key is None:
         return _unwatched(hub, type, waiting)
@@ -178,40 +187,41 @@ def _verdict(hub: Hub, node: str, type: str, key: str | None, live: LiveObject |
     if session is None:
         last = hub.node_facts(node).last_contact or "never"
         if node in hub.identities.held:
-            return "identity_held", f"its certificate is from before its Node was made again: {APPROVE} approves it"
+            why = "its certificate is from before its Node was made again"
+            return Step("identity_held", f"{why}: {APPROVE} approves it")
         paused = hub.node_controls.paused(node)
         back = f"; when it is back, nothing is sent while it is paused: {paused}" if paused else ""
         would = "it should hold this" if wanted else waiting
         if wanted and live is not None and live.problem is not None:
             would += f", and cannot be given it ({live.problem.code}: {live.problem.reason})"
-        return "away", f"the node is away (last contact: {last}); {would}{back}"
+        return Step("away", f"the node is away (last contact: {last}); {would}{back}")
     at = step(session, key, now)
     if at.code == "held" and live is not None and live.group_kind == EDGE_ROUTES:
         return _routes_held(hub, node, live)
     return at
 
 
-def _unwatched(hub: Hub, type: str, waiting: str) -> tuple[str, str]:
+def _unwatched(hub: Hub, type: str, waiting: str) -> Step:
     for (_, kind), why in hub.placement.frozen.items():
         if deletion_blocked.is_called(f"{kind.lower()}s", type.lower()):
-            return "not_listed", f"{kind} cannot be listed: {why}"
+            return Step("not_listed", f"{kind} cannot be listed: {why}")
     for (version, kind), why in hub.placement.unserved.items():
         if deletion_blocked.is_called(f"{kind.lower()}s", type.lower()):
-            return "not_listed", f"{version} {kind} cannot be listed: {why}"
-    return "not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched"
+            return Step("not_listed", f"{version} {kind} cannot be listed: {why}")
+    return Step("not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched")
 
 
-def _nowhere(hub: Hub, key: str, waiting: str) -> tuple[str, str]:
+def _nowhere(hub: Hub, key: str, waiting: str) -> Step:
     """Not in the cluster: misspelled, or in another namespace?"""
     type, namespace, name = key.split("/", 2)
     kind = hub.desired_state.kinds.get(type)
     if waiting:
-        return "no_object", waiting
+        return Step("no_object", waiting)
     if kind is not None and (why := hub.placement.frozen.get(kind.group_kind)) is not None:
-        return "not_listed", f"{kind.kind} cannot be listed: {why}"
+        return Step("not_listed", f"{kind.kind} cannot be listed: {why}")
     others = hub.object_cache.of_kind(kind.group_kind).values() if kind is not None else ()
     found = [(each.resource.namespace, each.resource.name) for each in others]
-    return "no_object", nowhere(kind.kind if kind is not None else type, namespace, name, found)
+    return Step("no_object", nowhere(kind.kind if kind is not None else type, namespace, name, found))
 
 
 def nowhere(kind: str, namespace: str, name: str, others: Iterable[tuple[str, str]]) -> str:
@@ -228,14 +238,15 @@ def nowhere(kind: str, namespace: str, name: str, others: Iterable[tuple[str, st
     return f"{text}; did you mean {similar[0]}?" if similar else text
 
 
-def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> tuple[str, str]:
+def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> Step:
     type, _, name = key.split("/", 2)
     back = "; the node is away" if away else ""
     if type == deletion_blocked.EDGE_ROUTES_TYPE:
         why = hub.placement.broken.get(f"edgeroutes/{name}")
         if why is not None:
-            return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}"
-        return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it{back}"
+            return Step("unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}")
+        why = "is not for this node: its nodeSelector does not select it"
+        return Step("not_selected", f"EdgeRoutes {name} {why}{back}")
     kind = hub.desired_state.kinds.get(type)
     notes = [
         f"SyncRule {rule.name} names {entry.api_version} {entry.kind}, which is not served"
@@ -244,26 +255,26 @@ def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> tuple[str, str]
     ]
     notes += [f"SyncRule {rule} cannot be read: {hub.placement.broken[f'syncrules/{rule}']}"
               for rule in hub.placement.broken_names("syncrules")]  # fmt: skip
-    return "not_selected", "; ".join(["no SyncRule selects this object for this node", *notes[:NOTES_MAX]]) + back
+    return Step("not_selected", "; ".join(["no SyncRule selects this object for this node", *notes[:NOTES_MAX]]) + back)
 
 
-def _routes_held(hub: Hub, node: str, live: LiveObject) -> tuple[str, str]:
+def _routes_held(hub: Hub, node: str, live: LiveObject) -> Step:
     """On the node's disk is not in force: what the node made of it counts."""
     edge = hub.node_status.edges.get(node)
     said = edge.routes.get(live.resource.name) if edge is not None else None
     if said is None or said.uid != live.uid or said.digest not in ("", live.digest):
-        return "held", "held; the node has not told yet which of its routes it runs"
+        return Step("held", "held; the node has not told yet which of its routes it runs")
     errors = [(each.route, each.message) for each in said.errors]
     return routes_held(said.accepted, errors)
 
 
-def routes_held(accepted: Sequence[str], errors: Sequence[tuple[str, str]]) -> tuple[str, str]:
+def routes_held(accepted: Sequence[str], errors: Sequence[tuple[str, str]]) -> Step:
     """Which routes of an object run at a node that holds it, and which (name, why) do not."""
     runs = f"routes in force: {', '.join(sorted(accepted)[:LIST_MAX]) or 'none'}"
     if not errors:
-        return "held", f"held; {runs}"
+        return Step("held", f"held; {runs}")
     told = "; ".join(f"{route or 'manifest'}: {text}" for route, text in errors[:NOTES_MAX])
-    return "refused", f"the node holds it and refuses {len(errors)}: {told}; {runs}"
+    return Step("refused", f"the node holds it and refuses {len(errors)}: {told}; {runs}")
 
 
 def step(session: NodeSession, key: str, now: float) -> Step:

@@ -1,5 +1,8 @@
 """Where a node stands and why an object is there or not, in words for people and codes for programs."""
 
+from pathlib import Path
+from typing import get_args
+
 import msgspec
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
@@ -292,3 +295,9 @@ def test_routes_that_wait_or_cannot_be_read_say_so(core):
     routes(core, nodeSelector=["x"])
     code, answer = of_routes(core)
     assert code == "unreadable" and "spec.nodeSelector" in answer
+
+
+def test_every_code_is_in_the_reference():
+    """Programs read them."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "hub.md").read_text()
+    assert not [code for code in get_args(explain.Code) if f"`{code}`" not in page]
