@@ -34,8 +34,9 @@ from fairlead_ingest.io.pipeline import session
 from fairlead_ingest.io.pipeline.job import table_schema
 from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.topics.options import Options, spark_schema
-from fairlead_ingest.io.topics.range_reader import Stretch, fetch
+from fairlead_ingest.io.topics.range_reader import fetch
 from fairlead_ingest.rows import envelope, transforms
+from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -121,8 +122,8 @@ class Pipelines:
         began, cpu, count = time.monotonic(), time.process_time(), 0
         with BulkClient(self.url) as client, _Files(name / "rows.parquet") as files:
             plan = client.plan(self.topic, after="")
-            stretch = Stretch(topic=self.topic, generation=plan.generation, after="", upto=plan.upto or "", rows=0)
-            for page in fetch(client, stretch, options):
+            wanted = OffsetRange(topic=self.topic, generation=plan.generation, after="", upto=plan.upto or "", rows=0)
+            for page in fetch(client, wanted, options):
                 lines = b"\n".join(page["payload"].to_pylist())
                 # One block a page: pyarrow's own threads and block borders stay out of the comparison.
                 reading = pj.ReadOptions(use_threads=False, block_size=len(lines) + 1)

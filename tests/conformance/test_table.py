@@ -19,7 +19,7 @@ from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import SINKS
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append, Collided
 
@@ -52,8 +52,13 @@ def written(kind: Kind, table: Path, *ids: str, topic: str = TOPIC, **more: obje
 
 def decided(kind: Kind, table: Path, batch: int, upto: str, application: str = "app") -> Append:
     state = kind.state(table, application)
-    held = state.reached.topics.get(TOPIC, Position.at(1, ""))
-    end = Offsets(service="s", topics={TOPIC: Position(g=1, p=upto, fg=1, f=held.p, r=1)})
+    held = state.reached.topics.get(TOPIC, TopicOffset.at(1, ""))
+    end = Offsets(
+        service="s",
+        topics={
+            TOPIC: TopicOffset(generation=1, position=upto, start_generation=1, start_position=held.position, rows=1)
+        },
+    )
     found = commit.decide(state, application=application, batch=batch, end=end, counts={"rows": 1})
     assert isinstance(found, Append)
     return found
@@ -68,7 +73,7 @@ def test_a_commit_is_rows_batch_turn_and_positions_at_once(kind: Kind, table: Pa
     kind.append(table, written(kind, table, "01", "02"), decided(kind, table, 0, "02"))
     state = kind.state(table, "app")
     assert (state.batch, state.turn, state.totals["rows"]) == (0, 1, 1)
-    assert kind.reached(table).topics[TOPIC].p == state.reached.topics[TOPIC].p == "02"
+    assert kind.reached(table).topics[TOPIC].position == state.reached.topics[TOPIC].position == "02"
     found = tables.existing(kind, table).to_table()
     assert set(found["_topic"].to_pylist()) == {TOPIC}
     assert set(found["_date"].to_pylist()) == {NOW.date()}
@@ -103,7 +108,14 @@ def test_of_many_writers_at_once_each_turn_is_taken_by_one(kind: Kind, table: Pa
             files = written(kind, table, f"{name}{batch}", topic=f"a/{name}")
             while True:
                 state = kind.state(table, name)
-                end = Offsets(service="s", topics={f"a/{name}": Position(g=1, p=f"{batch + 1}", fg=1, f=f"{batch}")})
+                end = Offsets(
+                    service="s",
+                    topics={
+                        f"a/{name}": TopicOffset(
+                            generation=1, position=f"{batch + 1}", start_generation=1, start_position=f"{batch}"
+                        )
+                    },
+                )
                 plan = commit.decide(state, application=name, batch=batch, end=end, counts={})
                 assert isinstance(plan, Append)
                 try:
@@ -120,13 +132,15 @@ def test_of_many_writers_at_once_each_turn_is_taken_by_one(kind: Kind, table: Pa
     assert ids(kind, table) == sorted(f"{name}{batch}" for name in "abcd" for batch in range(5))
     state = kind.state(table, "a")
     assert state.turn == 20
-    assert {topic: place.p for topic, place in state.reached.topics.items()} == {f"a/{name}": "5" for name in "abcd"}
+    assert {topic: place.position for topic, place in state.reached.topics.items()} == {
+        f"a/{name}": "5" for name in "abcd"
+    }
 
 
 def test_an_empty_batch_still_moves_the_positions(kind: Kind, table: Path) -> None:
     """All of it was dead letters, say."""
     kind.append(table, [], decided(kind, table, 0, "05"))
-    assert kind.reached(table).topics[TOPIC].p == "05"
+    assert kind.reached(table).topics[TOPIC].position == "05"
     assert ids(kind, table) == []
 
 
@@ -135,7 +149,7 @@ def test_a_backfill_leaves_the_positions_alone(kind: Kind, table: Path) -> None:
     kind.append(table, written(kind, table, "02"), decided(kind, table, 0, "02"))
     kind.append(table, written(kind, table, "01"), tables.UNNUMBERED)
     state = kind.state(table, "app")
-    assert (state.batch, state.reached.topics[TOPIC].p) == (0, "02")
+    assert (state.batch, state.reached.topics[TOPIC].position) == (0, "02")
     assert tables.count(kind, table) == 2
 
 

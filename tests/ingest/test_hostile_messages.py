@@ -28,7 +28,7 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import ddl, envelope
 from fairlead_ingest.rows.schema import Contract
 from fairlead_ingest.settings import SINKS
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]
@@ -77,7 +77,7 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
         kind=sink, table=tmp_path / "rows", checkpoint_path=tmp_path / "checkpoint", on_expired="gap", evolves=True
     )
     payloads = hostile.messages(seed, 3000)
-    place = Position(g=1, p="f" * 40, fg=1, f="", r=len(payloads))
+    place = TopicOffset(generation=1, position="f" * 40, start_generation=1, start_position="", rows=len(payloads))
     end = Offsets(service="s", topics={"a/t": place})
     (tmp_path / "checkpoint" / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
     judge = Contract(columns=COLUMNS, mode="evolve").judge()

@@ -10,7 +10,7 @@ from typing import Any
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit, freshness
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -84,21 +84,21 @@ def _fresh(recent: Sequence[Mapping[str, Any]]) -> tuple[float | str | None, flo
 
 
 def of_topic(
-    topic: str, position: Position | None, client: BulkClient | None, now: datetime.datetime
+    topic: str, offset: TopicOffset | None, client: BulkClient | None, now: datetime.datetime
 ) -> dict[str, Any]:
     """How far the table is behind one topic, or why nobody can say; at most two requests."""
-    at = position or Position()
-    facts: dict[str, Any] = {"topic": topic, "position": at.p, "generation": at.g}
+    at = offset or TopicOffset()
+    facts: dict[str, Any] = {"topic": topic, "position": at.position, "generation": at.generation}
     if client is None:
         return facts
     try:
-        after = at.p
+        after = at.position
         try:
-            plan = client.plan(topic, after=after, generation=at.g or None)
+            plan = client.plan(topic, after=after, generation=at.generation or None)
         except Expired as error:
             facts["expired_unread"] = error.rows
             after = ""
-            plan = client.plan(topic, after=after, generation=at.g or None)
+            plan = client.plan(topic, after=after, generation=at.generation or None)
         facts |= {"state": "ok", "lag_messages": plan.rows, "lag_bytes": plan.bytes, "lag_seconds": 0.0}
         if plan.rows:
             page = client.poll(topic, after=after, limit_rows=1, generation=plan.generation)

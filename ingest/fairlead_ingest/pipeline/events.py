@@ -49,7 +49,8 @@ def of_commit(entry: Mapping[str, Any], *, pipeline: str, table: str) -> list[Nu
                     "deadLetters": entry.get("dead_letters", 0),
                     "expiredUnread": entry.get("expired_unread", 0),
                     "positions": {
-                        topic: {"generation": place.g, "position": place.p} for topic, place in reached.topics.items()
+                        topic: {"generation": offset.generation, "position": offset.position}
+                        for topic, offset in reached.topics.items()
                     },
                 },
             ),

@@ -2,13 +2,14 @@
 
     whole fails → left passes, right fails → … → one message, and the reason it fails with
 
-Nothing here knows how a part is tried or cut: ``search`` asks for one trial after the other, ``split`` cuts.
+Nothing here knows how a range is tried or cut: ``search`` asks for one trial after the other, ``split`` cuts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+
+from fairlead_ingest.source.offset_ranges import OffsetRange
 
 # More than this in one batch, and someone has to look: it is no single message any more.
 FOUND_MAX = 100
@@ -16,37 +17,26 @@ FOUND_MAX = 100
 NEVER_PASSED_MAX = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """after < id ≤ upto of one topic; ``rows`` is about how many messages that is."""
-
-    topic: str
-    generation: int
-    after: str
-    upto: str
-    rows: int
-
-
 class TooMany(Exception):
     """It is not single messages that fail; ``str()`` says what is known."""
 
 
 def search(
-    whole: Sequence[Piece], split: Callable[[Piece], Sequence[Piece]]
-) -> Generator[Sequence[Piece], str | None, dict[Piece, str]]:
-    """Yields what to try, is sent the reason why it failed or None; returns the pieces that fail alone, with reasons.
+    whole: Sequence[OffsetRange], split: Callable[[OffsetRange], Sequence[OffsetRange]]
+) -> Generator[Sequence[OffsetRange], str | None, dict[OffsetRange, str]]:
+    """Yields what to try, is sent the reason why it failed or None; returns the ranges that fail alone, with reasons.
 
-    ``split`` gives a piece's halves, one piece where it can be cut no further, none where nothing is left of it.
+    ``split`` gives a range's halves, one range where it can be cut no further, none where nothing is left of it.
     Raises ``TooMany``.
     """
-    found: dict[Piece, str] = {}
+    found: dict[OffsetRange, str] = {}
     passed = False
     reason = yield whole
     failing = [(list(whole), reason)] if reason is not None else []
     while failing:
-        pieces, reason = failing.pop()
+        ranges, reason = failing.pop()
         assert reason is not None
-        halves = _halves(pieces, split)
+        halves = _halves(ranges, split)
         if len(halves) < 2:
             found.update(dict.fromkeys([each for half in halves for each in half], reason))
             if len(found) >= NEVER_PASSED_MAX and not passed:
@@ -63,8 +53,10 @@ def search(
     return found
 
 
-def _halves(pieces: list[Piece], split: Callable[[Piece], Sequence[Piece]]) -> list[list[Piece]]:
-    if len(pieces) > 1:
-        middle = len(pieces) // 2
-        return [pieces[:middle], pieces[middle:]]
-    return [[each] for piece in pieces for each in split(piece)]
+def _halves(
+    ranges: list[OffsetRange], split: Callable[[OffsetRange], Sequence[OffsetRange]]
+) -> list[list[OffsetRange]]:
+    if len(ranges) > 1:
+        middle = len(ranges) // 2
+        return [ranges[:middle], ranges[middle:]]
+    return [[half] for each in ranges for half in split(each)]

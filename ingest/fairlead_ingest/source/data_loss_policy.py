@@ -10,13 +10,13 @@ leaves a gap row for the old. A different service behind the same address is nev
 from __future__ import annotations
 
 from fairlead_ingest import errors
-from fairlead_ingest.source.offsets import EXPIRED, RECREATED, Position, Skip
+from fairlead_ingest.source.offsets import EXPIRED, RECREATED, Gap, TopicOffset
 
 ON_EXPIRED = ("count", "gap", "fail")
 ON_RECREATED = ("fail", "restart")
 
 
-def expired(topic: str, position: str, oldest: str, rows: int | None, policy: str) -> Skip:
+def expired(topic: str, position: str, oldest: str, rows: int | None, policy: str) -> Gap:
     """Note that ``rows`` after ``position`` are gone up to ``oldest``; reading goes on there.
 
     What is alive now is younger than a start that has expired, so nothing is read twice. Raises ``Stop`` under
@@ -28,28 +28,35 @@ def expired(topic: str, position: str, oldest: str, rows: int | None, policy: st
             f"{topic}: wanted to read on after {position or 'the beginning'}, but what followed has expired; what is"
             f' left begins after {oldest}. Set on_expired = "gap" or "count" to go on there',
         )
-    return Skip(reason=EXPIRED, upto=oldest, rows=rows)
+    return Gap(reason=EXPIRED, upto=oldest, rows=rows)
 
 
-def further(known: Skip | None, skip: Skip) -> Skip:
-    """``skip``, after ``known`` had been found: more has expired since. Of a topic made anew the reason stays."""
+def further(known: Gap | None, gap: Gap) -> Gap:
+    """``gap``, after ``known`` had been found: more has expired since. Of a topic made anew the reason stays."""
     if known is None:
-        return skip
-    rows = None if known.rows is None or skip.rows is None else known.rows + skip.rows
-    return Skip(reason=known.reason, upto=skip.upto, rows=rows)
+        return gap
+    rows = None if known.rows is None or gap.rows is None else known.rows + gap.rows
+    return Gap(reason=known.reason, upto=gap.upto, rows=rows)
 
 
-def recreated(topic: str, position: Position, generation: int, policy: str) -> Position:
+def recreated(topic: str, offset: TopicOffset, generation: int, policy: str) -> TopicOffset:
     """Where to go on when the topic is now of another ``generation``. Raises ``Stop`` under ``fail``."""
-    if position.g == 0:
-        return Position.at(generation, position.p, position.n)
+    if offset.generation == 0:
+        return TopicOffset.at(generation, offset.position, offset.total)
     if policy == "fail":
         raise errors.Stop(
             errors.RECREATED,
-            f"{topic} was deleted and made anew (generation {position.g} became {generation}); what was unread"
+            f"{topic} was deleted and made anew (generation {offset.generation} became {generation}); what was unread"
             ' of the old one is gone. Set on_recreated = "restart" to read the new one from its beginning',
         )
-    return Position(g=generation, p="", fg=position.g, f=position.p, fn=0, skip=Skip(reason=RECREATED))
+    return TopicOffset(
+        generation=generation,
+        position="",
+        start_generation=offset.generation,
+        start_position=offset.position,
+        start_total=0,
+        gap=Gap(reason=RECREATED),
+    )
 
 
 def same_service(known: str, now: str) -> str:

@@ -1,7 +1,7 @@
-"""The rows of ``<table>_gaps``: one for each stretch of a topic in which messages were never read and never will be.
+"""The rows of ``<table>_gaps``: one for each range of a topic in which messages were never read and never will be.
 
-f ──── expired start ────▶ skip.upto ──── short-lived messages among the rest ────▶ p
-     one row: all of it                    one row: so many of it
+start_position ── expired start ──▶ gap.upto ── short-lived messages among the rest ──▶ position
+                  one row: all of it             one row: so many of it
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EXPIRED_IS_GAP = "gap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class GapRow:
     """From ``from_position`` (exclusive) of ``from_generation`` to ``to_position`` (inclusive), ``rows`` were not read.
 
     ``to_position`` is "" where the end is unknown (the old generation is gone); ``rows`` None where nobody can know.
@@ -37,36 +37,38 @@ def of(
     on_expired: str,
     missing: Mapping[str, int] | None = None,
     recreated: Mapping[str, int] | None = None,
-) -> list[Gap]:
+) -> list[GapRow]:
     """The gaps of a batch that ends at ``end``, in order of topic.
 
     ``missing``: by topic, what was planned and had expired when it was read; ``recreated``: what was planned and had
     gone with its topic.
     """
     found = []
-    for topic, place in sorted(end.topics.items()):
-        at, skip = (place.fg, place.f), place.skip
-        if skip is not None and skip.reason == RECREATED:
-            found.append(_gap(topic, RECREATED, at, (place.g, skip.upto), skip.rows))
-            at = (place.g, "")
+    for topic, offset in sorted(end.topics.items()):
+        begin, gap = (offset.start_generation, offset.start_position), offset.gap
+        if gap is not None and gap.reason == RECREATED:
+            found.append(_gap(topic, RECREATED, begin, (offset.generation, gap.upto), gap.rows))
+            begin = (offset.generation, "")
         if topic in (recreated or {}):
-            found.append(_gap(topic, RECREATED, at, (place.g, place.p), (recreated or {})[topic]))
+            found.append(_gap(topic, RECREATED, begin, (offset.generation, offset.position), (recreated or {})[topic]))
         if on_expired != EXPIRED_IS_GAP:
             continue
         late = (missing or {}).get(topic, 0)
-        if skip is not None and skip.reason == EXPIRED:
-            unknown = skip.rows is None and place.n is None
-            found.append(_gap(topic, EXPIRED, at, (place.g, skip.upto), None if unknown else place.expired))
-            at = (place.g, skip.upto)
+        if gap is not None and gap.reason == EXPIRED:
+            unknown = gap.rows is None and offset.total is None
+            found.append(
+                _gap(topic, EXPIRED, begin, (offset.generation, gap.upto), None if unknown else offset.expired)
+            )
+            begin = (offset.generation, gap.upto)
         else:
-            late += place.expired
+            late += offset.expired
         if late:
-            found.append(_gap(topic, EXPIRED, at, (place.g, place.p), late))
+            found.append(_gap(topic, EXPIRED, begin, (offset.generation, offset.position), late))
     return found
 
 
-def _gap(topic: str, reason: str, begin: tuple[int, str], end: tuple[int, str], rows: int | None) -> Gap:
-    return Gap(
+def _gap(topic: str, reason: str, begin: tuple[int, str], end: tuple[int, str], rows: int | None) -> GapRow:
+    return GapRow(
         topic=topic,
         reason=reason,
         from_generation=begin[0],
@@ -77,12 +79,12 @@ def _gap(topic: str, reason: str, begin: tuple[int, str], end: tuple[int, str], 
     )
 
 
-def beyond(missing: Iterable[Gap], known: Iterable[Gap]) -> list[Gap]:
+def beyond(missing: Iterable[GapRow], known: Iterable[GapRow]) -> list[GapRow]:
     """What of ``missing`` is not in ``known``: a gap that begins where a known one does is only its continuation."""
     held = list(known)
     found = []
     for gap in missing:
-        rest: Gap | None = gap
+        rest: GapRow | None = gap
         while rest is not None:
             same = next((each for each in held if _begins(each) == _begins(rest)), None)
             if same is None:
@@ -93,11 +95,11 @@ def beyond(missing: Iterable[Gap], known: Iterable[Gap]) -> list[Gap]:
     return found
 
 
-def _begins(gap: Gap) -> tuple[str, str, int, str, int]:
+def _begins(gap: GapRow) -> tuple[str, str, int, str, int]:
     return (gap.topic, gap.reason, gap.from_generation, gap.from_position, gap.to_generation)
 
 
-def _after(gap: Gap, known: Gap) -> Gap | None:
+def _after(gap: GapRow, known: GapRow) -> GapRow | None:
     """The rest of ``gap`` where ``known``, which begins where it does, ends; None where nothing is left."""
     if gap.to_position < known.to_position:
         return None

@@ -2,12 +2,10 @@
 
     {"svc": "5f0c…", "topics": {"default/telemetry": {"f": "…", "fg": 3, "g": 3, "p": "0000018b…", "r": 912}}, "v": 1}
 
-``svc`` service identity; per topic: ``g`` generation (0: the topic was not there yet), ``p`` position reached, the last
-decided id included, "" before the first; ``f``, ``fg`` where this batch began; ``r`` rows promised for this batch;
-``n``, ``fn`` how many messages the topic had ever held at ``p`` and at ``f``, where the service says so; ``skip`` why
-reading did not simply go on from ``f`` (only then). Spark compares offsets as text: keys are sorted, no clocks are
-inside, and an offset that did not move is returned as it came.
-Position text is hex of ids of one length, so it sorts as the ids do.
+Stored names are short because each checkpoint and each commit holds them; ``TopicOffset`` and ``Gap`` say which name
+stands for what. ``svc`` is the service's identity. Spark compares offsets as text: keys are sorted, no clocks are
+inside, and an offset that did not move is returned as it came. A position is the hex text of a message id; ids have one
+length, so positions sort as ids do.
 """
 
 from __future__ import annotations
@@ -23,76 +21,123 @@ VERSION = 1
 EXPIRED, RECREATED = "expired", "recreated"
 
 
-class Skip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Gap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Reading jumped: ``reason`` is ``expired`` or ``recreated``; ``upto`` is where it went on (exclusive)."""
 
     reason: str
     upto: str = ""
-    # Rows known to be missing; None where nobody can know.
+    # Rows known to be missing; None where that cannot be known.
     rows: int | None = None
 
 
-class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic's place after a batch, and where that batch began."""
+class TopicOffset(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "generation": "g",
+        "position": "p",
+        "start_generation": "fg",
+        "start_position": "f",
+        "rows": "r",
+        "total": "n",
+        "start_total": "fn",
+        "gap": "skip",
+    },
+):
+    """How far one topic was read when a batch ended, and where that batch began."""
 
-    g: int = 0
-    p: str = ""
-    fg: int = 0
-    f: str = ""
-    r: int = 0
-    n: int | None = None
-    fn: int | None = None
-    skip: Skip | None = None
+    # Each deletion of a topic begins a new generation; 0: the topic was not there yet.
+    generation: int = 0
+    # The last message that was read or passed over, included; "" before the first.
+    position: str = ""
+    start_generation: int = 0
+    start_position: str = ""
+    # Rows promised for the batch.
+    rows: int = 0
+    # How many messages the topic had ever held at ``position`` and at ``start_position``, where the service says so.
+    total: int | None = None
+    start_total: int | None = None
+    # Why reading did not simply go on from ``start_position``.
+    gap: Gap | None = None
 
     @classmethod
-    def at(cls, generation: int, position: str, passed: int | None = None) -> Position:
+    def at(cls, generation: int, position: str, total: int | None = None) -> TopicOffset:
         """A place nothing has been read from yet."""
-        return cls(g=generation, p=position, fg=generation, f=position, n=passed, fn=passed)
+        return cls(
+            generation=generation,
+            position=position,
+            start_generation=generation,
+            start_position=position,
+            total=total,
+            start_total=total,
+        )
 
-    def rested(self) -> Position:
+    @classmethod
+    def from_starting(cls, plain: Mapping[str, Any]) -> TopicOffset:
+        """The place that an explicit ``startingOffsets`` names: ``{"g", "p"}`` and perhaps ``"n"``."""
+        total = plain.get("n")
+        return cls.at(int(plain["g"]), str(plain["p"]), None if total is None else int(total))
+
+    def to_starting(self) -> dict[str, Any]:
+        """This place as an explicit ``startingOffsets``."""
+        return {"g": self.generation, "p": self.position} | ({} if self.total is None else {"n": self.total})
+
+    def at_rest(self) -> TopicOffset:
         """The same place, as the entry of a batch in which this topic gave nothing."""
-        return Position.at(self.g, self.p, self.n)
+        return TopicOffset.at(self.generation, self.position, self.total)
 
     @property
-    def begin(self) -> str:
-        """Where reading of this batch begins, exclusive. Not before a jump's end: what had expired there is counted,
+    def read_from(self) -> str:
+        """Where reading of this batch begins, exclusive. Not before a gap's end: what had expired there is counted,
         and may be alive again when the batch is read (a longer time to live, a clock set back)."""
-        return self.f if self.skip is None else self.skip.upto
+        return self.start_position if self.gap is None else self.gap.upto
 
     @property
-    def passed(self) -> int | None:
-        """Messages the topic had ever held at ``p``; None where nobody has counted. Before the first there is none."""
-        return self.n if self.p else 0
+    def known_total(self) -> int | None:
+        """As ``total``, which is 0 before the first message; None where it was not counted."""
+        return self.total if self.position else 0
 
     @property
     def expired(self) -> int:
-        """Messages of this stretch that were gone when the batch was planned."""
-        if self.n is None or self.fn is None:
-            return (self.skip.rows or 0) if self.skip is not None and self.skip.reason == EXPIRED else 0
-        return max(0, self.n - self.fn - self.r)
+        """Messages of this range that were gone when the batch was planned."""
+        if self.total is None or self.start_total is None:
+            return (self.gap.rows or 0) if self.gap is not None and self.gap.reason == EXPIRED else 0
+        return max(0, self.total - self.start_total - self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is stored: short names, sorted; no totals and no gap where there are none."""
+        plain = msgspec.to_builtins(self)
+        if self.total is None or self.start_total is None:
+            del plain["n"], plain["fn"]
+        if self.gap is None:
+            del plain["skip"]
+        else:
+            plain["skip"] = dict(sorted(plain["skip"].items()))
+        return dict(sorted(plain.items()))
 
 
 class Offsets(msgspec.Struct, frozen=True, kw_only=True):
     """The places of all topics of one query. ``service`` is "" until the service has said who it is."""
 
     service: str = ""
-    topics: dict[str, Position] = {}
+    topics: dict[str, TopicOffset] = {}
 
     def to_dict(self) -> dict[str, Any]:
         """What Spark stores: plain values, keys sorted, the same text for the same places."""
-        topics = {name: _position_dict(self.topics[name]) for name in sorted(self.topics)}
+        topics = {name: self.topics[name].to_dict() for name in sorted(self.topics)}
         return {"svc": self.service, "topics": topics, "v": VERSION}
 
     def since(self, before: Offsets) -> Offsets:
         """The same places, as the end of a batch that began at ``before``: at rest when it is where that ended too."""
         if self != before:
             return self
-        return Offsets(service=self.service, topics={name: at.rested() for name, at in self.topics.items()})
+        return Offsets(service=self.service, topics={name: offset.at_rest() for name, offset in self.topics.items()})
 
     @property
     def rows(self) -> int:
         """Rows promised for the batch that ends here."""
-        return sum(position.r for position in self.topics.values())
+        return sum(offset.rows for offset in self.topics.values())
 
 
 def parse(value: Mapping[str, Any] | bytes | str) -> Offsets:
@@ -101,7 +146,7 @@ def parse(value: Mapping[str, Any] | bytes | str) -> Offsets:
         plain: Any = msgspec.json.decode(value) if isinstance(value, (bytes, str)) else dict(value)
         if plain.get("v") != VERSION:
             raise errors.Stop(errors.BAD_CHECKPOINT, f"offset version {plain.get('v')!r}; ours is {VERSION}")
-        topics = msgspec.convert(plain["topics"], dict[str, Position])
+        topics = msgspec.convert(plain["topics"], dict[str, TopicOffset])
         return Offsets(service=str(plain["svc"]), topics=topics)
     except (msgspec.DecodeError, KeyError, AttributeError, TypeError, ValueError) as error:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"not an offset of this source: {error}") from error
@@ -113,12 +158,3 @@ def shares(limit_rows: int | None, topics: int) -> list[int | None]:
         return [None] * topics
     each, rest = divmod(max(limit_rows, topics), topics)
     return [each + (1 if index < rest else 0) for index in range(topics)]
-
-
-def _position_dict(position: Position) -> dict[str, Any]:
-    plain: dict[str, Any] = {"f": position.f, "fg": position.fg, "g": position.g, "p": position.p, "r": position.r}
-    if position.n is not None and position.fn is not None:
-        plain |= {"n": position.n, "fn": position.fn}
-    if position.skip is not None:
-        plain["skip"] = dict(sorted(msgspec.to_builtins(position.skip).items()))
-    return dict(sorted(plain.items()))

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairlead_ingest import errors
 from fairlead_ingest.source import offsets
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_wire.errors import Temporary
 
 METADATA_KEY = "fairlead"
@@ -42,7 +42,10 @@ class TableState:
 
     def holds(self, end: Offsets) -> bool:
         """Everything up to ``end`` is in it."""
-        return not any(_is_short(self.reached.topics.get(topic), at.g, at.p) for topic, at in end.topics.items())
+        return not any(
+            _is_short(self.reached.topics.get(topic), offset.generation, offset.position)
+            for topic, offset in end.topics.items()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,22 +98,22 @@ def decide(
             errors.OTHER_SERVICE,
             f"the table was filled from messaging service {state.reached.service}, this batch comes from {end.service}",
         )
-    for topic, position in end.topics.items() if not is_companion else ():
+    for topic, offset in end.topics.items() if not is_companion else ():
         held = state.reached.topics.get(topic)
-        if held is not None and is_ahead(state.reached, topic, position):
+        if held is not None and is_ahead(state.reached, topic, offset):
             raise errors.Stop(
                 errors.TABLE_TAKEN,
-                f"the table already holds {topic} up to {held.p}, this batch begins after {position.f or 'the start'}:"
-                " another job writes the table, or this checkpoint is older than it. Stop the other job, or start with"
-                " a new checkpoint (it goes on from the table)",
+                f"the table already holds {topic} up to {held.position}, this batch begins after"
+                f" {offset.start_position or 'the start'}: another job writes the table, or this checkpoint is"
+                " older than it. Stop the other job, or start with a new checkpoint (it goes on from the table)",
             )
         is_first = held is None and (before is None or topic not in before.topics)
-        if not is_first and not state.is_cut and _is_short(held, position.fg, position.f):
-            raise _behind(topic, held, position.f)
+        if not is_first and not state.is_cut and _is_short(held, offset.start_generation, offset.start_position):
+            raise _behind(topic, held, offset.start_position)
     topics = {**state.reached.topics}
-    for topic, position in end.topics.items():
-        if not (is_companion and is_ahead(state.reached, topic, position, of_end=True)):
-            topics[topic] = position.rested()
+    for topic, offset in end.topics.items():
+        if not (is_companion and is_ahead(state.reached, topic, offset, of_end=True)):
+            topics[topic] = offset.at_rest()
     reached = Offsets(service=end.service or state.reached.service, topics=topics)
     return Append(
         transactions={application: batch, TURN: state.turn + 1},
@@ -128,39 +131,41 @@ def decide(
 
 def check_goes_on(state: TableState, last: Offsets) -> None:
     """Raises ``Stop`` where a checkpoint whose last batch ended at ``last`` cannot go on with the table."""
-    for topic, position in last.topics.items():
+    for topic, offset in last.topics.items():
         held = state.reached.topics.get(topic)
-        if not state.is_cut and _is_short(held, position.g, position.p):
-            raise _behind(topic, held, position.p)
+        if not state.is_cut and _is_short(held, offset.generation, offset.position):
+            raise _behind(topic, held, offset.position)
 
 
-def _is_short(held: Position | None, generation: int, position: str) -> bool:
+def _is_short(held: TopicOffset | None, generation: int, position: str) -> bool:
     """``held`` ends before ``position`` of that generation; a generation of 0 stands for any."""
     if not position:
         return False
     if held is None:
         return True
-    if held.g and generation and held.g != generation:
-        return held.g < generation
-    return held.p < position
+    if held.generation and generation and held.generation != generation:
+        return held.generation < generation
+    return held.position < position
 
 
-def _behind(topic: str, held: Position | None, position: str) -> errors.Stop:
+def _behind(topic: str, held: TopicOffset | None, position: str) -> errors.Stop:
     return errors.Stop(
         errors.TABLE_BEHIND,
-        f"the table holds {topic} up to {held.p if held and held.p else 'nothing'}, this checkpoint goes on after"
+        f"the table holds {topic} up to {(held and held.position) or 'nothing'}, this checkpoint goes on after"
         f" {position}: the table was restored, replaced, deleted or is not mounted, or lost its last commits. Bring it"
         " back, or start with a new checkpoint (it goes on from what the table holds)",
     )
 
 
-def is_ahead(reached: Offsets, topic: str, place: Position, *, of_end: bool = False) -> bool:
-    """``reached`` goes further in ``topic`` than the beginning of the batch that ends at ``place``, or than its end."""
+def is_ahead(reached: Offsets, topic: str, offset: TopicOffset, *, of_end: bool = False) -> bool:
+    """``reached`` goes further in ``topic`` than where the batch that ends at ``offset`` begins, or than its end."""
     held = reached.topics.get(topic)
     if held is None:
         return False
-    generation, position = (place.g, place.p) if of_end else (place.fg, place.f)
-    return held.g in (0, generation) and held.p > position
+    generation, position = (
+        (offset.generation, offset.position) if of_end else (offset.start_generation, offset.start_position)
+    )
+    return held.generation in (0, generation) and held.position > position
 
 
 def ours_in(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -182,9 +187,9 @@ def starting(configured: Mapping[str, Any], reached: Offsets) -> dict[str, Any]:
     """
     begin: dict[str, Any] = {}
     for topic, start in configured.items():
-        held: Position | None = reached.topics.get(topic)
+        held: TopicOffset | None = reached.topics.get(topic)
         if held is None:
             begin[topic] = "earliest" if start == "table" else start
             continue
-        begin[topic] = {"g": held.g, "p": held.p} | ({} if held.n is None else {"n": held.n})
+        begin[topic] = held.to_starting()
     return begin

@@ -12,7 +12,7 @@ from tests.support.messaging_service import MessagingService
 from fairlead_ingest.io import status
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.settings import Pipeline
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit, freshness
 from fairlead_ingest.table.commit import Append
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -25,7 +25,7 @@ def pipeline(tmp_path: Path, *topics: str) -> Pipeline:
     return Pipeline(name="p", topics=list(topics), table=str(tmp_path / "rows"), checkpoint=str(tmp_path / "c"))
 
 
-def commit_rows(tmp_path: Path, topic: str, place: Position) -> None:
+def commit_rows(tmp_path: Path, topic: str, place: TopicOffset) -> None:
     path = tmp_path / "rows"
     delta.ensure(path, SCHEMA)
     writing = delta.writing(path)
@@ -46,7 +46,7 @@ def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
     messaging.publish(topic, [b"1", b"2", b"3"])
     with BulkClient(messaging.url) as client:
         first = client.plan(topic, after="", limit_rows=2)
-        commit_rows(tmp_path, topic, Position.at(first.generation, first.upto or ""))
+        commit_rows(tmp_path, topic, TopicOffset.at(first.generation, first.upto or ""))
         later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=60)
         facts = status.of(pipeline(tmp_path, topic), client, later)
     json.dumps(facts)
@@ -85,7 +85,7 @@ def test_before_the_first_batch_everything_is_lag(messaging: MessagingService, t
 
 def test_what_went_wrong_with_a_topic_is_its_state(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
     """A service that is down, a topic made anew: the rest of the answer is there all the same."""
-    commit_rows(tmp_path, topic, Position.at(99, "00" * 20))
+    commit_rows(tmp_path, topic, TopicOffset.at(99, "00" * 20))
     with BulkClient(messaging.url) as client:
         assert status.of(pipeline(tmp_path, topic), client, NOW)["topics"][0]["state"] == "recreated"
     with BulkClient("http://127.0.0.1:9") as client:

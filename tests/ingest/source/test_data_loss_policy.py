@@ -6,23 +6,23 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.source import data_loss_policy
-from fairlead_ingest.source.offsets import Position, Skip
+from fairlead_ingest.source.offsets import Gap, TopicOffset
 
 
 @pytest.mark.parametrize("policy", ["count", "gap"])
 def test_an_expired_start_goes_on_and_says_how_much_is_gone(policy: str) -> None:
     """The service knows how many rows that were."""
-    assert data_loss_policy.expired("a/t", "0a", "0c", 7, policy) == Skip(reason="expired", upto="0c", rows=7)
+    assert data_loss_policy.expired("a/t", "0a", "0c", 7, policy) == Gap(reason="expired", upto="0c", rows=7)
 
 
 def test_what_expires_meanwhile_is_added() -> None:
     """One jump, over both."""
-    known = Skip(reason="expired", upto="0c", rows=7)
+    known = Gap(reason="expired", upto="0c", rows=7)
     assert data_loss_policy.further(None, known) == known
-    assert data_loss_policy.further(known, Skip(reason="expired", upto="0e", rows=2)) == Skip(
+    assert data_loss_policy.further(known, Gap(reason="expired", upto="0e", rows=2)) == Gap(
         reason="expired", upto="0e", rows=9
     )
-    assert data_loss_policy.further(known, Skip(reason="expired", upto="0e")) == Skip(reason="expired", upto="0e")
+    assert data_loss_policy.further(known, Gap(reason="expired", upto="0e")) == Gap(reason="expired", upto="0e")
 
 
 def test_an_expired_start_stops_under_fail() -> None:
@@ -33,19 +33,21 @@ def test_an_expired_start_stops_under_fail() -> None:
 
 def test_a_recreated_topic_is_read_from_its_beginning_when_asked() -> None:
     """Where the old one was left stays known, for the gap row."""
-    after = data_loss_policy.recreated("a/t", Position.at(1, "0a"), 2, "restart")
-    assert after == Position(g=2, p="", fg=1, f="0a", fn=0, skip=Skip(reason="recreated"))
+    after = data_loss_policy.recreated("a/t", TopicOffset.at(1, "0a"), 2, "restart")
+    assert after == TopicOffset(
+        generation=2, position="", start_generation=1, start_position="0a", start_total=0, gap=Gap(reason="recreated")
+    )
 
 
 def test_a_recreated_topic_stops_by_default() -> None:
     """Somebody deleted it: somebody decides."""
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_TOPIC_RECREATED: a/t .*on_recreated"):
-        data_loss_policy.recreated("a/t", Position.at(1, "0a"), 2, "fail")
+        data_loss_policy.recreated("a/t", TopicOffset.at(1, "0a"), 2, "fail")
 
 
 def test_a_topic_seen_for_the_first_time_is_no_loss() -> None:
     """It was not there yet when the job began."""
-    assert data_loss_policy.recreated("a/t", Position(), 4, "fail") == Position.at(4, "")
+    assert data_loss_policy.recreated("a/t", TopicOffset(), 4, "fail") == TopicOffset.at(4, "")
 
 
 def test_another_service_behind_the_same_address_is_refused() -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairlead_ingest.source import gaps
-from fairlead_ingest.source.gaps import Gap
-from fairlead_ingest.source.offsets import Offsets, Position, Skip
+from fairlead_ingest.source.gaps import GapRow
+from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 
-EXPIRED = Position(g=1, p="0f", fg=1, f="0a", skip=Skip(reason="expired", upto="0c", rows=3))
-RECREATED = Position(g=2, p="02", fg=1, f="0a", skip=Skip(reason="recreated"))
+EXPIRED = TopicOffset(
+    generation=1, position="0f", start_generation=1, start_position="0a", gap=Gap(reason="expired", upto="0c", rows=3)
+)
+RECREATED = TopicOffset(
+    generation=2, position="02", start_generation=1, start_position="0a", gap=Gap(reason="recreated")
+)
 
 
 def test_a_batch_that_jumped_nowhere_leaves_no_gap() -> None:
     """The usual case."""
-    assert gaps.of(Offsets(topics={"a/t": Position.at(1, "0a")}), on_expired="gap") == []
+    assert gaps.of(Offsets(topics={"a/t": TopicOffset.at(1, "0a")}), on_expired="gap") == []
 
 
 def test_what_expired_is_a_gap_only_where_the_user_wants_it_so() -> None:
@@ -22,7 +26,7 @@ def test_what_expired_is_a_gap_only_where_the_user_wants_it_so() -> None:
     end = Offsets(topics={"a/t": EXPIRED})
     assert gaps.of(end, on_expired="count") == []
     assert gaps.of(end, on_expired="gap") == [
-        Gap(
+        GapRow(
             topic="a/t", reason="expired", from_generation=1, from_position="0a",
             to_generation=1, to_position="0c", rows=3,
         )
@@ -38,8 +42,8 @@ def test_the_rest_of_a_deleted_topic_is_always_a_gap() -> None:
     ]
 
 
-def _gap(since: str, upto: str, rows: int | None) -> Gap:
-    return Gap(
+def _gap(since: str, upto: str, rows: int | None) -> GapRow:
+    return GapRow(
         topic="a/t", reason="expired", from_generation=1, from_position=since,
         to_generation=1, to_position=upto, rows=rows,
     )  # fmt: skip
@@ -60,10 +64,21 @@ def test_a_gap_elsewhere_is_another_one() -> None:
 
 def test_short_lives_are_gaps_of_their_own() -> None:
     """Gone before the batch was planned, or between planning and reading; after an expired start, the rest of it."""
-    short = Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12)
+    short = TopicOffset(
+        generation=1, position="0f", start_generation=1, start_position="0a", rows=5, total=20, start_total=12
+    )
     [gap] = gaps.of(Offsets(topics={"a/t": short}), on_expired="gap", missing={"a/t": 2})
     assert (gap.from_position, gap.to_position, gap.rows) == ("0a", "0f", 5)
-    both = Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12, skip=EXPIRED.skip)
+    both = TopicOffset(
+        generation=1,
+        position="0f",
+        start_generation=1,
+        start_position="0a",
+        rows=5,
+        total=20,
+        start_total=12,
+        gap=EXPIRED.gap,
+    )
     found = gaps.of(Offsets(topics={"a/t": both}), on_expired="gap", missing={"a/t": 2})
     assert [(gap.from_position, gap.to_position, gap.rows) for gap in found] == [("0a", "0c", 3), ("0c", "0f", 2)]
     assert gaps.of(Offsets(topics={"a/t": both}), on_expired="count", missing={"a/t": 2}) == []
@@ -71,7 +86,7 @@ def test_short_lives_are_gaps_of_their_own() -> None:
 
 def test_a_batch_tried_again_adds_what_expired_meanwhile() -> None:
     """Same stretch, more of it."""
-    before = Gap(
+    before = GapRow(
         topic="a/t", reason="expired", from_generation=1, from_position="0a", to_generation=1, to_position="0f", rows=2
     )
     assert gaps.beyond([replace(before, rows=5)], [before]) == [replace(before, rows=3)]
@@ -80,6 +95,8 @@ def test_a_batch_tried_again_adds_what_expired_meanwhile() -> None:
 
 def test_what_went_with_its_topic_is_a_gap_under_any_policy() -> None:
     """Planned, and made anew before it was read."""
-    place = Position(g=1, p="0f", fg=1, f="0a", r=5, n=10, fn=5)
+    place = TopicOffset(
+        generation=1, position="0f", start_generation=1, start_position="0a", rows=5, total=10, start_total=5
+    )
     [gap] = gaps.of(Offsets(topics={"a/t": place}), on_expired="count", recreated={"a/t": 4})
     assert (gap.reason, gap.from_position, gap.to_position, gap.rows) == ("recreated", "0a", "0f", 4)

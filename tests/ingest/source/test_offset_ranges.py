@@ -2,34 +2,74 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass
+
 from fairlead_ingest.source import offset_ranges
-from fairlead_ingest.source.offset_ranges import Part
+from fairlead_ingest.source.offset_ranges import RANGE_BYTES, OffsetRange
 
 
-def parts(*sizes: int) -> list[Part]:
-    bounds = [f"{index:02x}" for index in range(len(sizes) + 1)]
-    return [Part(bounds[index], bounds[index + 1], size, size) for index, size in enumerate(sizes)]
+@dataclass(frozen=True)
+class Part:
+    after: str
+    upto: str
+    rows: int
+    bytes: int
 
 
-def shown(found: list[Part]) -> list[tuple[str, str, int]]:
-    return [(part.after, part.upto, part.rows) for part in found]
+def merged(*sizes: int, bytes_min: int = 100) -> list[tuple[str, str, int]]:
+    planned = [Part(f"{index:02x}", f"{index + 1:02x}", size, size) for index, size in enumerate(sizes)]
+    found = offset_ranges.merged("a/t", 3, planned, bytes_min)
+    assert all((each.topic, each.generation, each.size_bytes) == ("a/t", 3, each.rows) for each in found)
+    return [(each.after, each.upto, each.rows) for each in found]
 
 
-def test_small_neighbours_become_one_task() -> None:
+def test_small_neighbours_become_one_range() -> None:
     """A task costs more than a small range saves."""
-    assert shown(offset_ranges.merge(parts(3, 3, 3), 100)) == [("00", "03", 9)]
+    assert merged(3, 3, 3) == [("00", "03", 9)]
 
 
 def test_large_ranges_stay_apart() -> None:
     """They are what the cores are for."""
-    assert shown(offset_ranges.merge(parts(100, 120), 100)) == [("00", "01", 100), ("01", "02", 120)]
+    assert merged(100, 120) == [("00", "01", 100), ("01", "02", 120)]
 
 
 def test_a_small_rest_goes_with_the_last() -> None:
     """No task for crumbs."""
-    assert shown(offset_ranges.merge(parts(100, 100, 5), 100)) == [("00", "01", 100), ("01", "03", 105)]
+    assert merged(100, 100, 5) == [("00", "01", 100), ("01", "03", 105)]
 
 
-def test_nothing_planned_is_no_task() -> None:
+def test_nothing_planned_is_no_range() -> None:
     """An empty batch."""
-    assert offset_ranges.merge([], 100) == []
+    assert merged() == []
+
+
+def ranges(*sizes: int) -> list[OffsetRange]:
+    return [
+        OffsetRange(topic=f"a/{number}", generation=1, after="", upto="0f", rows=1, size_bytes=size)
+        for number, size in enumerate(sizes)
+    ]
+
+
+def test_many_small_topics_are_few_tasks() -> None:
+    """A hundred topics with a message each cost two tasks on two cores, not a hundred."""
+    found = offset_ranges.grouped(ranges(*[200] * 100), tasks_min=2, bytes_min=8 * 1024 * 1024)
+    assert [len(group) for group in found] == [50, 50]
+
+
+def test_few_topics_stay_apart() -> None:
+    """They may be read at the same time."""
+    assert len(offset_ranges.grouped(ranges(200, 300), tasks_min=4, bytes_min=1000)) == 2
+    assert offset_ranges.grouped([], tasks_min=4, bytes_min=1000) == []
+
+
+def test_each_range_is_in_one_group_and_groups_are_balanced() -> None:
+    """Whatever the sizes: no group is above the mean by more than the largest range."""
+    draw = random.Random(7)
+    for _ in range(200):
+        found = ranges(*(draw.randrange(0, 50_000_000) for _ in range(draw.randrange(1, 60))))
+        groups = offset_ranges.grouped(found, tasks_min=draw.randrange(1, 9), bytes_min=8 * 1024 * 1024)
+        assert sorted(each.topic for group in groups for each in group) == sorted(each.topic for each in found)
+        assert all(groups)
+        loads = [sum(each.size_bytes + RANGE_BYTES for each in group) for group in groups]
+        assert max(loads) <= sum(loads) / len(loads) + max(each.size_bytes + RANGE_BYTES for each in found)

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.source import offsets
-from fairlead_ingest.source.offsets import Offsets, Position, Skip
+from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 
 
 def test_an_offset_survives_the_checkpoint() -> None:
@@ -16,8 +16,15 @@ def test_an_offset_survives_the_checkpoint() -> None:
     places = Offsets(
         service="s",
         topics={
-            "b/t": Position(g=2, p="0f", fg=1, f="0a", r=7, skip=Skip(reason="recreated")),
-            "a/t": Position.at(1, ""),
+            "b/t": TopicOffset(
+                generation=2,
+                position="0f",
+                start_generation=1,
+                start_position="0a",
+                rows=7,
+                gap=Gap(reason="recreated"),
+            ),
+            "a/t": TopicOffset.at(1, ""),
         },
     )
     assert offsets.parse(json.dumps(places.to_dict())) == places
@@ -25,23 +32,33 @@ def test_an_offset_survives_the_checkpoint() -> None:
 
 def test_keys_are_sorted_whatever_the_order_of_topics() -> None:
     """Spark compares text: another order would be an empty batch."""
-    one = Offsets(service="s", topics={"b/t": Position(), "a/t": Position()})
-    other = Offsets(service="s", topics={"a/t": Position(), "b/t": Position()})
+    one = Offsets(service="s", topics={"b/t": TopicOffset(), "a/t": TopicOffset()})
+    other = Offsets(service="s", topics={"a/t": TopicOffset(), "b/t": TopicOffset()})
     assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
     assert list(one.to_dict()["topics"]) == ["a/t", "b/t"]
 
 
-def test_a_rested_position_promises_nothing() -> None:
+def test_an_offset_at_rest_promises_nothing() -> None:
     """A topic that gave nothing to a batch is not counted again in it."""
-    moved = Position(g=3, p="0f", fg=3, f="0a", r=7, skip=Skip(reason="expired", upto="0b", rows=2))
-    assert moved.rested() == Position(g=3, p="0f", fg=3, f="0f", r=0)
+    moved = TopicOffset(
+        generation=3,
+        position="0f",
+        start_generation=3,
+        start_position="0a",
+        rows=7,
+        gap=Gap(reason="expired", upto="0b", rows=2),
+    )
+    assert moved.at_rest() == TopicOffset(generation=3, position="0f", start_generation=3, start_position="0f", rows=0)
 
 
 def test_a_batch_without_new_data_begins_where_it_ends() -> None:
     """Spark runs such batches to move watermarks; nothing is promised for them again."""
-    end = Offsets(service="s", topics={"a/t": Position(g=1, p="0f", fg=1, f="0a", r=7)})
-    assert end.since(end) == Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
-    assert end.since(Offsets(service="s", topics={"a/t": Position.at(1, "0a")})) == end
+    end = Offsets(
+        service="s",
+        topics={"a/t": TopicOffset(generation=1, position="0f", start_generation=1, start_position="0a", rows=7)},
+    )
+    assert end.since(end) == Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
+    assert end.since(Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0a")})) == end
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"v": 2}', '{"v": 1, "svc": "s", "topics": {"a": 5}}'])
@@ -61,18 +78,75 @@ def test_a_limit_is_shared_and_nobody_starves(limit: int | None, topics: int, ex
 
 def test_totals_say_what_was_gone_before_the_batch_was_planned() -> None:
     """Without them, what the service said of an expired start."""
-    assert Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12).expired == 3
-    assert Position(g=1, p="0f", fg=1, f="0a", r=9, n=20, fn=12).expired == 0
-    skip = Skip(reason="expired", upto="0c", rows=7)
-    assert Position(g=1, p="0f", fg=1, f="0a", r=5, skip=skip).expired == 7
-    assert Position(g=2, p="0f", fg=1, f="0a", r=5, skip=Skip(reason="recreated")).expired == 0
-    assert (Position.at(1, "").passed, Position.at(1, "0a").passed, Position.at(1, "0a", 4).passed) == (0, None, 4)
+    assert (
+        TopicOffset(
+            generation=1, position="0f", start_generation=1, start_position="0a", rows=5, total=20, start_total=12
+        ).expired
+        == 3
+    )
+    assert (
+        TopicOffset(
+            generation=1, position="0f", start_generation=1, start_position="0a", rows=9, total=20, start_total=12
+        ).expired
+        == 0
+    )
+    gap = Gap(reason="expired", upto="0c", rows=7)
+    assert (
+        TopicOffset(generation=1, position="0f", start_generation=1, start_position="0a", rows=5, gap=gap).expired == 7
+    )
+    assert (
+        TopicOffset(
+            generation=2, position="0f", start_generation=1, start_position="0a", rows=5, gap=Gap(reason="recreated")
+        ).expired
+        == 0
+    )
+    assert (
+        TopicOffset.at(1, "").known_total,
+        TopicOffset.at(1, "0a").known_total,
+        TopicOffset.at(1, "0a", 4).known_total,
+    ) == (
+        0,
+        None,
+        4,
+    )
 
 
 def test_totals_survive_the_checkpoint_and_older_ones_have_none() -> None:
     """Keys stay sorted: Spark compares text."""
-    end = Offsets(service="s", topics={"a/t": Position(g=1, p="0f", fg=1, f="0a", r=5, n=20, fn=12)})
+    end = Offsets(
+        service="s",
+        topics={
+            "a/t": TopicOffset(
+                generation=1, position="0f", start_generation=1, start_position="0a", rows=5, total=20, start_total=12
+            )
+        },
+    )
     assert offsets.parse(end.to_dict()) == end
     assert list(end.to_dict()["topics"]["a/t"]) == ["f", "fg", "fn", "g", "n", "p", "r"]
     old = {"svc": "s", "topics": {"a/t": {"f": "", "fg": 1, "g": 1, "p": "0a", "r": 1}}, "v": 1}
-    assert offsets.parse(old).topics["a/t"].n is None
+    assert offsets.parse(old).topics["a/t"].total is None
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        '{"svc":"5f0c","topics":{"a/t":{"f":"","fg":0,"g":0,"p":"","r":0}},"v":1}',
+        '{"svc":"5f0c","topics":{"a/t":{"f":"0a","fg":3,"g":3,"p":"0f","r":912}},"v":1}',
+        '{"svc":"5f0c","topics":{"a/t":{"f":"0a","fg":3,"fn":12,"g":3,"n":924,"p":"0f","r":912}},"v":1}',
+        '{"svc":"5f0c","topics":{"a/t":{"f":"0a","fg":3,"g":3,"p":"0f","r":7,"skip":{"reason":"expired","rows":2,"upto":"0b"}}},"v":1}',
+        '{"svc":"","topics":{"a/t":{"f":"0a","fg":3,"fn":0,"g":4,"n":5,"p":"02","r":5,"skip":{"reason":"recreated"}}},"v":1}',
+    ],
+)
+def test_what_older_versions_stored_is_read_and_written_as_it_was(stored: str) -> None:
+    """Letter by letter: Spark compares the text, and an older version may be started again."""
+    found = offsets.parse(stored)
+    assert json.dumps(found.to_dict(), separators=(",", ":")) == stored
+    assert offsets.parse(found.to_dict()) == found
+
+
+def test_a_start_is_explicit_by_the_names_users_write() -> None:
+    """``startingOffsets`` is an option of the source, so its names stay short."""
+    for plain in ({"g": 3, "p": "0f"}, {"g": 3, "p": "0f", "n": 7}):
+        offset = TopicOffset.from_starting(plain)
+        assert offset.to_starting() == plain
+        assert (offset.generation, offset.position, offset.start_position) == (3, "0f", "0f")

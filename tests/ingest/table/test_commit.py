@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from fairlead_ingest import errors
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import AlreadyIn, Append, TableState
 
 
 def ending(after: str, upto: str, *, service: str = "s", topic: str = "a/t") -> Offsets:
-    return Offsets(service=service, topics={topic: Position(g=1, p=upto, fg=1, f=after, r=1)})
+    return Offsets(
+        service=service,
+        topics={topic: TopicOffset(generation=1, position=upto, start_generation=1, start_position=after, rows=1)},
+    )
 
 
 def decide(state: TableState, end: Offsets, batch: int = 5) -> Append | AlreadyIn:
@@ -26,7 +29,7 @@ def test_a_new_batch_takes_its_turn_and_leaves_its_positions() -> None:
     assert isinstance(decided, Append)
     assert decided.transactions == {"fairlead:q": 5, commit.TURN: 9}
     assert decided.metadata["fairlead"]["rows"] == 1
-    assert commit.reached_in(decided.metadata) == Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
+    assert commit.reached_in(decided.metadata) == Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
 
 
 @pytest.mark.parametrize("batch", [4, 5])
@@ -60,7 +63,7 @@ def test_what_was_decided_holds_for_one_turn() -> None:
 
 def test_positions_guessed_from_rows_hold_for_any_generation() -> None:
     """A table whose log was cut still refuses to repeat."""
-    guessed = Offsets(topics={"a/t": Position.at(0, "0f")})
+    guessed = Offsets(topics={"a/t": TopicOffset.at(0, "0f")})
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
         decide(TableState(reached=guessed), ending("", "1f"))
 
@@ -87,7 +90,7 @@ def test_commits_of_others_say_nothing(metadata: dict[str, Any]) -> None:
 
 def test_a_fresh_checkpoint_goes_on_from_the_table() -> None:
     """Where the table has a topic that is where it starts, whatever is configured; else as configured."""
-    reached = Offsets(topics={"a/t": Position.at(3, "0a")})
+    reached = Offsets(topics={"a/t": TopicOffset.at(3, "0a")})
     begin = commit.starting({"a/t": "earliest", "b/t": "latest", "c/t": "table"}, reached)
     assert begin == {"a/t": {"g": 3, "p": "0a"}, "b/t": "latest", "c/t": "earliest"}
 
@@ -125,8 +128,8 @@ def test_a_table_without_the_topic_is_behind_once_the_checkpoint_has_gone_on() -
         (ending("", "1f"), False),
         (ending("", "0a"), True),
         (Offsets(), True),
-        (Offsets(topics={"a/t": Position.at(0, "0a")}), True),
-        (Offsets(topics={"a/t": Position.at(2, "01")}), False),
+        (Offsets(topics={"a/t": TopicOffset.at(0, "0a")}), True),
+        (Offsets(topics={"a/t": TopicOffset.at(2, "01")}), False),
     ],
 )
 def test_a_checkpoint_goes_on_only_with_a_table_that_holds_its_last_batch(held: Offsets, is_behind: bool) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_ingest import errors
 from fairlead_ingest.source import offsets
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 
 class _Metadata(msgspec.Struct):
@@ -38,7 +38,12 @@ def begun(checkpoint: Path) -> Offsets:
     if oldest is None:
         return Offsets()
     end = end_of(checkpoint, oldest)
-    return Offsets(topics={topic: Position.at(at.fg, at.f) for topic, at in end.topics.items()})
+    return Offsets(
+        topics={
+            topic: TopicOffset.at(offset.start_generation, offset.start_position)
+            for topic, offset in end.topics.items()
+        }
+    )
 
 
 def last_planned(checkpoint: Path) -> int:

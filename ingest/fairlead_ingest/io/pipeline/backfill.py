@@ -1,4 +1,4 @@
-"""Reading a stretch of time again into a table: what the table lacks is added, what it has stays once.
+"""Reading a time range again into a table: what the table lacks is added, what it has stays once.
 
 A backfill is a batch query of our own source, so it runs wherever Spark does, beside the streaming job or without it.
 The job's positions are not touched, and it reads no further than they go: what lies beyond is the job's to bring.
@@ -31,7 +31,7 @@ _TIME_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class TimeRange:
     """From (inclusive) until (exclusive), in ms since 1970, None for open; about how many messages that is."""
 
     from_ms: int | None
@@ -45,32 +45,34 @@ def reserved(client: BulkClient, kind: Kind, into: Path, pipeline: Pipeline) -> 
     As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
     """
     # What only rows say is nobody's account: a job that goes on from there does so from the highest.
-    held = {topic: at for topic, at in kind.reached(into).topics.items() if at.g or not at.p}
+    held = {
+        topic: offset for topic, offset in kind.reached(into).topics.items() if offset.generation or not offset.position
+    }
     if into.absolute() == Path(pipeline.table).absolute():
         held = {**spark_checkpoint.begun(Path(pipeline.checkpoint).absolute()).topics, **held}
     bounds = {}
     for topic in pipeline.topics:
-        place = held.get(topic)
-        if place is None:
+        offset = held.get(topic)
+        if offset is None:
             continue
         try:
             generation = client.offsets(topic, "earliest").generation
         except TopicMissing:
             continue
         # A topic that was made anew is all unread, and the job's.
-        bounds[topic] = place.p if place.g in (0, generation) else ""
+        bounds[topic] = offset.position if offset.generation in (0, generation) else ""
     return bounds
 
 
-def slices(
+def time_ranges(
     client: BulkClient,
     pipeline: Pipeline,
     from_ms: int | None,
     until_ms: int | None,
     rows: int,
     up_to: Mapping[str, str] | None = None,
-) -> list[Slice]:
-    """The time cut into pieces of about ``rows`` messages a topic: each is committed by itself, so that progress can be
+) -> list[TimeRange]:
+    """The time cut into ranges of about ``rows`` messages a topic: each is committed by itself, so that progress can be
     shown and a stop loses little."""
     cuts: dict[int, int] = {}
     for topic in pipeline.topics:
@@ -93,7 +95,7 @@ def slices(
     found, begin = [], from_ms
     for cut, counted in sorted(cuts.items()):
         end = cut if until_ms is None else min(cut, until_ms)
-        found.append(Slice(from_ms=begin, until_ms=end, rows=counted))
+        found.append(TimeRange(from_ms=begin, until_ms=end, rows=counted))
         begin = end
     return found
 
@@ -122,18 +124,18 @@ def run(
     before = tables.count(kind, into)
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=settings.request_seconds) as client:
         bounds = reserved(client, kind, into, pipeline)
-        pieces = slices(client, pipeline, from_ms, until_ms, settings.limits.batch_rows, bounds)
+        spans = time_ranges(client, pipeline, from_ms, until_ms, settings.limits.batch_rows, bounds)
     options["upTo"] = json.dumps(bounds)
-    total(sum(piece.rows for piece in pieces))
-    for piece in pieces:
-        span = {"from": piece.from_ms, "until": piece.until_ms}
-        given = {key: str(value) for key, value in span.items() if value is not None}
+    total(sum(span.rows for span in spans))
+    for span in spans:
+        bounds_ms = {"from": span.from_ms, "until": span.until_ms}
+        given = {key: str(value) for key, value in bounds_ms.items() if value is not None}
         rows = shaped(session.read.format(spark_source.FORMAT).options(**options, **given).load(), pipeline)
-        held = _held(session, kind, into, piece.from_ms, piece.until_ms)
+        held = _held(session, kind, into, span.from_ms, span.until_ms)
         missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*map(quoted, rows.columns))
         activate(session)
         missing.write.format(spark_sink.format_of(name)).option("table", str(into)).mode("append").save()
-        progress(piece.rows)
+        progress(span.rows)
     return {"rows_before": before, "rows_added": tables.count(kind, into) - before}
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.session import UNDERSTOOD
 from fairlead_ingest.pipeline import halving
-from fairlead_ingest.pipeline.halving import Piece
+from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.poison")
-# Below this many messages a piece is cut at one of them, above by the service's own count.
+# Below this many messages a range is cut at one of them, above by the service's own count.
 NAMED_ROWS_MAX = 1000
 FOLDER = "fairlead-probe"
 
@@ -37,11 +37,11 @@ class Search:
         self._client = client
         self._probe = probe
         self._scratch = checkpoint / FOLDER
-        self._pieces = pieces_of(end)
-        self._search: Generator[Sequence[Piece], str | None, dict[Piece, str]] = halving.search(
-            self._pieces, self._split
+        self._ranges = ranges_of(end)
+        self._search: Generator[Sequence[OffsetRange], str | None, dict[OffsetRange, str]] = halving.search(
+            self._ranges, self._split
         )
-        self._asked: Sequence[Piece] | None = None
+        self._asked: Sequence[OffsetRange] | None = None
         self.trials = 0
         self.found: dict[str, dict[str, str]] = {}
 
@@ -53,18 +53,18 @@ class Search:
             reason = self._try(self._asked)
             self._asked = self._search.send(reason)
         except StopIteration as done:
-            found: dict[Piece, str] = done.value
-            for piece, why in found.items():
-                for name in self._ids(piece):
-                    self.found.setdefault(piece.topic, {})[name] = why
+            found: dict[OffsetRange, str] = done.value
+            for whole, why in found.items():
+                for name in self._ids(whole):
+                    self.found.setdefault(whole.topic, {})[name] = why
             return True
         return False
 
-    def _try(self, pieces: Sequence[Piece]) -> str | None:
+    def _try(self, ranges: Sequence[OffsetRange]) -> str | None:
         self.trials += 1
         shutil.rmtree(self._scratch, ignore_errors=True)
         try:
-            self._probe(stretches_text(pieces), self._scratch / "rows")
+            self._probe(ranges_text(ranges), self._scratch / "rows")
         except UNDERSTOOD as error:
             code, sentence = errors.explain(str(error) or type(error).__name__)
             if code in errors.TEMPORARY and code is not None:
@@ -74,36 +74,36 @@ class Search:
             shutil.rmtree(self._scratch, ignore_errors=True)
         return None
 
-    def _split(self, piece: Piece) -> Sequence[Piece]:
-        if piece.rows <= NAMED_ROWS_MAX:
-            names = self._ids(piece)
+    def _split(self, whole: OffsetRange) -> Sequence[OffsetRange]:
+        if whole.rows <= NAMED_ROWS_MAX:
+            names = self._ids(whole)
             if len(names) < 2:
-                return [_cut(piece, rows=1)] if names else []
+                return [_cut(whole, rows=1)] if names else []
             middle = len(names) // 2
             cut = names[middle - 1]
-            return [_cut(piece, upto=cut, rows=middle), _cut(piece, after=cut, rows=len(names) - middle)]
+            return [_cut(whole, upto=cut, rows=middle), _cut(whole, after=cut, rows=len(names) - middle)]
         plan = self._client.plan(
-            piece.topic,
-            after=piece.after,
-            upto=piece.upto,
-            limit_rows=piece.rows // 2,
-            generation=piece.generation or None,
+            whole.topic,
+            after=whole.after,
+            upto=whole.upto,
+            limit_rows=whole.rows // 2,
+            generation=whole.generation or None,
         )
-        if not plan.rows or plan.upto is None or plan.upto >= piece.upto:
-            return [piece] if plan.rows else []
-        rest = max(1, piece.rows - plan.rows)
-        return [_cut(piece, upto=plan.upto, rows=plan.rows), _cut(piece, after=plan.upto, rows=rest)]
+        if not plan.rows or plan.upto is None or plan.upto >= whole.upto:
+            return [whole] if plan.rows else []
+        rest = max(1, whole.rows - plan.rows)
+        return [_cut(whole, upto=plan.upto, rows=plan.rows), _cut(whole, after=plan.upto, rows=rest)]
 
-    def _ids(self, piece: Piece) -> list[str]:
+    def _ids(self, whole: OffsetRange) -> list[str]:
         names: list[str] = []
-        after = piece.after
-        while after < piece.upto:
+        after = whole.after
+        while after < whole.upto:
             page = self._client.poll(
-                piece.topic,
+                whole.topic,
                 after=after,
-                upto=piece.upto,
+                upto=whole.upto,
                 limit_rows=NAMED_ROWS_MAX,
-                generation=piece.generation or None,
+                generation=whole.generation or None,
             )
             names += [value.hex() for value in page.table["id"].to_pylist()]
             if page.next_position <= after:
@@ -112,26 +112,30 @@ class Search:
         return names
 
 
-def pieces_of(end: Offsets) -> list[Piece]:
-    """One piece for each topic that the batch reads."""
+def ranges_of(end: Offsets) -> list[OffsetRange]:
+    """One range for each topic that the batch reads."""
     found = []
-    for topic, place in end.topics.items():
-        after = place.begin
-        if place.r and place.p > after:
-            found.append(Piece(topic=topic, generation=place.g, after=after, upto=place.p, rows=place.r))
+    for topic, offset in end.topics.items():
+        after = offset.read_from
+        if offset.rows and offset.position > after:
+            found.append(
+                OffsetRange(
+                    topic=topic, generation=offset.generation, after=after, upto=offset.position, rows=offset.rows
+                )
+            )
     return found
 
 
-def stretches_text(pieces: Sequence[Piece]) -> str:
+def ranges_text(ranges: Sequence[OffsetRange]) -> str:
     """The source's option that reads these and nothing else."""
-    return json.dumps([asdict(piece) for piece in pieces])
+    return json.dumps([asdict(whole) for whole in ranges])
 
 
-def _cut(piece: Piece, *, after: str | None = None, upto: str | None = None, rows: int) -> Piece:
-    return Piece(
-        topic=piece.topic,
-        generation=piece.generation,
-        after=piece.after if after is None else after,
-        upto=piece.upto if upto is None else upto,
+def _cut(whole: OffsetRange, *, after: str | None = None, upto: str | None = None, rows: int) -> OffsetRange:
+    return OffsetRange(
+        topic=whole.topic,
+        generation=whole.generation,
+        after=whole.after if after is None else after,
+        upto=whole.upto if upto is None else upto,
         rows=rows,
     )

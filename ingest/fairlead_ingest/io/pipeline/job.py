@@ -260,9 +260,9 @@ class Job:
         rows = self._session.readStream.format(spark_source.FORMAT).options(**options).load()
         return shaped(rows, self._pipeline)
 
-    def _probe(self, pieces: str, scratch: Path) -> None:
+    def _probe(self, ranges: str, scratch: Path) -> None:
         """Do with a part of a batch all that is done with a batch, but for the commit."""
-        options = source_options(self._session, self._settings, self._pipeline) | {"pieces": pieces}
+        options = source_options(self._session, self._settings, self._pipeline) | {"ranges": ranges}
         if self._aside:
             options["setAside"] = json.dumps(self._aside)
         rows = shaped(self._session.read.format(spark_source.FORMAT).options(**options).load(), self._pipeline)
@@ -278,7 +278,7 @@ class Job:
         start = starting_position.parse(self._pipeline.starting_position)
         begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start)
         reached = tables.reached(self._kind, self._table, self._pipeline.topics)
-        held = {topic: reached.topics[topic].p for topic in begin if topic in reached.topics}
+        held = {topic: reached.topics[topic].position for topic in begin if topic in reached.topics}
         if held and spark_checkpoint.is_fresh(self._checkpoint):
             log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)
         return commit.starting(begin, reached)
@@ -343,12 +343,12 @@ class Job:
     def _note(self, reached: Offsets) -> None:
         """Tell the service how far the table goes; only a courtesy, so a refusal is said once a batch and forgotten."""
         for topic in self._to_note.taken(ASIDE_SECONDS_MAX):
-            position = reached.topics.get(topic)
-            if position is None or not position.p or self._noted.get(topic) == position.p:
+            offset = reached.topics.get(topic)
+            if offset is None or not offset.position or self._noted.get(topic) == offset.position:
                 continue
             try:
-                self._connected().note_reader(topic, self.name, position=position.p, generation=position.g)
-                self._noted[topic] = position.p
+                self._connected().note_reader(topic, self.name, position=offset.position, generation=offset.generation)
+                self._noted[topic] = offset.position
             except (Temporary, Permanent) as error:
                 log.debug("position_not_noted", pipeline=self.name, topic=topic, reason=str(error))
                 if isinstance(error, Temporary):

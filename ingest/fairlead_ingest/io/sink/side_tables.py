@@ -20,7 +20,7 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile, pending_path
 from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.source import gaps
-from fairlead_ingest.source.gaps import Gap
+from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
 
@@ -43,12 +43,12 @@ def new_dead_letters(kind: Kind, table: Path, files: list[WrittenFile], end: Off
     return writing.close()
 
 
-def new_gaps(kind: Kind, table: Path, missing: Sequence[Gap], end: Offsets) -> list[Gap]:
+def new_gaps(kind: Kind, table: Path, missing: Sequence[GapRow], end: Offsets) -> list[GapRow]:
     """The part of ``missing`` that no row of ``table`` speaks of yet."""
     known = _known(kind, table, end, ["_topic", *(name for name in tables.GAPS_SCHEMA.names if name[0] != "_")])
     if known is None:
         return list(missing)
-    held = [Gap(topic=row.pop("_topic"), **row) for row in known.to_pylist()]
+    held = [GapRow(topic=row.pop("_topic"), **row) for row in known.to_pylist()]
     return gaps.beyond(missing, held)
 
 
@@ -67,7 +67,7 @@ def _known(kind: Kind, table: Path, end: Offsets, columns: list[str]) -> pa.Tabl
         return None
     condition = pc.field("_topic").isin(ahead)
     if "_id" in columns:
-        condition &= pc.field("_id") > min(end.topics[topic].f for topic in ahead)
+        condition &= pc.field("_id") > min(end.topics[topic].start_position for topic in ahead)
     return tables.existing(kind, table).to_table(columns=columns, filter=condition)
 
 

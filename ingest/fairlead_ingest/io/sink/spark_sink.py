@@ -211,7 +211,7 @@ class _Batch:
         if dead:
             self._append(table, lambda: side_tables.new_dead_letters(self.kind, table, dead, self.end), {})
 
-    def append_gaps(self, table: Path, missing: list[gaps.Gap]) -> None:
+    def append_gaps(self, table: Path, missing: list[gaps.GapRow]) -> None:
         """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
 
         def files() -> list[WrittenFile]:
@@ -353,10 +353,10 @@ def _ages(rows: pa.Table, now: float) -> list[int]:
 def _absent(end: Offsets, files: list[WrittenFile], rolled_back: Mapping[str, int]) -> dict[str, int]:
     """By topic, how many messages were promised and neither came nor had been rolled back."""
     absent = {}
-    for topic, position in end.topics.items():
+    for topic, offset in end.topics.items():
         came = sum(file.rows for file in files if file.topic == topic) + rolled_back.get(topic, 0)
-        if position.r > came:
-            absent[topic] = position.r - came
+        if offset.rows > came:
+            absent[topic] = offset.rows - came
     return absent
 
 
@@ -369,7 +369,7 @@ def _counts(
     *,
     selects: bool,
 ) -> dict[str, Any]:
-    skips = [position.skip for position in end.topics.values() if position.skip is not None]
+    jumps = [offset.gap for offset in end.topics.values() if offset.gap is not None]
     return {
         "rows": sum(file.rows for file in rows),
         "dead_letters": sum(file.rows for file in dead),
@@ -377,13 +377,13 @@ def _counts(
         # What was promised and did not come had passed its time to live when it was read, unless the query leaves rows
         # out by itself: then that is what it did, and the few that expired in between cannot be told from them.
         "left_out": absent if selects else 0,
-        "expired_unread": sum(place.expired for place in end.topics.values()) + (0 if selects else absent),
-        "expired_starts": sum(skip.reason == EXPIRED for skip in skips),
+        "expired_unread": sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
+        "expired_starts": sum(gap.reason == EXPIRED for gap in jumps),
         "ages": freshness.add(message.ages for message in written),
     }
 
 
-def _gap_files(writing: PartitionedFiles, missing: list[gaps.Gap], batch: int) -> list[WrittenFile]:
+def _gap_files(writing: PartitionedFiles, missing: list[gaps.GapRow], batch: int) -> list[WrittenFile]:
     """Gap rows on disk; few enough for the driver."""
     now = datetime.datetime.now(datetime.UTC)
     plain = [

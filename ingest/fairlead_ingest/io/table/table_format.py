@@ -14,7 +14,7 @@ from deltalake import Field, Schema
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, TableState
 
 # Where plain Parquet keeps its log.
@@ -79,7 +79,7 @@ def reached_by_rows(rows: ds.Dataset, topics: Sequence[str] | None = None) -> Of
     highest = rows.to_table(columns=["_topic", "_id"], filter=condition).group_by("_topic").aggregate([("_id", "max")])
     names, ids = highest["_topic"], pc.cast(highest["_id_max"], pa.string())
     return Offsets(
-        topics={name: Position.at(0, last) for name, last in zip(names.to_pylist(), ids.to_pylist(), strict=True)}
+        topics={name: TopicOffset.at(0, last) for name, last in zip(names.to_pylist(), ids.to_pylist(), strict=True)}
     )
 
 

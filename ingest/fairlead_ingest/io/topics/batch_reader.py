@@ -22,8 +22,9 @@ from pyspark.sql.datasource import (
 )
 
 from fairlead_ingest.io.topics.options import Options
-from fairlead_ingest.io.topics.range_reader import Stretch, ask, rows_of
+from fairlead_ingest.io.topics.range_reader import ReadPartition, ask, rows_of
 from fairlead_ingest.source import offset_ranges
+from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.pushdown import Scope
 from fairlead_messaging.client.errors import TopicMissing
 
@@ -54,14 +55,9 @@ class FairleadReader(DataSourceReader):
         self._scope = Scope(from_ms=options.from_ms, until_ms=options.until_ms)
 
     def partitions(self) -> Sequence[InputPartition]:
-        if self._options.pieces is not None:
-            return [
-                Stretch(
-                    topic=piece.topic, generation=piece.generation, after=piece.after, upto=piece.upto, rows=piece.rows
-                )
-                for piece in self._options.pieces
-            ]
-        scope, stretches = self._scope, []
+        if self._options.ranges is not None:
+            return [ReadPartition(ranges=(each,)) for each in self._options.ranges]
+        scope, found = self._scope, list[OffsetRange]()
         topics = [topic for topic in self._options.topics if scope.topics is None or topic in scope.topics]
         with self._options.client() as client:
             for topic in topics:
@@ -85,14 +81,12 @@ class FairleadReader(DataSourceReader):
                     )
                 except TopicMissing:
                     continue
-                stretches += [
-                    Stretch(topic=topic, generation=plan.generation, after=part.after, upto=part.upto, rows=part.rows)
-                    for part in offset_ranges.merge(plan.ranges, self._options.split_bytes)
-                ]
-        return stretches or [Stretch(topic="", generation=0, after="", upto="", rows=0)]
+                found += offset_ranges.merged(topic, plan.generation, plan.ranges, self._options.split_bytes)
+        groups = offset_ranges.grouped(found, self._options.splits, self._options.split_bytes)
+        return [ReadPartition(ranges=group) for group in groups] or [ReadPartition(ranges=())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Stretch)
+        assert isinstance(partition, ReadPartition)
         yield from rows_of(partition, self._options)
 
 

@@ -10,7 +10,7 @@
 | `from`, `until` | for a batch: milliseconds since 1970 or ISO times; none |
 | `waitMs` | how long an idle batch waits in the service, 1000 |
 | `onExpired`, `onRecreated` | `count`, `gap`, `fail`; `fail`, `restart` |
-| `contract`, `setAside`, `pieces` | the job's own: columns, messages that are dead letters, what of a batch to try |
+| `contract`, `setAside`, `ranges` | the job's own: columns, messages that are dead letters, what of a batch to try |
 | `checkpoint` | the query's `checkpointLocation` once more, to tell rolled-back messages from expired ones; none |
 | `upTo` | for a batch: JSON, topic to the last position to read; the topic's end |
 | `tlsCa`, `tlsCert`, `tlsKey`, `requestSeconds` | files for mTLS; 30 |
@@ -26,9 +26,9 @@ import pyarrow as pa
 from pyspark.sql import types
 
 from fairlead_ingest import errors
-from fairlead_ingest.pipeline.halving import Piece
 from fairlead_ingest.rows import envelope, schema
 from fairlead_ingest.source import data_loss_policy, starting_position
+from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.connections import Tls
 
@@ -68,7 +68,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     up_to: dict[str, str] = {}
     contract: str = ""
     set_aside: dict[str, dict[str, str]] = {}
-    pieces: list[Piece] | None = None
+    ranges: list[OffsetRange] | None = None
     tls: tuple[str, str, str] | None = None
     request_seconds: float = 30.0
 
@@ -100,7 +100,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             up_to=_decoded(text, "upTo", dict[str, str]) or {},
             contract=text.get("contract", ""),
             set_aside=_decoded(text, "setAside", dict[str, dict[str, str]]) or {},
-            pieces=_decoded(text, "pieces", list[Piece]),
+            ranges=_decoded(text, "ranges", list[OffsetRange]),
             tls=tls if all(tls) else None,  # type: ignore[arg-type]
             request_seconds=_number(text, "requestSeconds", 30.0),
         )

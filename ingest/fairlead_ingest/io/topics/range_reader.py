@@ -1,4 +1,4 @@
-"""Fetching one stretch of a topic in a task: page by page, the next one fetched and decoded while one is worked on."""
+"""Reading offset ranges in a task: page by page, the next one fetched and decoded while one is worked on."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.source import data_loss_policy
+from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.arrow_page import ArrowPage
 from fairlead_messaging.client.errors import Busy, Expired, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -45,25 +46,26 @@ NOT_NOW = DeliveryPolicy(
 
 
 @dataclass(frozen=True)
-class Stretch(InputPartition):
-    """What one task reads: ``topic`` of ``generation`` after ``after`` (exclusive) up to ``upto`` (inclusive)."""
+class ReadPartition(InputPartition):
+    """What one task reads: offset ranges, one after the other."""
 
-    topic: str
-    generation: int
-    after: str
-    upto: str
-    rows: int
-    # Where to note how many of its messages were rolled back; "": nobody asks.
+    ranges: tuple[OffsetRange, ...]
+    # Where to note how many of their messages were rolled back; "" where that is not needed.
     notes: str = ""
 
+    @property
+    def rows(self) -> int:
+        """Rows promised."""
+        return sum(each.rows for each in self.ranges)
 
-def rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch in the options' format. Raises ``Stop`` or ``Wait`` by code.
+
+def rows_of(partition: ReadPartition, options: Options) -> Iterator[pa.RecordBatch]:
+    """The rows of a partition in the options' format. Raises ``Stop`` or ``Wait`` by code.
 
     Spark takes the next page only when the one before has passed all of its work; a task that began to ask then would
     leave its core idle while the service answers.
     """
-    return one_ahead(_rows_of(stretch, options))
+    return one_ahead(_rows_of(partition, options))
 
 
 def one_ahead(elements: Iterator[T]) -> Iterator[T]:
@@ -75,12 +77,13 @@ def one_ahead(elements: Iterator[T]) -> Iterator[T]:
             yield element
 
 
-def _rows_of(stretch: Stretch, options: Options) -> Iterator[pa.RecordBatch]:
+def _rows_of(partition: ReadPartition, options: Options) -> Iterator[pa.RecordBatch]:
     decode = options.decoder()
     with options.client() as client:
-        for table in fetch(client, stretch, options):
-            for batch in table.combine_chunks().to_batches():
-                yield decode(stretch.topic, batch["id"], batch["ts"], batch["payload"])
+        for each in partition.ranges:
+            for table in fetch(client, each, options, partition.notes):
+                for batch in table.combine_chunks().to_batches():
+                    yield decode(each.topic, batch["id"], batch["ts"], batch["payload"])
 
 
 @contextmanager
@@ -115,25 +118,25 @@ def _pause(busy: Busy, tries: int, waited: float) -> float | None:
     return None if found is None else found.seconds
 
 
-def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa.Table]:
-    """The pages of one stretch, in order. Raises ``Stop`` or ``Wait`` by code."""
-    after, rolled_back, gone = stretch.after, 0, False
-    while after < stretch.upto:
+def fetch(client: BulkClient, wanted: OffsetRange, options: Options, notes: str = "") -> Iterator[pa.Table]:
+    """The pages of one range, in order; what is missing is noted in ``notes``. Raises ``Stop`` or ``Wait`` by code."""
+    after, rolled_back, gone = wanted.after, 0, False
+    while after < wanted.upto:
         try:
             page: ArrowPage = ask(
                 client.poll,
-                stretch.topic,
+                wanted.topic,
                 after=after,
-                upto=stretch.upto,
+                upto=wanted.upto,
                 limit_rows=options.page_rows,
                 limit_bytes=options.page_bytes,
-                generation=stretch.generation or None,
+                generation=wanted.generation or None,
             )
         except Expired as error:
-            after = go_on(stretch.topic, after, error, options)
+            after = go_on(wanted.topic, after, error, options)
             continue
         except (GenerationChanged, TopicMissing) as error:
-            recreated_in_batch(stretch.topic, stretch.generation, error, options)
+            recreated_in_batch(wanted.topic, wanted.generation, error, options)
             gone = True
             break
         rolled_back += page.hidden
@@ -142,8 +145,8 @@ def fetch(client: BulkClient, stretch: Stretch, options: Options) -> Iterator[pa
         if page.next_position <= after:
             break
         after = page.next_position
-    if (rolled_back or gone) and stretch.notes:
-        unread_notes.note(Path(stretch.notes), stretch.topic, stretch.after, rolled_back, recreated=gone)
+    if (rolled_back or gone) and notes:
+        unread_notes.note(Path(notes), wanted.topic, wanted.after, rolled_back, recreated=gone)
 
 
 def go_on(topic: str, after: str, error: Expired, options: Options) -> str:

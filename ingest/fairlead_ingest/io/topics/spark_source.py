@@ -24,11 +24,12 @@ from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics import batch_reader
 from fairlead_ingest.io.topics.batch_reader import FairleadReader
 from fairlead_ingest.io.topics.options import Options, spark_schema
-from fairlead_ingest.io.topics.range_reader import Stretch, ask, go_on, recreated_in_batch, rows_of
+from fairlead_ingest.io.topics.range_reader import ReadPartition, ask, go_on, recreated_in_batch, rows_of
 from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
 from fairlead_ingest.source import data_loss_policy, offset_ranges, offsets
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offset_ranges import OffsetRange
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -65,7 +66,7 @@ class FairleadDataSource(DataSource):
 
 
 class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches in the driver's process and reads stretches in the tasks'."""
+    """Plans batches in the driver's process and reads offset ranges in the tasks'."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -83,16 +84,16 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for topic in self._options.topics:
             start = self._options.start_of(topic)
             if isinstance(start, Mapping):
-                topics[topic] = _explicit(start)
+                topics[topic] = TopicOffset.from_starting(start)
                 continue
             try:
                 found = ask(self._ask().offsets, topic, start)
             except TopicMissing:
-                topics[topic] = Position()
+                topics[topic] = TopicOffset()
                 continue
             service = data_loss_policy.same_service(service, found.service)
             place = "" if start == "earliest" else found.stable if start == "latest" else found.position
-            topics[topic] = Position.at(found.generation, place or "", found.passed if place else 0)
+            topics[topic] = TopicOffset.at(found.generation, place or "", found.passed if place else 0)
         return Offsets(service=service, topics=topics).to_dict()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -116,31 +117,22 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         goal = offsets.parse(end)
-        stretches: list[InputPartition] = []
+        found: list[OffsetRange] = []
         checkpoint = self._options.checkpoint
         notes = str(unread_notes.prepare(Path(checkpoint), goal)) if checkpoint else ""
-        for topic, position in goal.topics.items():
-            after = position.begin
-            if position.p <= after:
+        for topic, offset in goal.topics.items():
+            after = offset.read_from
+            if offset.position <= after:
                 continue
-            plan = self._plan_again(topic, position, after)
+            plan = self._plan_again(topic, offset, after)
             if plan is None:
                 if notes:
                     unread_notes.note(Path(notes), topic, after, recreated=True)
                 continue
             data_loss_policy.same_service(goal.service, plan.service)
-            stretches += [
-                Stretch(
-                    topic=topic,
-                    generation=position.g,
-                    after=part.after,
-                    upto=part.upto,
-                    rows=part.rows,
-                    notes=notes,
-                )
-                for part in offset_ranges.merge(plan.ranges, self._options.split_bytes)
-            ]
-        return stretches
+            found += offset_ranges.merged(topic, offset.generation, plan.ranges, self._options.split_bytes)
+        groups = offset_ranges.grouped(found, self._options.splits, self._options.split_bytes)
+        return [ReadPartition(ranges=group, notes=notes) for group in groups]
 
     def stop(self) -> None:
         if self._client is not None:
@@ -149,7 +141,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- reading, in the tasks
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Stretch)
+        assert isinstance(partition, ReadPartition)
         yield from rows_of(partition, self._options)
 
     # --- inside
@@ -176,29 +168,29 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for asked in range(len(names)):
             topic = names[(asked + self._turn) % len(names)]
             waits = asked == len(names) - 1 and not moved and self._targets is None
-            before = self._known(known, topic).rested()
+            before = self._known(known, topic).at_rest()
             after, plan = self._plan(topic, before, *limits[topic], self._options.wait_ms if waits else 0)
             topics[topic] = after
             if plan is not None:
                 service = data_loss_policy.same_service(service, plan.service)
-            moved = moved or (after.g, after.p) != (before.g, before.p)
+            moved = moved or (after.generation, after.position) != (before.generation, before.position)
         return Offsets(service=service, topics=topics) if moved else None
 
-    def _known(self, known: Offsets, topic: str) -> Position:
+    def _known(self, known: Offsets, topic: str) -> TopicOffset:
         """Where a topic stands: one that the query did not read so far begins as a table that holds some of it says."""
-        place = known.topics.get(topic)
-        if place is not None:
-            return place
+        offset = known.topics.get(topic)
+        if offset is not None:
+            return offset
         start = self._options.start_of(topic)
-        return _explicit(start) if isinstance(start, Mapping) else Position()
+        return TopicOffset.from_starting(start) if isinstance(start, Mapping) else TopicOffset()
 
     def _plan(
-        self, topic: str, position: Position, limit_rows: int | None, limit_bytes: int | None, wait_ms: int
-    ) -> tuple[Position, Plan | None]:
+        self, topic: str, offset: TopicOffset, limit_rows: int | None, limit_bytes: int | None, wait_ms: int
+    ) -> tuple[TopicOffset, Plan | None]:
         target = None if self._targets is None else self._targets.get(topic, "")
-        if target is not None and target <= position.p and position.g:
-            return position, None
-        after = position.p
+        if target is not None and target <= offset.position and offset.generation:
+            return offset, None
+        after = offset.position
         while True:
             try:
                 plan = ask(
@@ -209,22 +201,22 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     limit_rows=limit_rows,
                     limit_bytes=limit_bytes,
                     wait_ms=wait_ms,
-                    generation=position.g or None,
+                    generation=offset.generation or None,
                 )
             except TopicMissing:
-                return position, None
+                return offset, None
             except Expired as error:
-                skip = data_loss_policy.expired(topic, after, error.oldest, error.rows, self._options.on_expired)
+                gap = data_loss_policy.expired(topic, after, error.oldest, error.rows, self._options.on_expired)
                 after = go_on(topic, after, error, self._options)
-                position = msgspec.structs.replace(position, skip=data_loss_policy.further(position.skip, skip))
+                offset = msgspec.structs.replace(offset, gap=data_loss_policy.further(offset.gap, gap))
                 continue
             except GenerationChanged as error:
-                position = data_loss_policy.recreated(topic, position, error.generation, self._options.on_recreated)
-                after = position.p
+                offset = data_loss_policy.recreated(topic, offset, error.generation, self._options.on_recreated)
+                after = offset.position
                 continue
-            return _after(position, plan, target), plan
+            return _after(offset, plan, target), plan
 
-    def _plan_again(self, topic: str, position: Position, after: str) -> Plan | None:
+    def _plan_again(self, topic: str, offset: TopicOffset, after: str) -> Plan | None:
         """Split what was promised, None where it is gone with its topic; what expired since is looked at by the same
         policy as ever."""
         while True:
@@ -233,48 +225,43 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     self._ask().plan,
                     topic,
                     after=after,
-                    upto=position.p,
+                    upto=offset.position,
                     splits=self._options.splits,
-                    generation=position.g or None,
+                    generation=offset.generation or None,
                 )
             except Expired as error:
                 after = go_on(topic, after, error, self._options)
             except (GenerationChanged, TopicMissing) as error:
-                recreated_in_batch(topic, position.g, error, self._options)
+                recreated_in_batch(topic, offset.generation, error, self._options)
                 return None
 
 
-def _explicit(start: Mapping[str, Any]) -> Position:
-    passed = start.get("n")
-    return Position.at(int(start["g"]), str(start["p"]), None if passed is None else int(passed))
-
-
-def _after(position: Position, plan: Plan, target: str | None) -> Position:
-    """The place after the batch that ``plan`` allows; ``position`` itself where there is nothing to take or to count.
+def _after(offset: TopicOffset, plan: Plan, target: str | None) -> TopicOffset:
+    """The place after the batch that ``plan`` allows; ``offset`` itself where there is nothing to take or to count.
 
     Messages may leave a topic without being read, by a life of their own that was short. The totals of both ends tell
     how many: where nothing is left to read, what has gone is a batch of its own, of no rows.
     """
-    before, passed = position.passed, plan.passed
+    before, total = offset.known_total, plan.passed
     # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
-    reached = max(plan.upto or "", position.p, position.skip.upto if position.skip else "")
-    if not plan.rows and passed is not None and (position.skip is not None or (before is not None and passed > before)):
+    reached = max(plan.upto or "", offset.position, offset.gap.upto if offset.gap else "")
+    if not plan.rows and total is not None and (offset.gap is not None or (before is not None and total > before)):
         stable = plan.stable or ""
         reached = max(reached, stable if target is None else min(stable, target))
-    if not plan.rows and reached == position.p and position.skip is None:
-        return position
+    if not plan.rows and reached == offset.position and offset.gap is None:
+        return offset
     end = begin = None
-    if passed is not None:
+    if total is not None:
         # Counted from below: a total in the middle of a topic may be too low, and then the next one makes up for it.
-        end = passed if before is None else max(passed, before + plan.rows)
+        end = total if before is None else max(total, before + plan.rows)
         begin = max(0, end - plan.rows) if before is None else before
-    return Position(
-        g=plan.generation,
-        p=reached,
-        fg=position.fg or plan.generation,
-        f=position.f,
-        r=plan.rows,
-        n=end,
-        fn=begin,
-        skip=position.skip,
+    return TopicOffset(
+        generation=plan.generation,
+        position=reached,
+        start_generation=offset.start_generation or plan.generation,
+        start_position=offset.start_position,
+        rows=plan.rows,
+        total=end,
+        start_total=begin,
+        gap=offset.gap,
     )

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import spark_checkpoint
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 
 def written(folder: Path, batch: int, end: Offsets) -> None:
@@ -20,8 +20,8 @@ def written(folder: Path, batch: int, end: Offsets) -> None:
 def test_the_end_of_a_batch_is_where_spark_planned_it(tmp_path: Path) -> None:
     """And only while Spark keeps it."""
     for batch in (9, 10):
-        written(tmp_path, batch, Offsets(service="s", topics={"a/t": Position.at(1, f"{batch:02x}")}))
-    assert spark_checkpoint.end_of(tmp_path, 9).topics["a/t"].p == "09"
+        written(tmp_path, batch, Offsets(service="s", topics={"a/t": TopicOffset.at(1, f"{batch:02x}")}))
+    assert spark_checkpoint.end_of(tmp_path, 9).topics["a/t"].position == "09"
     assert (spark_checkpoint.has(tmp_path, 10), spark_checkpoint.has(tmp_path, 11)) == (True, False)
 
 
@@ -81,8 +81,17 @@ def test_what_spark_knows_to_be_in_the_table_and_where_all_began(tmp_path: Path)
     assert spark_checkpoint.last_committed(tmp_path) is None
     assert spark_checkpoint.begun(tmp_path) == Offsets()
     for batch, (begin, end) in {3: ("0a", "0c"), 4: ("0c", "0f")}.items():
-        written(tmp_path, batch, Offsets(service="s", topics={"a/t": Position(g=1, p=end, fg=1, f=begin, r=1)}))
+        written(
+            tmp_path,
+            batch,
+            Offsets(
+                service="s",
+                topics={
+                    "a/t": TopicOffset(generation=1, position=end, start_generation=1, start_position=begin, rows=1)
+                },
+            ),
+        )
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "3").touch()
     assert spark_checkpoint.last_committed(tmp_path) == 3
-    assert spark_checkpoint.begun(tmp_path).topics["a/t"].p == "0a"
+    assert spark_checkpoint.begun(tmp_path).topics["a/t"].position == "0a"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.checkpoint.unread_notes import Known
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
-END = Offsets(service="s", topics={"a/t": Position.at(1, "0f")})
+END = Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
 
 
 def test_notes_of_one_batch_are_added_up(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_notes_of_one_batch_are_added_up(tmp_path: Path) -> None:
 def test_a_batch_that_is_planned_anew_begins_without_notes(tmp_path: Path) -> None:
     """Its ranges may be cut elsewhere now; those of other batches are of no use any more."""
     unread_notes.note(unread_notes.prepare(tmp_path, END), "a/t", "", 2)
-    other = Offsets(service="s", topics={"a/t": Position.at(1, "1f")})
+    other = Offsets(service="s", topics={"a/t": TopicOffset.at(1, "1f")})
     assert unread_notes.folder_of(tmp_path, other) != unread_notes.folder_of(tmp_path, END)
     unread_notes.prepare(tmp_path, other)
     assert unread_notes.known(unread_notes.folder_of(tmp_path, END)) == Known()

@@ -46,7 +46,7 @@ def test_only_what_is_missing_is_added(
 
 
 @pytest.mark.verify
-def test_a_long_time_is_read_in_slices_and_told_as_it_goes(
+def test_a_long_time_is_read_in_ranges_with_progress(
     spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Each is committed by itself; together they are all, once."""
@@ -81,15 +81,15 @@ def test_a_long_time_is_read_in_slices_and_told_as_it_goes(
     assert sorted(table["sequence"].to_list()) == list(range(10))
 
 
-def test_slices_meet_without_a_gap_and_keep_to_their_bounds(messaging: MessagingService, topic: str) -> None:
+def test_time_ranges_meet_without_a_gap_and_keep_to_their_bounds(messaging: MessagingService, topic: str) -> None:
     """Nothing between two of them, nothing outside."""
     pipeline = Pipeline(topics=[topic], table="t", checkpoint="c")
     for number in range(6):
         messaging.publish(topic, [b"%d" % number])
     with BulkClient(messaging.url) as client:
-        found = backfill.slices(client, pipeline, None, None, 2)
-        assert backfill.slices(client, pipeline, 4_000_000_000_000, None, 2) == []
-        assert backfill.slices(client, pipeline, None, 1, 2) == []
+        found = backfill.time_ranges(client, pipeline, None, None, 2)
+        assert backfill.time_ranges(client, pipeline, 4_000_000_000_000, None, 2) == []
+        assert backfill.time_ranges(client, pipeline, None, 1, 2) == []
     assert found[0].from_ms is None
     assert [each.until_ms for each in found[:-1]] == [each.from_ms for each in found[1:]]
     assert sum(each.rows for each in found) == 6

@@ -12,7 +12,7 @@ from tests.support.messaging_service import MessagingService
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import failing_messages
 from fairlead_ingest.io.pipeline.failing_messages import Search
-from fairlead_ingest.source.offsets import Offsets, Position, Skip
+from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.sync_client import Client
 
@@ -20,13 +20,23 @@ from fairlead_messaging.client.io.sync_client import Client
 def batch(client: BulkClient, topic: str) -> Offsets:
     plan = client.plan(topic, after="")
     assert plan.upto is not None
-    return Offsets(topics={topic: Position(g=plan.generation, p=plan.upto, fg=plan.generation, f="", r=plan.rows)})
+    return Offsets(
+        topics={
+            topic: TopicOffset(
+                generation=plan.generation,
+                position=plan.upto,
+                start_generation=plan.generation,
+                start_position="",
+                rows=plan.rows,
+            )
+        }
+    )
 
 
 def failing(client: BulkClient, bad: Callable[[bytes], bool]) -> Callable[[str, Path], None]:
-    def probe(pieces: str, scratch: Path) -> None:
+    def probe(ranges: str, scratch: Path) -> None:
         scratch.mkdir(parents=True)
-        for piece in json.loads(pieces):
+        for piece in json.loads(ranges):
             page = client.poll(piece["topic"], after=piece["after"], upto=piece["upto"])
             for payload in page.table["payload"].to_pylist():
                 if bad(payload):
@@ -64,7 +74,7 @@ def test_a_reason_that_may_pass_ends_the_search(messaging: MessagingService, top
     """A full disk is nobody's poison."""
     messaging.publish(topic, [b"1"])
 
-    def full(pieces: str, scratch: Path) -> None:
+    def full(ranges: str, scratch: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with BulkClient(messaging.url) as client, pytest.raises(errors.Wait, match=errors.DISK_FULL):
@@ -73,7 +83,10 @@ def test_a_reason_that_may_pass_ends_the_search(messaging: MessagingService, top
 
 def test_only_what_a_batch_reads_is_looked_at() -> None:
     """A topic at rest has nothing; behind an expired start what was alive then is read."""
-    skip = Skip(reason="expired", upto="0c", rows=7)
-    rest, jumped = Position.at(1, "0a"), Position(g=1, p="0f", fg=1, f="0a", r=2, skip=skip)
-    [piece] = failing_messages.pieces_of(Offsets(topics={"a/t": rest, "b/t": jumped}))
-    assert (piece.topic, piece.after, piece.upto, piece.rows) == ("b/t", "0c", "0f", 2)
+    gap = Gap(reason="expired", upto="0c", rows=7)
+    rest, jumped = (
+        TopicOffset.at(1, "0a"),
+        TopicOffset(generation=1, position="0f", start_generation=1, start_position="0a", rows=2, gap=gap),
+    )
+    [only] = failing_messages.ranges_of(Offsets(topics={"a/t": rest, "b/t": jumped}))
+    assert (only.topic, only.after, only.upto, only.rows) == ("b/t", "0c", "0f", 2)

@@ -14,7 +14,7 @@ from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline import job as jobs
 from fairlead_ingest.io.pipeline.job import Job, Turns
 from fairlead_ingest.settings import Settings
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 TOPICS = [f"default/t{number}" for number in range(100)]
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -34,7 +34,7 @@ def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
         looking = job(f"http://127.0.0.1:{deaf.getsockname()[1]}")
         begin = time.monotonic()
         looking.look_behind(NOW)
-        looking._note(Offsets(topics={topic: Position.at(1, "0a") for topic in TOPICS}))
+        looking._note(Offsets(topics={topic: TopicOffset.at(1, "0a") for topic in TOPICS}))
         assert time.monotonic() - begin < 30.0
         looking.finish()
 

@@ -19,7 +19,7 @@ from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.rows import envelope
 from fairlead_ingest.settings import SINKS
-from fairlead_ingest.source.offsets import Offsets, Position, Skip
+from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append
 
 ROWS_SCHEMA = pa.schema(
@@ -53,9 +53,16 @@ class Stream:
         (self._folder / "checkpoint" / "offsets").mkdir(parents=True)
         (self._folder / "checkpoint" / "metadata").write_text(f'{{"id": "q{self._checkpoints}"}}')
 
-    def batch(self, number: int, payloads: dict[int, bytes], *, after: int = 0, skip: Skip | None = None) -> None:
+    def batch(self, number: int, payloads: dict[int, bytes], *, after: int = 0, gap: Gap | None = None) -> None:
         upto = max(payloads, default=after)
-        place = Position(g=1, p=position(upto), fg=1, f=position(after), r=len(payloads), skip=skip)
+        place = TopicOffset(
+            generation=1,
+            position=position(upto),
+            start_generation=1,
+            start_position=position(after),
+            rows=len(payloads),
+            gap=gap,
+        )
         end = Offsets(service="s", topics={"a/t": place})
         log = self._folder / "checkpoint" / "offsets" / str(number)
         log.write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
@@ -129,19 +136,19 @@ def test_smaller_batches_after_a_lost_checkpoint_repeat_no_dead_letter(
 def test_a_gap_of_a_lost_checkpoint_is_only_made_longer(stream: Stream, dying: pytest.MonkeyPatch) -> None:
     """More has expired meanwhile: the rest of it is another row, and no message is missing twice."""
     with pytest.raises(SystemExit):
-        stream.batch(0, {9: GOOD}, after=1, skip=Skip(reason="expired", upto=position(4), rows=3))
+        stream.batch(0, {9: GOOD}, after=1, gap=Gap(reason="expired", upto=position(4), rows=3))
     dying.undo()
     stream.lose_checkpoint()
-    stream.batch(0, {9: GOOD}, after=1, skip=Skip(reason="expired", upto=position(6), rows=5))
+    stream.batch(0, {9: GOOD}, after=1, gap=Gap(reason="expired", upto=position(6), rows=5))
     assert stream.gaps() == [(position(1), position(4), 3), (position(4), position(6), 2)]
 
 
 def test_the_same_gap_after_a_lost_checkpoint_is_one_row(stream: Stream, dying: pytest.MonkeyPatch) -> None:
     """Nothing more has expired."""
-    skip = Skip(reason="expired", upto=position(4), rows=3)
+    gap = Gap(reason="expired", upto=position(4), rows=3)
     with pytest.raises(SystemExit):
-        stream.batch(0, {9: GOOD}, after=1, skip=skip)
+        stream.batch(0, {9: GOOD}, after=1, gap=gap)
     dying.undo()
     stream.lose_checkpoint()
-    stream.batch(0, {9: GOOD}, after=1, skip=skip)
+    stream.batch(0, {9: GOOD}, after=1, gap=gap)
     assert stream.gaps() == [(position(1), position(4), 3)]

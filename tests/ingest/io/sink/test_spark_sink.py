@@ -21,7 +21,7 @@ from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.rows import envelope
 from fairlead_ingest.settings import SINKS
-from fairlead_ingest.source.offsets import Offsets, Position, Skip
+from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, Collided
 
 ROWS_SCHEMA = pa.schema(
@@ -54,7 +54,7 @@ def writer(kind: Kind, tmp_path: Path) -> StreamWriter:
     )
 
 
-def planned(tmp_path: Path, batch: int, position: Position) -> None:
+def planned(tmp_path: Path, batch: int, position: TopicOffset) -> None:
     end = Offsets(service="s", topics={"a/t": position})
     (tmp_path / "checkpoint" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
 
@@ -75,7 +75,7 @@ def count(kind: Kind, tmp_path: Path, suffix: str = "") -> int:
 
 def test_rows_and_dead_letters_are_committed_once(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Trying the batch again changes nothing."""
-    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=3))
+    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
     for _ in range(2):
         written = writer.write(batches(upstream_message(1), b"broken", upstream_message(2)))
         writer.commit([written, None], 0)
@@ -86,7 +86,7 @@ def test_dead_letters_committed_before_a_crash_are_not_committed_again(
     kind: Kind, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows' commit comes last; what came before it is passed over."""
-    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=2))
+    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=2))
     written = writer.write(batches(upstream_message(1), b"broken"))
     appended = kind.append
 
@@ -105,7 +105,7 @@ def test_dead_letters_committed_before_a_crash_are_not_committed_again(
 
 def test_abort_leaves_the_files_alone(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """It is also called after a commit that went through."""
-    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
+    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
     written = writer.write(batches(upstream_message(1)))
     writer.commit([written], 0)
     writer.abort([written], 0)
@@ -114,8 +114,10 @@ def test_abort_leaves_the_files_alone(kind: Kind, writer: StreamWriter, tmp_path
 
 def test_what_was_promised_and_not_found_had_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Counted in the commit."""
-    skip = Skip(reason="expired", upto="0a", rows=4)
-    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="01", r=3, skip=skip))
+    gap = Gap(reason="expired", upto="0a", rows=4)
+    planned(
+        tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="01", rows=3, gap=gap)
+    )
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
     facts = kind.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
     assert (facts["rows"], facts["dead_letters"], facts["expired_unread"]) == (1, 1, 5)
@@ -131,7 +133,7 @@ def test_what_a_query_leaves_out_had_not_expired(kind: Kind, writer: StreamWrite
         on_expired="count",
         selects=True,
     )
-    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=3))
+    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
     selecting.commit([selecting.write(batches(upstream_message(1)))], 0)
     facts = kind.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
     assert (facts["rows"], facts["left_out"], facts["expired_unread"]) == (1, 2, 0)
@@ -139,7 +141,17 @@ def test_what_a_query_leaves_out_had_not_expired(kind: Kind, writer: StreamWrite
 
 def test_a_jump_leaves_a_gap_row(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Under the policy that wants it."""
-    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="01", skip=Skip(reason="expired", upto="0a", rows=4)))
+    planned(
+        tmp_path,
+        0,
+        TopicOffset(
+            generation=1,
+            position="0f",
+            start_generation=1,
+            start_position="01",
+            gap=Gap(reason="expired", upto="0a", rows=4),
+        ),
+    )
     writer.commit([Written()], 0)
     (gap,) = tables.existing(kind, tmp_path / "rows_gaps").to_table().to_pylist()
     assert (gap["reason"], gap["from_position"], gap["to_position"], gap["rows"]) == ("expired", "01", "0a", 4)
@@ -160,7 +172,7 @@ def test_a_batch_that_collided_looks_again(
     kind: Kind, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another job on other topics of the same table costs it a second look; one that never ends is told apart."""
-    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
+    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
     appended, collisions = kind.append, [1]
 
     def collide(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
@@ -172,7 +184,7 @@ def test_a_batch_that_collided_looks_again(
     collisions[:] = [0, 1]
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
     assert count(kind, tmp_path) == 1
-    planned(tmp_path, 1, Position(g=1, p="1f", fg=1, f="0f", r=1))
+    planned(tmp_path, 1, TopicOffset(generation=1, position="1f", start_generation=1, start_position="0f", rows=1))
     collisions[:] = [1] * spark_sink.COLLISIONS_MAX
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
         writer.commit([writer.write(batches(upstream_message(2)))], 1)
@@ -180,7 +192,7 @@ def test_a_batch_that_collided_looks_again(
 
 def test_of_two_jobs_on_one_topic_the_second_is_refused(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Its checkpoint is another, its rows are the same."""
-    planned(tmp_path, 0, Position(g=1, p="0f", fg=1, f="", r=1))
+    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
     second = writer.write(batches(upstream_message(1)))
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "other"}')

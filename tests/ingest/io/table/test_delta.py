@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, files, tables
 from fairlead_ingest.io.table.files import WrittenFile
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append, Collided
 
@@ -37,8 +37,13 @@ def written(table: Path, *ids: str) -> list[WrittenFile]:
 
 def decided(table: Path, batch: int, upto: str) -> Append:
     state = delta.state(table, "app")
-    held = state.reached.topics.get(TOPIC, Position.at(1, ""))
-    end = Offsets(service="s", topics={TOPIC: Position(g=1, p=upto, fg=1, f=held.p, r=1)})
+    held = state.reached.topics.get(TOPIC, TopicOffset.at(1, ""))
+    end = Offsets(
+        service="s",
+        topics={
+            TOPIC: TopicOffset(generation=1, position=upto, start_generation=1, start_position=held.position, rows=1)
+        },
+    )
     found = commit.decide(state, application="app", batch=batch, end=end, counts={})
     assert isinstance(found, Append)
     return found
@@ -63,7 +68,7 @@ def test_positions_are_found_behind_commits_of_others(table: Path) -> None:
     for _ in range(delta.HISTORY_NEAR + 2):
         DeltaTable(str(table)).delete("_id = 'none'")
         DeltaTable(str(table)).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 7 days"})
-    assert delta.state(table, "app").reached.topics[TOPIC].p == "02"
+    assert delta.state(table, "app").reached.topics[TOPIC].position == "02"
 
 
 def test_a_table_without_our_commits_is_read_for_its_highest_ids(table: Path) -> None:
@@ -71,7 +76,7 @@ def test_a_table_without_our_commits_is_read_for_its_highest_ids(table: Path) ->
     delta.append(table, written(table, "07", "03"), tables.UNNUMBERED)
     for _ in range(3):
         DeltaTable(str(table)).alter.set_table_properties({"delta.checkpointInterval": "100"})
-    assert delta.reached(table) == Offsets(topics={TOPIC: Position.at(0, "07")})
+    assert delta.reached(table) == Offsets(topics={TOPIC: TopicOffset.at(0, "07")})
 
 
 def test_somebody_elses_table_is_left_alone(tmp_path: Path) -> None:

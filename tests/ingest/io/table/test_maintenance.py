@@ -12,12 +12,12 @@ from deltalake import DeltaTable
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, maintenance, parquet
 from fairlead_ingest.io.table.maintenance import Partition
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
 
 SCHEMA = pa.schema([("_id", pa.string()), ("node", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
-METADATA = {commit.METADATA_KEY: {"reached": Offsets(topics={"a/t": Position.at(1, "0f")}).to_dict()}}
+METADATA = {commit.METADATA_KEY: {"reached": Offsets(topics={"a/t": TopicOffset.at(1, "0f")}).to_dict()}}
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_small_files_become_one_for_each_partition(table: Path) -> None:
     ]
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 4
     state = delta.state(table, "app")
-    assert (state.batch, state.reached.topics["a/t"].p) == (3, "0f")
+    assert (state.batch, state.reached.topics["a/t"].position) == (3, "0f")
 
 
 def test_rows_can_be_sorted_by_a_column(table: Path) -> None:

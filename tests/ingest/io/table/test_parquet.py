@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import parquet, tables
 from fairlead_ingest.io.table.files import WrittenFile
-from fairlead_ingest.source.offsets import Offsets, Position
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append, Collided
 
@@ -40,8 +40,13 @@ def written(table: Path, *ids: str) -> list[WrittenFile]:
 
 def decided(table: Path, batch: int, upto: str) -> Append:
     state = parquet.state(table, "app")
-    held = state.reached.topics.get("a/t", Position.at(1, ""))
-    end = Offsets(service="s", topics={"a/t": Position(g=1, p=upto, fg=1, f=held.p, r=1)})
+    held = state.reached.topics.get("a/t", TopicOffset.at(1, ""))
+    end = Offsets(
+        service="s",
+        topics={
+            "a/t": TopicOffset(generation=1, position=upto, start_generation=1, start_position=held.position, rows=1)
+        },
+    )
     found = commit.decide(state, application="app", batch=batch, end=end, counts={})
     assert isinstance(found, Append)
     return found

@@ -25,4 +25,7 @@ def test_the_highest_id_of_each_topic_is_how_far_rows_go() -> None:
     """For any generation."""
     rows = pa.dataset.dataset(pa.table({"_topic": ["a", "a", "b"], "_id": ["07", "03", "01"]}))
     found = table_format.reached_by_rows(rows).topics
-    assert {topic: (place.g, place.p) for topic, place in found.items()} == {"a": (0, "07"), "b": (0, "01")}
+    assert {topic: (place.generation, place.position) for topic, place in found.items()} == {
+        "a": (0, "07"),
+        "b": (0, "01"),
+    }

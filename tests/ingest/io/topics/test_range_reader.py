@@ -1,4 +1,4 @@
-"""One stretch, in a task."""
+"""Offset ranges, in a task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.support.messaging_service import MessagingService
 from fairlead_ingest import errors
 from fairlead_ingest.io.topics import range_reader
 from fairlead_ingest.io.topics.options import Options
-from fairlead_ingest.io.topics.range_reader import Stretch
+from fairlead_ingest.io.topics.range_reader import ReadPartition
+from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.errors import Busy, Expired, TimedOut
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import Temporary
@@ -26,8 +27,8 @@ def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topi
     messaging.publish(topic, [b"%d" % number for number in range(10)])
     with BulkClient(messaging.url) as client:
         plan = client.plan(topic, after="", limit_rows=7)
-        stretch = Stretch(topic=topic, generation=plan.generation, after="", upto=plan.upto or "", rows=7)
-        pages = list(range_reader.fetch(client, stretch, options(messaging, topic, pageRows="3")))
+        wanted = OffsetRange(topic=topic, generation=plan.generation, after="", upto=plan.upto or "", rows=7)
+        pages = list(range_reader.fetch(client, wanted, options(messaging, topic, pageRows="3")))
     assert [page.num_rows for page in pages] == [3, 3, 1]
 
 
@@ -63,9 +64,9 @@ def test_what_went_wrong_ahead_is_raised_where_it_belongs() -> None:
 def test_a_topic_made_anew_under_a_batch_stops_with_its_code(messaging: MessagingService, topic: str) -> None:
     """Its rows cannot be read any more."""
     messaging.publish(topic, [b"1"])
-    stretch = Stretch(topic=topic, generation=99, after="", upto="ff" * 20, rows=1)
+    wanted = OffsetRange(topic=topic, generation=99, after="", upto="ff" * 20, rows=1)
     with pytest.raises(errors.Stop, match=errors.RECREATED):
-        list(range_reader.rows_of(stretch, options(messaging, topic)))
+        list(range_reader.rows_of(ReadPartition(ranges=(wanted,)), options(messaging, topic)))
 
 
 def test_an_expired_start_goes_on_at_what_is_alive_by_policy(messaging: MessagingService, topic: str) -> None:

@@ -15,7 +15,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.checkpoint.unread_notes import Known
 from fairlead_ingest.io.topics.options import Options
-from fairlead_ingest.io.topics.range_reader import Stretch
+from fairlead_ingest.io.topics.range_reader import ReadPartition
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource, FairleadStreamReader
 from fairlead_ingest.source import offsets
 
@@ -47,6 +47,20 @@ def test_a_batch_is_planned_and_read(messaging: MessagingService, topic: str) ->
     reading.stop()
 
 
+def test_many_small_topics_are_read_by_few_tasks(messaging: MessagingService, topic: str) -> None:
+    """A hundred topics with one message each must not be a hundred tasks a batch."""
+    topics = [f"{topic}-{number}" for number in range(12)]
+    for number, name in enumerate(topics):
+        messaging.create(name)
+        messaging.publish(name, [b"%d" % number])
+    reading = reader(messaging, ",".join(topics), splits="2")
+    start = reading.initialOffset()
+    end = reading.latestOffset(start, ReadAllAvailable())
+    parts = reading.partitions(start, end)
+    assert [part.rows for part in parts if isinstance(part, ReadPartition)] == [6, 6]
+    assert sorted(sequences(reading, start, end)) == sorted(b"%d" % number for number in range(12))
+
+
 def test_limits_cut_batches_and_pages_and_lose_nothing(messaging: MessagingService, topic: str) -> None:
     """Small pages, small batches, several ranges."""
     payloads = [b"%d" % number for number in range(50)]
@@ -57,7 +71,7 @@ def test_limits_cut_batches_and_pages_and_lose_nothing(messaging: MessagingServi
     while (end := reading.latestOffset(start, ReadMaxRows(20))) != start:
         parts = reading.partitions(start, end)
         assert 1 <= len(parts) <= 3
-        assert sum(part.rows for part in parts if isinstance(part, Stretch)) <= 20
+        assert sum(part.rows for part in parts if isinstance(part, ReadPartition)) <= 20
         found += sequences(reading, start, end)
         start = end
     assert found == payloads
@@ -169,4 +183,4 @@ def test_what_expired_and_lives_again_is_not_read_twice(messaging: MessagingServ
     found = [payload for part in parts for rows in reading.read(part) for payload in rows["payload"].to_pylist()]
     assert found == [b"6", b"7"]
     place = offsets.parse(end).topics[topic]
-    assert (place.r, place.expired) == (2, 2)
+    assert (place.rows, place.expired) == (2, 2)
