@@ -27,7 +27,7 @@ from fairlead_wire.io import logs
 from fairlead_wire.io import settings as settings_file
 
 if TYPE_CHECKING:
-    from fairlead_ingest.io.event_publisher import Announcer
+    from fairlead_ingest.io.event_publisher import EventPublisher
     from fairlead_ingest.io.http.health import HealthServer
     from fairlead_ingest.io.pipeline.failing_messages import Search
     from fairlead_ingest.io.pipeline.job import Job
@@ -111,16 +111,16 @@ class _Program:
         spark = session.start(
             master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
         )
-        announcer = self._announcer()
-        drivers = [Driver(Job(spark, settings, pipeline, self._metrics, announcer)) for pipeline in settings.jobs()]
+        publisher = self._event_publisher()
+        drivers = [Driver(Job(spark, settings, pipeline, self._metrics, publisher)) for pipeline in settings.jobs()]
         try:
             while not self._stop.is_set():
                 for driver in drivers:
                     now = time.monotonic()
-                    self._step(driver, now, not any(other.is_starting(now) for other in drivers), announcer)
+                    self._step(driver, now, not any(other.is_starting(now) for other in drivers), publisher)
                     self._tell(driver)
-                if announcer is not None:
-                    announcer.send()
+                if publisher is not None:
+                    publisher.send()
                 if all(driver.is_done or driver.stopped is not None for driver in drivers):
                     for driver in drivers:
                         if driver.stopped is not None:
@@ -135,22 +135,22 @@ class _Program:
                 for driver in drivers:
                     driver.job.finish()
             finally:
-                if announcer is not None:
-                    announcer.close()
+                if publisher is not None:
+                    publisher.close()
             spark.stop()
 
-    def _step(self, driver: Driver, now: float, may_start: bool, announcer: Announcer | None) -> None:
+    def _step(self, driver: Driver, now: float, may_start: bool, publisher: EventPublisher | None) -> None:
         try:
             driver.step(now, may_start=may_start)
         except errors.Stop as error:
             name = driver.job.name
             driver.stop(error, now)
             log.error("pipeline_stopped", pipeline=name, code=error.code, reason=str(error))
-            if announcer is not None:
-                announcer.tell(events.of_stop(error.code, str(error), [name], now=time.time()))
+            if publisher is not None:
+                publisher.publish(events.of_stop(error.code, str(error), [name], now=time.time()))
 
-    def _announcer(self) -> Announcer | None:
-        from fairlead_ingest.io.event_publisher import Announcer
+    def _event_publisher(self) -> EventPublisher | None:
+        from fairlead_ingest.io.event_publisher import EventPublisher
         from fairlead_ingest.io.pipeline.job import tls_of
         from fairlead_messaging.client.io.sync_client import Client
 
@@ -161,7 +161,7 @@ class _Program:
             settings.messaging_url, tls=tls_of(settings), timeout_seconds=EVENT_SECONDS, connect_seconds=EVENT_SECONDS
         )
         source = f"/fairlead/ingest/{settings.reader}"
-        return Announcer(client, self._metrics, topic=settings.events.topic, source=source)
+        return EventPublisher(client, self._metrics, topic=settings.events.topic, source=source)
 
     def _look(self, driver: Driver, now: float) -> None:
         """Say what a long batch is at; Spark is asked once a second, each answer costs it a millisecond."""

@@ -22,6 +22,7 @@ from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append, Collided
+from fairlead_ingest.table.commit_info import BatchCounts
 
 SCHEMA = pa.schema(
     [("_id", pa.string()), ("_published_at", TIMESTAMP), ("_topic", pa.string()), ("_date", pa.date32())]
@@ -59,7 +60,7 @@ def decided(kind: Kind, table: Path, batch: int, upto: str, application: str = "
             TOPIC: TopicOffset(generation=1, position=upto, start_generation=1, start_position=held.position, rows=1)
         },
     )
-    found = commit.decide(state, application=application, batch=batch, end=end, counts={"rows": 1})
+    found = commit.decide(state, application=application, batch=batch, end=end, counts=BatchCounts(rows=1))
     assert isinstance(found, Append)
     return found
 
@@ -68,11 +69,11 @@ def ids(kind: Kind, table: Path) -> list[str]:
     return sorted(tables.existing(kind, table).to_table(columns=["_id"])["_id"].to_pylist())
 
 
-def test_a_commit_is_rows_batch_turn_and_positions_at_once(kind: Kind, table: Path) -> None:
+def test_a_commit_is_rows_batch_sequence_and_positions_at_once(kind: Kind, table: Path) -> None:
     """And readers find the rows under their topic, odd names included."""
     kind.append(table, written(kind, table, "01", "02"), decided(kind, table, 0, "02"))
     state = kind.state(table, "app")
-    assert (state.batch, state.turn, state.totals["rows"]) == (0, 1, 1)
+    assert (state.batch, state.commit_sequence, state.totals.rows) == (0, 1, 1)
     assert kind.reached(table).topics[TOPIC].position == state.reached.topics[TOPIC].position == "02"
     found = tables.existing(kind, table).to_table()
     assert set(found["_topic"].to_pylist()) == {TOPIC}
@@ -98,11 +99,11 @@ def test_a_batch_decided_before_somebody_elses_commit_collides(kind: Kind, table
     assert kind.state(table, "other").batch == -1
 
 
-def test_of_many_writers_at_once_each_turn_is_taken_by_one(kind: Kind, table: Path) -> None:
-    """They race in earnest; every row is in once, every turn was taken."""
+def test_of_many_writers_at_once_each_number_is_taken_by_one(kind: Kind, table: Path) -> None:
+    """They race in earnest; every row is in once, every number of the sequence was taken."""
     start = threading.Barrier(4)
 
-    def commit_patiently(name: str) -> None:
+    def commit_with_retry(name: str) -> None:
         start.wait()
         for batch in range(5):
             files = written(kind, table, f"{name}{batch}", topic=f"a/{name}")
@@ -116,7 +117,7 @@ def test_of_many_writers_at_once_each_turn_is_taken_by_one(kind: Kind, table: Pa
                         )
                     },
                 )
-                plan = commit.decide(state, application=name, batch=batch, end=end, counts={})
+                plan = commit.decide(state, application=name, batch=batch, end=end)
                 assert isinstance(plan, Append)
                 try:
                     kind.append(table, files, plan)
@@ -124,14 +125,14 @@ def test_of_many_writers_at_once_each_turn_is_taken_by_one(kind: Kind, table: Pa
                 except Collided:
                     continue
 
-    writers = [threading.Thread(target=commit_patiently, args=(name,)) for name in "abcd"]
+    writers = [threading.Thread(target=commit_with_retry, args=(name,)) for name in "abcd"]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
     assert ids(kind, table) == sorted(f"{name}{batch}" for name in "abcd" for batch in range(5))
     state = kind.state(table, "a")
-    assert state.turn == 20
+    assert state.commit_sequence == 20
     assert {topic: place.position for topic, place in state.reached.topics.items()} == {
         f"a/{name}": "5" for name in "abcd"
     }
@@ -158,8 +159,8 @@ def test_the_newest_commits_come_first(kind: Kind, table: Path) -> None:
     for batch in range(3):
         kind.append(table, written(kind, table, f"0{batch}"), decided(kind, table, batch, f"0{batch}"))
     entries = kind.last_entries(table, 2)
-    assert [entry[commit.METADATA_KEY]["batch"] for entry in entries] == [2, 1]
-    assert abs(entries[0]["timestamp"] / 1000 - time.time()) < 60
+    assert [entry.info.batch for entry in entries if entry.info is not None] == [2, 1]
+    assert abs(entries[0].timestamp_ms / 1000 - time.time()) < 60
     found = kind.size(table)
     assert found is not None
     assert (found.files, found.rows, found.version) == (3, 3, 3)

@@ -79,8 +79,8 @@ def start_expired(lab: IngestLab) -> Count:
     lab.filled(job, 2 * ROWS)
     job.stop()
     kind = tables.of(lab.sink)
-    totals = [entry["fairlead"]["totals"] for entry in kind.last_entries(lab.table, 20) if "fairlead" in entry]
-    return lab.verdict(1, 2 * ROWS, untrue=abs(totals[0]["expired_unread"] - 7))
+    totals = [entry.info.totals for entry in kind.last_entries(lab.table, 20) if entry.info is not None]
+    return lab.verdict(1, 2 * ROWS, untrue=abs(totals[0].expired_unread - 7))
 
 
 def topic_made_anew(lab: IngestLab) -> Count:

@@ -1,9 +1,9 @@
-"""Tells events to the system topic from the program's main thread; batches run elsewhere and never wait for it.
+"""Publishes events on the system topic from the program's main thread; batches run elsewhere and never wait for it.
 
-    Job, app ─tell─▶ waiting (bounded) ─send─▶ messaging, each once by its producer and number
+    Job, app ─publish─▶ waiting (bounded) ─send─▶ messaging, each once by its producer and number
 
 Messaging away: what waits is tried again every ``RETRY_SECONDS``; what finds no room is dropped, counted and logged,
-and told at the next start where the table's log still has it.
+and published at the next start where the table's log still has it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WAITING_MAX = 1000
 SEND_MAX = 100
 RETRY_SECONDS = 5.0
 CODE_TOPIC_MISSING = "topic_not_found"
-log = logs.get("ingest.announcer")
+log = logs.get("ingest.event_publisher")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class _Waiting:
     payload: bytes
 
 
-class Announcer:
+class EventPublisher:
     """``topic`` is ``namespace/name``, ``source`` a path such as ``/fairlead/ingest/NAME``. Not thread-safe."""
 
     def __init__(self, client: Client, metrics: Metrics, *, topic: str, source: str) -> None:
@@ -51,16 +51,16 @@ class Announcer:
         self._number = 0
         self._next_try = 0.0
 
-    def tell_numbered(self, producer: str, told: Sequence[Numbered]) -> None:
-        """Events that were perhaps told before, under the same producer and numbers."""
-        for each in told:
+    def publish_numbered(self, producer: str, events: Sequence[Numbered]) -> None:
+        """Events that were perhaps published before, under the same producer and numbers."""
+        for each in events:
             payload = event.encode(each.event, id=f"{producer}-{each.number}", source=self._source)
             self._add(_Waiting(producer=producer, epoch=1, number=each.number, payload=payload))
 
-    def tell(self, what: Event) -> None:
+    def publish(self, published: Event) -> None:
         """An event of this run."""
         self._number += 1
-        payload = event.encode(what, id=f"{self._epoch:x}-{self._number}", source=self._source)
+        payload = event.encode(published, id=f"{self._epoch:x}-{self._number}", source=self._source)
         producer = f"{self._source.strip('/')}/run"
         self._add(_Waiting(producer=producer, epoch=self._epoch, number=self._number, payload=payload))
 

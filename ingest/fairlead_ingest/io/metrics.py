@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import HistogramMetricFamily
 
 from fairlead_ingest.table import freshness
+from fairlead_ingest.table.commit_info import BatchCounts
 
 PREFIX = "fairlead_ingest_"
 
@@ -21,7 +21,7 @@ class Metrics:
         self.rows = self._counter("rows", "Rows committed to the table")
         self.dead_letters = self._counter("dead_letters", "Messages committed to the dead letters")
         self.expired_unread = self._counter("expired_unread", "Messages that outlived their TTL before they were read")
-        self.left_out = self._counter("left_out", "Messages that transforms or dedupe took no row of")
+        self.filtered = self._counter("filtered", "Messages that transforms or dedupe took no row of")
         self.expired_starts = self._counter("expired_starts", "Times reading had to go on at the oldest message left")
         self.bytes = self._counter("bytes", "Bytes of Parquet committed")
         self.batches = self._counter("batches", "Batches committed")
@@ -38,12 +38,12 @@ class Metrics:
         self._ages: dict[str, list[int]] = {}
         self.registry.register(self)
 
-    def committed(self, pipeline: str, facts: Mapping[str, Any]) -> None:
+    def committed(self, pipeline: str, counts: BatchCounts) -> None:
         """Take over one commit's own counts."""
-        for name in ("rows", "dead_letters", "left_out", "expired_unread", "expired_starts", "bytes"):
-            getattr(self, name).labels(pipeline).inc(facts.get(name, 0))
+        for name in ("rows", "dead_letters", "filtered", "expired_unread", "expired_starts", "bytes"):
+            getattr(self, name).labels(pipeline).inc(getattr(counts, name))
         self.batches.labels(pipeline).inc()
-        self._ages[pipeline] = freshness.add([self._ages.get(pipeline, []), facts.get("ages", [])])
+        self._ages[pipeline] = freshness.add([self._ages.get(pipeline, []), counts.ages])
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
         """The ages as a histogram; called by the registry when it is scraped."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import Kind
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
-from fairlead_ingest.table import commit, freshness
+from fairlead_ingest.table import freshness
+from fairlead_ingest.table.commit_info import Committed
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import FairleadError, Temporary
@@ -51,20 +54,20 @@ def _table(kind: Kind, path: Path, now: datetime.datetime) -> dict[str, Any]:
         "reached": kind.reached(path),
     }
     if recent:
-        newest = recent[0][commit.METADATA_KEY]
-        moment = datetime.datetime.fromtimestamp(recent[0]["timestamp"] / 1000, datetime.UTC)
+        newest = recent[0].info
+        moment = datetime.datetime.fromtimestamp(recent[0].timestamp_ms / 1000, datetime.UTC)
         half, most = _fresh(recent)
-        span = (recent[0]["timestamp"] - recent[-1]["timestamp"]) / 1000
-        rows = sum(entry[commit.METADATA_KEY].get("rows", 0) for entry in recent[:-1])
+        span = (recent[0].timestamp_ms - recent[-1].timestamp_ms) / 1000
+        rows = sum(each.info.counts.rows for each in recent[:-1])
         facts |= {
-            "last_batch": newest["batch"],
+            "last_batch": newest.batch,
             "last_commit": moment.isoformat(timespec="milliseconds"),
             "last_commit_seconds": round((now - moment).total_seconds(), 3),
-            "last_rows": newest.get("rows", 0),
+            "last_rows": newest.counts.rows,
             "rows_per_second": round(rows / span, 1) if span > 0 else None,
             "freshness_p50_seconds": half,
             "freshness_p95_seconds": most,
-            "totals": dict(newest.get("totals", {})),
+            "totals": msgspec.structs.asdict(newest.totals),
         }
     return facts
 
@@ -74,12 +77,12 @@ def fresh_within(kind: Kind, path: Path) -> tuple[float | str | None, float | st
     return _fresh(_recent(kind, path))
 
 
-def _recent(kind: Kind, path: Path) -> list[Mapping[str, Any]]:
-    return [entry for entry in kind.last_entries(path, RECENT_COMMITS) if "batch" in (commit.ours_in(entry) or {})]
+def _recent(kind: Kind, path: Path) -> list[Committed]:
+    return [found for entry in kind.last_entries(path, RECENT_COMMITS) if (found := entry.batch()) is not None]
 
 
-def _fresh(recent: Sequence[Mapping[str, Any]]) -> tuple[float | str | None, float | str | None]:
-    ages = freshness.add(entry[commit.METADATA_KEY].get("ages", []) for entry in recent)
+def _fresh(recent: Sequence[Committed]) -> tuple[float | str | None, float | str | None]:
+    ages = freshness.add(each.info.counts.ages for each in recent)
     return _seconds(ages, 0.5), _seconds(ages, 0.95)
 
 

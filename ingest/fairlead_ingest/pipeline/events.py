@@ -1,19 +1,19 @@
-"""What ingest tells of its tables on the system topic, made from what the table's own log says of each commit.
+"""What ingest publishes about its tables on the system topic, made from the table's own log.
 
-    commit entry ─of_commit─▶ table.committed, and table.gap where something was never read
-    Stop ────────of_stop────▶ job.stopped
+    commit ─of_commit─▶ table.committed, and table.gap where something was never read
+    Stop ───of_stop───▶ job.stopped
 
-A commit's events are numbered by its batch, so telling them again (after a kill, a lost answer) stores nothing twice.
+A commit's events are numbered by its batch: publishing them again (after a kill, a lost answer) stores nothing twice.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead_ingest.source import offsets
+from fairlead_ingest.source.gaps import GapRow
+from fairlead_ingest.table.commit_info import Committed
 from fairlead_wire.event import Event, short
 
 EVENTS_PER_BATCH = 2
@@ -30,12 +30,11 @@ class Numbered:
     event: Event
 
 
-def of_commit(entry: Mapping[str, Any], *, pipeline: str, table: str) -> list[Numbered]:
-    """The events of one commit: ``entry`` is what was left in its metadata, with ``timestamp`` in milliseconds."""
-    batch, time = int(entry["batch"]), _text(entry["timestamp"] / 1000)
-    about = {"pipeline": pipeline, "table": table, "batch": batch, "version": entry.get("version")}
-    reached = offsets.parse(entry["reached"])
-    told = [
+def of_commit(committed: Committed, *, pipeline: str, table: str) -> list[Numbered]:
+    """The events of one commit."""
+    batch, counts, time = committed.info.batch, committed.info.counts, _text(committed.timestamp_ms / 1000)
+    about = {"pipeline": pipeline, "table": table, "batch": batch, "version": committed.version}
+    found = [
         Numbered(
             number=batch * EVENTS_PER_BATCH,
             event=Event(
@@ -44,41 +43,41 @@ def of_commit(entry: Mapping[str, Any], *, pipeline: str, table: str) -> list[Nu
                 subject=table,
                 data={
                     **about,
-                    "rows": entry.get("rows", 0),
-                    "bytes": entry.get("bytes", 0),
-                    "deadLetters": entry.get("dead_letters", 0),
-                    "expiredUnread": entry.get("expired_unread", 0),
+                    "rows": counts.rows,
+                    "bytes": counts.bytes,
+                    "deadLetters": counts.dead_letters,
+                    "expiredUnread": counts.expired_unread,
                     "positions": {
                         topic: {"generation": offset.generation, "position": offset.position}
-                        for topic, offset in reached.topics.items()
+                        for topic, offset in committed.info.reached.topics.items()
                     },
                 },
             ),
         )
     ]
-    gaps = entry.get("gaps") or []
+    gaps = counts.gaps
     if gaps:
         data = {**about, "gaps": [_gap(gap) for gap in gaps[:GAPS_MAX]], "gapsTotal": len(gaps)}
         event = Event(type="table.gap", time=time, subject=table, data=data)
-        told.append(Numbered(number=batch * EVENTS_PER_BATCH + 1, event=event))
-    return told
+        found.append(Numbered(number=batch * EVENTS_PER_BATCH + 1, event=event))
+    return found
 
 
 def of_stop(code: str, sentence: str, pipelines: list[str], *, now: float) -> Event:
-    """The job ended and somebody has to look; ``now`` is in seconds since 1970."""
+    """The pipeline stopped and someone has to look; ``now`` is in seconds since 1970."""
     data = {"reason": code, "message": short(sentence), "pipelines": pipelines}
     return Event(type="job.stopped", time=_text(now), subject=pipelines[0] if pipelines else "", data=data)
 
 
-def _gap(gap: Mapping[str, Any]) -> dict[str, Any]:
+def _gap(gap: GapRow) -> dict[str, Any]:
     return {
-        "topic": gap["topic"],
-        "reason": gap["reason"],
-        "fromGeneration": gap["from_generation"],
-        "fromPosition": gap["from_position"],
-        "toGeneration": gap["to_generation"],
-        "toPosition": gap["to_position"],
-        "rows": gap["rows"],
+        "topic": gap.topic,
+        "reason": gap.reason,
+        "fromGeneration": gap.from_generation,
+        "fromPosition": gap.from_position,
+        "toGeneration": gap.to_generation,
+        "toPosition": gap.to_position,
+        "rows": gap.rows,
     }
 
 

@@ -6,7 +6,7 @@ log), the positions reached per topic, and which service they belong to. From th
 - a batch already in the table is passed over (a crash between table commit and Spark's commit log);
 - a batch that begins before what the table holds is refused: another job, or a reset checkpoint, would repeat rows;
 - a batch that begins after it is refused too: the table was restored, deleted, or lost commits with the power;
-- two jobs that commit at the same moment collide on the table's turn; the log lets one in, the other looks again.
+- two jobs that commit at the same moment collide on its commit sequence: one is let in, the other looks again.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead_ingest import errors
-from fairlead_ingest.source import offsets
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table.commit_info import METADATA_KEY, NO_COUNTS, BatchCounts, CommitInfo, Totals
 from fairlead_wire.errors import Temporary
 
-METADATA_KEY = "fairlead"
 # The transaction every writer of the table takes: two at once collide instead of both appending. One for all topics,
-# because the positions of all of them lie in the newest commit.
-TURN = "fairlead:turn"
-# Counts of one commit that also add up over the table's life.
-TOTALS = ("rows", "dead_letters", "left_out", "expired_unread", "expired_starts")
+# because the positions of all of them lie in the newest commit. Its name is stored in every table's log.
+COMMIT_SEQUENCE = "fairlead:turn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +31,9 @@ class TableState:
 
     batch: int = -1
     reached: Offsets = field(default_factory=Offsets)
-    # How often a batch of ours was committed, whoever did it; 0 for a new table.
-    turn: int = 0
-    totals: Mapping[str, int] = field(default_factory=dict)
+    # How many batches of ours were committed, by any job; 0 for a new table.
+    commit_sequence: int = 0
+    totals: Totals = field(default_factory=Totals)
     # The log no longer reaches back to a commit of ours: ``reached`` is what rows say, which may be less than was read.
     is_cut: bool = False
 
@@ -50,14 +47,20 @@ class TableState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """Add the batch's files in one commit with these transactions and this metadata."""
+    """Add the batch's files in one commit with these transactions; ``info`` None: a commit of no batch."""
 
-    transactions: dict[str, int]
-    metadata: dict[str, Any]
+    transactions: dict[str, int] = field(default_factory=dict)
+    info: CommitInfo | None = None
 
-    def follows(self, turn: int) -> bool:
-        """Nobody committed since this was decided: ``turn`` is the table's now. Always true without a turn."""
-        return self.transactions.get(TURN, turn + 1) == turn + 1
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the table's log stores with the commit."""
+        return {} if self.info is None else {METADATA_KEY: self.info.to_dict()}
+
+    def follows(self, commit_sequence: int) -> bool:
+        """No other writer committed since this was decided: ``commit_sequence`` is the table's now. Always true for a
+        commit of no batch."""
+        return self.transactions.get(COMMIT_SEQUENCE, commit_sequence + 1) == commit_sequence + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +83,13 @@ def decide(
     application: str,
     batch: int,
     end: Offsets,
-    counts: Mapping[str, Any],
+    counts: BatchCounts = NO_COUNTS,
     before: Offsets | None = None,
-    is_companion: bool = False,
+    is_side_table: bool = False,
 ) -> Append | AlreadyIn:
     """What to do with ``batch`` that ends at ``end``. Raises ``Stop`` when appending it would repeat or miss rows.
 
-    ``before``: where this checkpoint's batch before ended, None for its first. ``is_companion``: a table beside the
+    ``before``: where this checkpoint's batch before ended, None for its first. ``is_side_table``: a table beside the
     rows gets few of the batches and gets them first, so it may well be behind, and ahead where a checkpoint was lost in
     between; the caller leaves out what it holds, and its places never go back.
     """
@@ -98,7 +101,7 @@ def decide(
             errors.OTHER_SERVICE,
             f"the table was filled from messaging service {state.reached.service}, this batch comes from {end.service}",
         )
-    for topic, offset in end.topics.items() if not is_companion else ():
+    for topic, offset in end.topics.items() if not is_side_table else ():
         held = state.reached.topics.get(topic)
         if held is not None and is_ahead(state.reached, topic, offset):
             raise errors.Stop(
@@ -112,20 +115,14 @@ def decide(
             raise _behind(topic, held, offset.start_position)
     topics = {**state.reached.topics}
     for topic, offset in end.topics.items():
-        if not (is_companion and is_ahead(state.reached, topic, offset, of_end=True)):
+        if not (is_side_table and is_ahead(state.reached, topic, offset, of_end=True)):
             topics[topic] = offset.at_rest()
     reached = Offsets(service=end.service or state.reached.service, topics=topics)
     return Append(
-        transactions={application: batch, TURN: state.turn + 1},
-        metadata={
-            METADATA_KEY: {
-                "reached": reached.to_dict(),
-                "application": application,
-                "batch": batch,
-                "totals": {name: state.totals.get(name, 0) + counts.get(name, 0) for name in TOTALS},
-                **counts,
-            }
-        },
+        transactions={application: batch, COMMIT_SEQUENCE: state.commit_sequence + 1},
+        info=CommitInfo(
+            reached=reached, application=application, batch=batch, totals=state.totals.plus(counts), counts=counts
+        ),
     )
 
 
@@ -166,18 +163,6 @@ def is_ahead(reached: Offsets, topic: str, offset: TopicOffset, *, of_end: bool 
         (offset.generation, offset.position) if of_end else (offset.start_generation, offset.start_position)
     )
     return held.generation in (0, generation) and held.position > position
-
-
-def ours_in(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What we left in one commit's metadata, None where the commit is not ours."""
-    ours = metadata.get(METADATA_KEY)
-    return ours if isinstance(ours, Mapping) and "reached" in ours else None
-
-
-def reached_in(metadata: Mapping[str, Any]) -> Offsets | None:
-    """The positions in one commit's metadata, None where the commit is not ours."""
-    ours = ours_in(metadata)
-    return None if ours is None else offsets.parse(ours["reached"])
 
 
 def starting(configured: Mapping[str, Any], reached: Offsets) -> dict[str, Any]:

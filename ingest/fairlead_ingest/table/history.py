@@ -13,19 +13,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead_ingest.table import commit
+from fairlead_ingest.table import commit_info
+from fairlead_ingest.table.commit_info import CommitInfo
 
 _REPLACED = ("CLONE", "CONVERT", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "TRUNCATE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """``ours``: what our newest commit that counts says, None where there is none.
+    """``info``: what our newest commit that counts says, None where there is none.
 
     ``is_replaced``: others put the whole content there, so only the rows say how far they go.
     """
 
-    ours: Mapping[str, Any] | None = None
+    info: CommitInfo | None = None
     is_replaced: bool = False
 
 
@@ -46,9 +47,9 @@ def newest(entries: Iterable[Mapping[str, Any]]) -> Found:
             except ValueError:
                 return Found(is_replaced=True)
             continue
-        ours = commit.ours_in(entry)
-        if ours is not None:
-            return Found(ours=ours)
+        info = commit_info.read(entry)
+        if info is not None:
+            return Found(info=info)
         if operation.startswith(_REPLACED) or _overwrites(operation, parameters):
             return Found(is_replaced=True)
     return Found()

@@ -15,6 +15,7 @@ from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit, freshness
 from fairlead_ingest.table.commit import Append
+from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 NOW = datetime.datetime.now(datetime.UTC)
@@ -31,7 +32,7 @@ def commit_rows(tmp_path: Path, topic: str, place: TopicOffset) -> None:
     writing = delta.writing(path)
     writing.add(pa.table({"_id": ["1", "2"], "_topic": [topic] * 2, "_date": pa.array([NOW.date()] * 2, pa.date32())}))
     end = Offsets(service="", topics={topic: place})
-    counts = {"rows": 2, "expired_unread": 1, "ages": [0, 2]}
+    counts = BatchCounts(rows=2, expired_unread=1, ages=[0, 2])
     for batch in range(2):
         state = delta.state(path, "app")
         decided = commit.decide(state, application="app", batch=batch, end=end, counts=counts)
@@ -64,7 +65,7 @@ def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path: Path) -> Non
     delta.ensure(path, SCHEMA)
     ages = [0] * len(freshness.BUCKETS) + [3]
     decided = commit.decide(
-        delta.state(path, "app"), application="app", batch=0, end=Offsets(), counts={"rows": 3, "ages": ages}
+        delta.state(path, "app"), application="app", batch=0, end=Offsets(), counts=BatchCounts(rows=3, ages=ages)
     )
     assert isinstance(decided, Append)
     delta.append(path, [], decided)

@@ -1,28 +1,36 @@
-"""What is told of a commit, and under which number."""
+"""What is published of a commit, and under which number."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fairlead_ingest.pipeline import events
+from fairlead_ingest.source.gaps import GapRow
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table.commit_info import BatchCounts, CommitInfo, Committed
 
-REACHED = {"svc": "s", "topics": {"default/telemetry": {"g": 2, "p": "00ff"}}, "v": 1}
-GAP = {
-    "topic": "default/telemetry", "reason": "expired", "from_generation": 2, "from_position": "", "to_generation": 2,
-    "to_position": "00aa", "rows": 7,
-}  # fmt: skip
+REACHED = Offsets(service="s", topics={"default/telemetry": TopicOffset(generation=2, position="00ff")})
+GAP = GapRow(
+    topic="default/telemetry",
+    reason="expired",
+    from_generation=2,
+    from_position="",
+    to_generation=2,
+    to_position="00aa",
+    rows=7,
+)
 
 
-def entry(**more: Any) -> dict[str, Any]:
-    base = {"batch": 3, "timestamp": 1_800_000_000_123, "version": 9, "reached": REACHED, "rows": 10, "bytes": 99}
-    return {**base, **more}
+def committed(batch: int = 3, **counts: Any) -> Committed:
+    info = CommitInfo(reached=REACHED, batch=batch, counts=BatchCounts(**{"rows": 10, "bytes": 99, **counts}))
+    return Committed(version=9, timestamp_ms=1_800_000_000_123, info=info)
 
 
-def test_a_commit_is_told_with_what_it_brought() -> None:
+def test_a_commit_is_published_with_what_it_brought() -> None:
     """Rows, where each topic stands, and the table's version, so that a reader can open exactly that."""
-    [told] = events.of_commit(entry(dead_letters=1, expired_unread=2), pipeline="ingest", table="/t")
-    assert (told.number, told.event.type, told.event.time) == (6, "table.committed", "2027-01-15T08:00:00.123Z")
-    assert told.event.subject == "/t" and told.event.data == {
+    [found] = events.of_commit(committed(dead_letters=1, expired_unread=2), pipeline="ingest", table="/t")
+    assert (found.number, found.event.type, found.event.time) == (6, "table.committed", "2027-01-15T08:00:00.123Z")
+    assert found.event.subject == "/t" and found.event.data == {
         "pipeline": "ingest",
         "table": "/t",
         "batch": 3,
@@ -37,10 +45,10 @@ def test_a_commit_is_told_with_what_it_brought() -> None:
 
 def test_what_was_never_read_is_an_event_of_its_own() -> None:
     """An alarm filters by type."""
-    _, told = events.of_commit(entry(gaps=[GAP] * 40), pipeline="ingest", table="/t")
-    assert (told.number, told.event.type, told.event.data["gapsTotal"]) == (7, "table.gap", 40)
-    assert len(told.event.data["gaps"]) == events.GAPS_MAX
-    assert told.event.data["gaps"][0] == {
+    _, found = events.of_commit(committed(gaps=[GAP] * 40), pipeline="ingest", table="/t")
+    assert (found.number, found.event.type, found.event.data["gapsTotal"]) == (7, "table.gap", 40)
+    assert len(found.event.data["gaps"]) == events.GAPS_MAX
+    assert found.event.data["gaps"][0] == {
         "topic": "default/telemetry",
         "reason": "expired",
         "fromGeneration": 2,
@@ -54,15 +62,15 @@ def test_what_was_never_read_is_an_event_of_its_own() -> None:
 def test_numbers_of_batches_never_meet() -> None:
     """Each batch has its own, so a repeat is known as one."""
     numbers = [
-        told.number
+        found.number
         for batch in range(5)
-        for told in events.of_commit(entry(batch=batch, gaps=[GAP]), pipeline="i", table="/t")
+        for found in events.of_commit(committed(batch, gaps=[GAP]), pipeline="i", table="/t")
     ]
     assert numbers == list(range(10))
 
 
 def test_a_stop_says_its_code_and_reason() -> None:
     """Cut, because it may quote what Spark said."""
-    told = events.of_stop("FAIRLEAD_TABLE_TAKEN", "x" * 9999, ["ingest"], now=1_800_000_000.0)
-    assert (told.type, told.subject, told.time) == ("job.stopped", "ingest", "2027-01-15T08:00:00.000Z")
-    assert told.data["reason"] == "FAIRLEAD_TABLE_TAKEN" and len(told.data["message"]) == 1024
+    found = events.of_stop("FAIRLEAD_TABLE_TAKEN", "x" * 9999, ["ingest"], now=1_800_000_000.0)
+    assert (found.type, found.subject, found.time) == ("job.stopped", "ingest", "2027-01-15T08:00:00.000Z")
+    assert found.data["reason"] == "FAIRLEAD_TABLE_TAKEN" and len(found.data["message"]) == 1024

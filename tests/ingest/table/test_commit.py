@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
-from fairlead_ingest.table import commit
+from fairlead_ingest.table import commit, commit_info
 from fairlead_ingest.table.commit import AlreadyIn, Append, TableState
+from fairlead_ingest.table.commit_info import BatchCounts
 
 
 def ending(after: str, upto: str, *, service: str = "s", topic: str = "a/t") -> Offsets:
@@ -20,16 +19,17 @@ def ending(after: str, upto: str, *, service: str = "s", topic: str = "a/t") -> 
 
 
 def decide(state: TableState, end: Offsets, batch: int = 5) -> Append | AlreadyIn:
-    return commit.decide(state, application="fairlead:q", batch=batch, end=end, counts={"rows": 1})
+    return commit.decide(state, application="fairlead:q", batch=batch, end=end, counts=BatchCounts(rows=1))
 
 
-def test_a_new_batch_takes_its_turn_and_leaves_its_positions() -> None:
-    """One commit says batch, turn, positions and counts."""
-    decided = decide(TableState(batch=4, reached=ending("", "0a"), turn=8), ending("0a", "0f"))
+def test_a_new_batch_leaves_its_number_and_its_positions() -> None:
+    """One commit says batch, commit sequence, positions and counts."""
+    decided = decide(TableState(batch=4, reached=ending("", "0a"), commit_sequence=8), ending("0a", "0f"))
     assert isinstance(decided, Append)
-    assert decided.transactions == {"fairlead:q": 5, commit.TURN: 9}
+    assert decided.transactions == {"fairlead:q": 5, commit.COMMIT_SEQUENCE: 9}
     assert decided.metadata["fairlead"]["rows"] == 1
-    assert commit.reached_in(decided.metadata) == Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
+    info = commit_info.read(decided.metadata)
+    assert info is not None and info.reached == Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
 
 
 @pytest.mark.parametrize("batch", [4, 5])
@@ -45,20 +45,20 @@ def test_a_batch_that_begins_before_what_the_table_holds_is_refused() -> None:
 
 
 def test_a_batch_that_begins_after_what_the_table_holds_is_refused() -> None:
-    """The table was restored, or a power cut took its last commits; a companion gets few batches and may be behind."""
+    """The table was restored, or a power cut took its last commits; a side table gets few batches and may be behind."""
     state = TableState(reached=ending("", "0f"))
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_BEHIND: .*a/t up to 0f"):
         decide(state, ending("1f", "2f"))
-    beside = commit.decide(state, application="q", batch=5, end=ending("1f", "2f"), counts={}, is_companion=True)
+    beside = commit.decide(state, application="q", batch=5, end=ending("1f", "2f"), is_side_table=True)
     assert isinstance(beside, Append)
 
 
-def test_what_was_decided_holds_for_one_turn() -> None:
-    """A backfill belongs to no turn."""
-    decided = decide(TableState(turn=8), ending("", "0f"))
+def test_what_was_decided_holds_for_one_commit() -> None:
+    """A backfill takes no number of the sequence."""
+    decided = decide(TableState(commit_sequence=8), ending("", "0f"))
     assert isinstance(decided, Append)
     assert (decided.follows(8), decided.follows(9)) == (True, False)
-    assert Append(transactions={}, metadata={}).follows(9)
+    assert Append().follows(9)
 
 
 def test_positions_guessed_from_rows_hold_for_any_generation() -> None:
@@ -78,14 +78,7 @@ def test_pipelines_with_other_topics_share_a_table() -> None:
     """The positions of topics this batch does not know stay in the newest commit."""
     decided = decide(TableState(reached=ending("", "0a", topic="b/t")), ending("", "0f"))
     assert isinstance(decided, Append)
-    reached = commit.reached_in(decided.metadata)
-    assert reached is not None and set(reached.topics) == {"a/t", "b/t"}
-
-
-@pytest.mark.parametrize("metadata", [{}, {"fairlead": "text"}, {"fairlead": {"rows": 1}}])
-def test_commits_of_others_say_nothing(metadata: dict[str, Any]) -> None:
-    """Somebody's delete or optimize is no position."""
-    assert commit.reached_in(metadata) is None
+    assert decided.info is not None and set(decided.info.reached.topics) == {"a/t", "b/t"}
 
 
 def test_a_fresh_checkpoint_goes_on_from_the_table() -> None:
@@ -112,11 +105,9 @@ def test_a_number_the_table_knows_is_no_proof_that_the_rows_are_there() -> None:
 def test_a_table_without_the_topic_is_behind_once_the_checkpoint_has_gone_on() -> None:
     """Deleted or not mounted; a topic that is new to the checkpoint may begin anywhere."""
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_BEHIND: .*a/t up to nothing"):
-        commit.decide(
-            TableState(), application="q", batch=7, end=ending("0a", "0f"), before=ending("", "0a"), counts={}
-        )
+        commit.decide(TableState(), application="q", batch=7, end=ending("0a", "0f"), before=ending("", "0a"))
     other = ending("", "0a", topic="b/t")
-    new = commit.decide(TableState(), application="q", batch=7, end=ending("0a", "0f"), before=other, counts={})
+    new = commit.decide(TableState(), application="q", batch=7, end=ending("0a", "0f"), before=other)
     assert isinstance(new, Append)
     assert isinstance(decide(TableState(), ending("0a", "0f"), 0), Append)
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import history
 from fairlead_ingest.table.history import Found
 
 
 def batch(version: int) -> dict[str, Any]:
-    metadata = {"reached": {}, "batch": version}
+    metadata = {"reached": Offsets().to_dict(), "batch": version}
     return {"version": version, "timestamp": version * 1000, "operation": "WRITE", "fairlead": metadata}
 
 
@@ -22,7 +23,7 @@ def by(number: int, operation: str, **parameters: Any) -> dict[str, Any]:
 
 def newest(*entries: dict[str, Any]) -> Any:
     found = history.newest(sorted(entries, key=lambda entry: -entry["version"]))
-    return "replaced" if found.is_replaced else None if found.ours is None else found.ours["batch"]
+    return "replaced" if found.is_replaced else None if found.info is None else found.info.batch
 
 
 HISTORY = [batch(version) for version in range(6)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from fairlead_ingest import errors
 from fairlead_ingest.io import status
 from fairlead_ingest.io.checkpoint import spark_checkpoint
-from fairlead_ingest.io.event_publisher import Announcer
+from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline import plugins
 from fairlead_ingest.io.pipeline.failing_messages import Search
@@ -36,9 +36,10 @@ from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.rows import schema, transforms
 from fairlead_ingest.settings import Pipeline, Settings
-from fairlead_ingest.source import offsets, starting_position
+from fairlead_ingest.source import starting_position
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit_info import Committed
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.connections import Tls
 from fairlead_wire.errors import Permanent, Temporary
@@ -52,8 +53,8 @@ IDLE_WAIT_MS = 2000
 # What is asked and told about topics beside the work: no longer than this at a time, or a service that is slow or
 # silent keeps the other pipelines and a stop waiting, for every topic anew.
 ASIDE_SECONDS_MAX = 5.0
-# Commits of an earlier run that are told again at a start, in case it was killed before it told them.
-TOLD_AGAIN_MAX = 8
+# Commits of an earlier run that are published again at a start, in case it was killed before it published them.
+PUBLISHED_AGAIN_MAX = 8
 _POLL_SECONDS = 0.05
 
 
@@ -66,14 +67,14 @@ class Job:
         settings: Settings,
         pipeline: Pipeline,
         metrics: Metrics,
-        announcer: Announcer | None = None,
+        publisher: EventPublisher | None = None,
     ) -> None:
         self.name = pipeline.name
         self._session = session
         self._settings = settings
         self._pipeline = pipeline
         self.metrics = metrics
-        self._announcer = announcer
+        self._publisher = publisher
         self._sink = pipeline.sink or settings.sink
         self._kind = tables.of(self._sink)
         self._table = Path(pipeline.table).absolute()
@@ -154,28 +155,29 @@ class Job:
         if self.is_running and trigger == self._trigger_seen:
             return 0
         self._trigger_seen = trigger
-        facts = self._commits_since()
-        for entry in facts:
-            self.metrics.committed(self.name, entry)
-            self.metrics.last_commit.labels(self.name).set(entry["timestamp"] / 1000)
+        commits = self._commits_since()
+        for each in commits:
+            counts = each.info.counts
+            self.metrics.committed(self.name, counts)
+            self.metrics.last_commit.labels(self.name).set(each.timestamp_ms / 1000)
             log.info(
                 "batch_committed",
                 pipeline=self.name,
-                batch=entry["batch"],
-                rows=entry.get("rows", 0),
-                dead_letters=entry.get("dead_letters", 0),
-                left_out=entry.get("left_out", 0),
-                expired_unread=entry.get("expired_unread", 0),
+                batch=each.info.batch,
+                rows=counts.rows,
+                dead_letters=counts.dead_letters,
+                filtered=counts.filtered,
+                expired_unread=counts.expired_unread,
             )
-        self._tell(facts)
-        if facts:
+        self._publish(commits)
+        if commits:
             self._aside = {}
-            self._place = offsets.parse(facts[-1]["reached"])
+            self._place = commits[-1].info.reached
             self._note(self._place)
             if progress is not None:
                 self.metrics.batch_seconds.labels(self.name).set(progress["batchDuration"] / 1000)
                 self.metrics.batch_rows.labels(self.name).set(progress["numInputRows"])
-        return len(facts)
+        return len(commits)
 
     def look_behind(self, now: datetime.datetime) -> None:
         """Ask how far the table is behind its topics, at most every ``LAG_SECONDS``; ``now`` is aware. What there is no
@@ -240,7 +242,7 @@ class Job:
             writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self._seen_batch = self._last_batch()
         self._knows_table = True
-        self._tell_again()
+        self._publish_again()
         self._place = self._kind.reached(self._table)
         activate(self._session)
         self._query = writer.start()
@@ -283,49 +285,34 @@ class Job:
             log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)
         return commit.starting(begin, reached)
 
-    def _tell(self, facts: list[dict[str, Any]]) -> None:
+    def _publish(self, commits: list[Committed]) -> None:
         """Each commit on the system topic, numbered by its batch."""
-        if self._announcer is None:
+        if self._publisher is None:
             return
-        for entry in facts:
-            told = events.of_commit(entry, pipeline=self.name, table=str(self._table))
-            self._announcer.tell_numbered(f"ingest/{entry['application']}", told)
+        for each in commits:
+            numbered = events.of_commit(each, pipeline=self.name, table=str(self._table))
+            self._publisher.publish_numbered(f"ingest/{each.info.application}", numbered)
 
-    def _tell_again(self) -> None:
-        """The newest commits of the run before; what was told already the service knows by its number."""
-        if self._announcer is not None and self._seen_batch >= 0:
-            entries = self._kind.last_entries(self._table, TOLD_AGAIN_MAX)
-            self._tell([ours for entry in reversed(entries) if (ours := self._ours(entry)) is not None])
+    def _publish_again(self) -> None:
+        """The newest commits of the run before; the service knows by their numbers which it has."""
+        if self._publisher is not None and self._seen_batch >= 0:
+            entries = self._kind.last_entries(self._table, PUBLISHED_AGAIN_MAX)
+            application = self._application()
+            self._publish([found for entry in reversed(entries) if (found := entry.batch(application)) is not None])
 
-    def _ours(self, entry: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What this query left in a commit, with the commit's own time and version; None where it is another's."""
-        ours = entry.get(commit.METADATA_KEY)
-        if not isinstance(ours, dict) or "batch" not in ours or ours["application"] != self._application():
-            return None
-        return {**ours, "timestamp": entry["timestamp"], "version": entry.get("version")}
-
-    def _commits_since(self) -> list[dict[str, Any]]:
+    def _commits_since(self) -> list[Committed]:
         """Our commits after the last batch seen, oldest first."""
-        found: list[dict[str, Any]] = []
-        limit = 8
+        application, limit = self._application(), 8
         while True:
             entries = self._kind.last_entries(self._table, limit)
-            found = []
-            for entry in entries:
-                ours = self._ours(entry)
-                if ours is None:
-                    continue
-                if ours["batch"] <= self._seen_batch:
-                    break
-                found.append(ours)
-            else:
-                if len(entries) == limit:
-                    limit *= 4
-                    continue
-            break
-        if found:
-            self._seen_batch = found[0]["batch"]
-        return found[::-1]
+            ours = [found for entry in entries if (found := entry.batch(application)) is not None]
+            new = [found for found in ours if found.info.batch > self._seen_batch]
+            if len(new) < len(ours) or len(entries) < limit:
+                break
+            limit *= 4
+        if new:
+            self._seen_batch = new[0].info.batch
+        return new[::-1]
 
     def _application(self) -> str:
         return commit.application_id(spark_checkpoint.query_id(self._checkpoint))

@@ -15,9 +15,8 @@ import datetime
 import errno
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,6 +41,7 @@ from fairlead_ingest.source import gaps
 from fairlead_ingest.source.offsets import EXPIRED, Offsets
 from fairlead_ingest.table import commit, freshness
 from fairlead_ingest.table.commit import AlreadyIn, Collided
+from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts
 
 # Whoever collides this often in a row is one of several jobs on one table.
 COLLISIONS_MAX = 20
@@ -153,9 +153,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             end, on_expired=self._on_expired, missing={} if self._selects else absent, recreated=with_topic
         )
         batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
-        counts = _counts(end, rows, dead, written, sum(absent.values()), selects=self._selects)
-        if missing:
-            counts["gaps"] = [asdict(gap) for gap in missing]
+        counts = _counts(end, rows, dead, written, missing, sum(absent.values()), selects=self._selects)
         batch.append(self._table, rows, counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -190,7 +188,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """One batch of one stream, on its way into a table and its companions."""
+    """One batch of one stream, on its way into a table and its side tables."""
 
     kind: Kind
     application: str
@@ -200,16 +198,16 @@ class _Batch:
 
     def is_in(self, table: Path) -> bool:
         """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
-        return isinstance(self._decide(table, {}, is_companion=False), AlreadyIn)
+        return isinstance(self._decide(table, NO_COUNTS, is_side_table=False), AlreadyIn)
 
-    def append(self, table: Path, files: list[WrittenFile], counts: dict[str, Any]) -> None:
+    def append(self, table: Path, files: list[WrittenFile], counts: BatchCounts) -> None:
         """Rows, once, whoever else commits at the same time. Raises ``Stop``, ``Wait``."""
-        self._append(table, lambda: files, counts, is_companion=False)
+        self._append(table, lambda: files, counts, is_side_table=False)
 
     def append_dead_letters(self, table: Path, dead: list[WrittenFile]) -> None:
         """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
         if dead:
-            self._append(table, lambda: side_tables.new_dead_letters(self.kind, table, dead, self.end), {})
+            self._append(table, lambda: side_tables.new_dead_letters(self.kind, table, dead, self.end))
 
     def append_gaps(self, table: Path, missing: list[gaps.GapRow]) -> None:
         """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
@@ -219,33 +217,33 @@ class _Batch:
             return _gap_files(self.kind.writing(table), new, self.number) if new else []
 
         if missing:
-            self._append(table, files, {})
+            self._append(table, files)
 
     def _append(
         self,
         table: Path,
         files: Callable[[], list[WrittenFile]],
-        counts: dict[str, Any],
+        counts: BatchCounts = NO_COUNTS,
         *,
-        is_companion: bool = True,
+        is_side_table: bool = True,
     ) -> None:
         for _ in range(COLLISIONS_MAX):
-            decided = self._decide(table, counts, is_companion=is_companion)
+            decided = self._decide(table, counts, is_side_table=is_side_table)
             is_in = isinstance(decided, AlreadyIn)
-            if is_in and not is_companion:
+            if is_in and not is_side_table:
                 return
             # Looked at after deciding: what somebody commits in between collides with what was decided.
             new = files()
             if is_in and not new:
                 return
             try:
-                # A companion had this batch before it was tried again; only what it did not have then is added.
+                # A side table had this batch before it was tried again; only what it did not have then is added.
                 return self.kind.append(table, new, tables.UNNUMBERED if isinstance(decided, AlreadyIn) else decided)
             except Collided:
                 continue
         raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
 
-    def _decide(self, table: Path, counts: dict[str, Any], *, is_companion: bool) -> commit.Append | AlreadyIn:
+    def _decide(self, table: Path, counts: BatchCounts, *, is_side_table: bool) -> commit.Append | AlreadyIn:
         return commit.decide(
             self.kind.state(table, self.application),
             application=self.application,
@@ -253,7 +251,7 @@ class _Batch:
             end=self.end,
             before=self.before,
             counts=counts,
-            is_companion=is_companion,
+            is_side_table=is_side_table,
         )
 
 
@@ -365,22 +363,24 @@ def _counts(
     rows: list[WrittenFile],
     dead: list[WrittenFile],
     written: list[Written],
+    missing: list[gaps.GapRow],
     absent: int,
     *,
     selects: bool,
-) -> dict[str, Any]:
+) -> BatchCounts:
     jumps = [offset.gap for offset in end.topics.values() if offset.gap is not None]
-    return {
-        "rows": sum(file.rows for file in rows),
-        "dead_letters": sum(file.rows for file in dead),
-        "bytes": sum(file.size for file in rows),
+    return BatchCounts(
+        rows=sum(file.rows for file in rows),
+        dead_letters=sum(file.rows for file in dead),
+        bytes=sum(file.size for file in rows),
         # What was promised and did not come had passed its time to live when it was read, unless the query leaves rows
         # out by itself: then that is what it did, and the few that expired in between cannot be told from them.
-        "left_out": absent if selects else 0,
-        "expired_unread": sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
-        "expired_starts": sum(gap.reason == EXPIRED for gap in jumps),
-        "ages": freshness.add(message.ages for message in written),
-    }
+        filtered=absent if selects else 0,
+        expired_unread=sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
+        expired_starts=sum(gap.reason == EXPIRED for gap in jumps),
+        ages=freshness.add(message.ages for message in written),
+        gaps=missing,
+    )
 
 
 def _gap_files(writing: PartitionedFiles, missing: list[gaps.GapRow], batch: int) -> list[WrittenFile]:

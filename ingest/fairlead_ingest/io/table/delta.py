@@ -1,15 +1,15 @@
 """Delta tables through delta-rs: made here, looked at here, committed to here.
 
-What a commit needs to know of a table (last batch, positions, turn) comes from its own log: from our newest commit that
-the current version is made of (``lineage``). Where the newest commits are not ours (somebody's delete, say) the log is
-read further back; if it no longer reaches that far, or others replaced the content, the rows say how far they go.
+What a commit needs to know of a table (last batch, positions, commit sequence) comes from its own log: from our newest
+commit that the current version is made of (``history``). Where the newest commits are not ours (a delete, say) the log
+is read further back; if it no longer reaches that far, or others replaced the content, the rows say how far they go.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,10 +25,10 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import table_format
 from fairlead_ingest.io.table.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync
 from fairlead_ingest.io.table.table_format import Size
-from fairlead_ingest.source import offsets
 from fairlead_ingest.source.offsets import Offsets
-from fairlead_ingest.table import commit, history
+from fairlead_ingest.table import commit, commit_info, history
 from fairlead_ingest.table.commit import Append, Collided, TableState
+from fairlead_ingest.table.commit_info import CommitInfo, LogEntry, Totals
 
 LOG = "_delta_log"
 _DIGITS = 20
@@ -79,8 +79,8 @@ def state(table: Path, application: str) -> TableState:
     return TableState(
         batch=-1 if batch is None else batch,
         reached=_reached(found, newest),
-        turn=found.transaction_version(commit.TURN) or 0,
-        totals={} if newest is None else newest.get("totals", {}),
+        commit_sequence=found.transaction_version(commit.COMMIT_SEQUENCE) or 0,
+        totals=Totals() if newest is None else newest.totals,
         is_cut=is_cut and batch is not None,
     )
 
@@ -95,12 +95,12 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
     """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Stop``, ``Wait``."""
     target = DeltaTable(str(table))
     # From here on the log itself sees who else commits; what came between deciding and now it would not see.
-    if not decided.follows(target.transaction_version(commit.TURN) or 0):
+    if not decided.follows(target.transaction_version(commit.COMMIT_SEQUENCE) or 0):
         raise Collided(f"{table}: somebody else has committed since")
     now_ms = int(time.time() * 1000)
     properties = CommitProperties(
         custom_metadata=decided.metadata,
-        app_transactions=[Transaction(name, turn) for name, turn in sorted(decided.transactions.items())],
+        app_transactions=[Transaction(name, number) for name, number in sorted(decided.transactions.items())],
     )
     actions: list[AddAction | RemoveAction] = [
         AddAction(
@@ -139,10 +139,13 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
     sync(table / LOG)
 
 
-def last_entries(table: Path, limit: int) -> list[Mapping[str, Any]]:
+def last_entries(table: Path, limit: int) -> list[LogEntry]:
     """The newest commits of the table, newest first; empty where there is no table."""
     found = _open(table)
-    return [] if found is None else list(found.history(limit))
+    return [
+        LogEntry(version=entry["version"], timestamp_ms=entry["timestamp"], info=commit_info.read(entry))
+        for entry in (() if found is None else found.history(limit))
+    ]
 
 
 def version(table: Path) -> int | None:
@@ -201,20 +204,20 @@ def _open(table: Path) -> DeltaTable | None:
         return None
 
 
-def _reached(table: DeltaTable, newest: Mapping[str, Any] | None) -> Offsets:
+def _reached(table: DeltaTable, newest: CommitInfo | None) -> Offsets:
     if newest is not None:
-        return offsets.parse(newest["reached"])
+        return newest.reached
     return table_format.reached_by_rows(table.to_pyarrow_dataset()) if table.file_uris() else Offsets()
 
 
-def _newest(table: DeltaTable) -> tuple[Mapping[str, Any] | None, bool]:
+def _newest(table: DeltaTable) -> tuple[CommitInfo | None, bool]:
     """What our newest commit in the current version's line says, None for none; whether the log was cut before it."""
     entries: list[dict[str, Any]] = []
     for limit in (1, HISTORY_NEAR, None):
         entries = table.history(limit)
         found = history.newest(entries)
-        if found.ours is not None or found.is_replaced:
-            return found.ours, False
+        if found.info is not None or found.is_replaced:
+            return found.info, False
         if limit is not None and len(entries) < limit:
             break
     return None, bool(entries) and entries[-1]["version"] > 0

@@ -19,7 +19,7 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,10 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import table_format
 from fairlead_ingest.io.table.files import PENDING, PENDING_SUFFIX, PartitionedFiles, WrittenFile, pending_path, sync
 from fairlead_ingest.io.table.table_format import COMMITS, Size
-from fairlead_ingest.source import offsets
 from fairlead_ingest.source.offsets import Offsets
-from fairlead_ingest.table import commit
+from fairlead_ingest.table import commit, commit_info
 from fairlead_ingest.table.commit import Append, Collided, TableState
+from fairlead_ingest.table.commit_info import CommitInfo, LogEntry
 
 # Manifests kept for status and history; the newest alone says everything a commit has to know.
 MANIFESTS_MAX = 1000
@@ -106,24 +106,25 @@ def state(table: Path, application: str) -> TableState:
     if newest is None:
         return TableState()
     _move_in(table, newest)
+    info = _info(newest)
     return TableState(
         batch=newest.transactions.get(application, -1),
-        reached=_reached(newest),
-        turn=newest.transactions.get(commit.TURN, 0),
-        totals=newest.newest.get("totals", {}),
+        reached=info.reached,
+        commit_sequence=newest.transactions.get(commit.COMMIT_SEQUENCE, 0),
+        totals=info.totals,
     )
 
 
 def reached(table: Path) -> Offsets:
     """How far the table goes per topic; nowhere where there is none."""
     newest = _newest(table)
-    return Offsets() if newest is None else _reached(newest)
+    return Offsets() if newest is None else _info(newest).reached
 
 
 def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
     """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Wait``."""
     newest = _required(table)
-    if not decided.follows(newest.transactions.get(commit.TURN, 0)):
+    if not decided.follows(newest.transactions.get(commit.COMMIT_SEQUENCE, 0)):
         raise Collided(f"{table}: somebody else has committed since")
     with _room(table):
         _move_in(table, newest)
@@ -133,8 +134,8 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
             table,
             newest,
             parts=[_Part(path=file.path, size=file.size, rows=file.rows) for file in files],
-            metadata=dict(decided.metadata),
-            newest=commit.ours_in(decided.metadata) or newest.newest,
+            metadata=decided.metadata,
+            newest=newest.newest if decided.info is None else decided.info.to_dict(),
             transactions={**newest.transactions, **decided.transactions},
             files=newest.files + len(files),
             rows=newest.rows + sum(file.rows for file in files),
@@ -142,13 +143,14 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
         )
 
 
-def last_entries(table: Path, limit: int) -> list[Mapping[str, Any]]:
+def last_entries(table: Path, limit: int) -> list[LogEntry]:
     """The newest commits, newest first; empty where there is no table."""
-    found: list[Mapping[str, Any]] = []
+    found: list[LogEntry] = []
     for number in sorted(_numbers(table), reverse=True)[:limit]:
         manifest = _read(table, number)
         if manifest is not None:
-            found.append({"timestamp": manifest.timestamp, "version": manifest.number, **manifest.metadata})
+            info = commit_info.read(manifest.metadata)
+            found.append(LogEntry(version=manifest.number, timestamp_ms=manifest.timestamp, info=info))
     return found
 
 
@@ -301,8 +303,9 @@ def _manifest_path(table: Path, number: int) -> Path:
     return table / COMMITS / f"{number:0{_DIGITS}}.json"
 
 
-def _reached(manifest: _Manifest) -> Offsets:
-    return offsets.parse(manifest.newest["reached"]) if manifest.newest else Offsets()
+def _info(manifest: _Manifest) -> CommitInfo:
+    """What the newest commit with positions left."""
+    return commit_info.parse(manifest.newest) if manifest.newest else CommitInfo(reached=Offsets())
 
 
 def _age(path: Path) -> float:

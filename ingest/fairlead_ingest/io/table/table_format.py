@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, TableState
+from fairlead_ingest.table.commit_info import LogEntry
 
 # Where plain Parquet keeps its log.
 COMMITS = "_commits"
@@ -49,8 +50,8 @@ class Kind(Protocol):
     def reached(self, table: Path) -> Offsets:
         """How far the table goes per topic."""
 
-    def last_entries(self, table: Path, limit: int) -> list[Mapping[str, Any]]:
-        """The newest commits, newest first: ``timestamp`` in ms and what was left in their metadata."""
+    def last_entries(self, table: Path, limit: int) -> list[LogEntry]:
+        """The newest commits, newest first."""
 
     def version(self, table: Path) -> int | None:
         """The newest commit all of whose files readers find; cheaper than ``size``."""

@@ -26,7 +26,7 @@ from fairlead_ingest.table.folders import DEAD_LETTERS as DEAD_LETTERS
 from fairlead_ingest.table.folders import GAPS as GAPS
 
 # A commit that belongs to no batch of a stream (a backfill's): positions stay as they are.
-UNNUMBERED = Append(transactions={}, metadata={})
+UNNUMBERED = Append()
 DEAD_LETTERS_SCHEMA = pa.schema(
     [
         ("error", pa.string()),

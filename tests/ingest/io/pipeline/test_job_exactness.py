@@ -20,7 +20,7 @@ from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.settings import SINKS, Settings
-from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit_info import CommitInfo
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import Permanent
@@ -44,9 +44,11 @@ def everything(sink: str, folder: Path) -> Counter[int]:
     return Counter([*rows, *letters])
 
 
-def facts(sink: str, folder: Path) -> dict[str, Any]:
-    newest: dict[str, Any] = tables.of(sink).last_entries(folder / "rows", 1)[0][commit.METADATA_KEY]
-    return newest
+def newest(sink: str, folder: Path) -> CommitInfo:
+    """What the newest commit says."""
+    info = tables.of(sink).last_entries(folder / "rows", 1)[0].info
+    assert info is not None
+    return info
 
 
 def once(*numbers: int) -> Counter[int]:
@@ -288,7 +290,7 @@ def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
         run(sink=sink, on_expired="gap", messaging_url=service.url)
         service.configure(topic, ttl=3600)
         gaps = sum(gap["rows"] for gap in found(sink, tmp_path, tables.GAPS))
-        return len(found(sink, tmp_path)), gaps, facts(sink, tmp_path)["totals"]["expired_unread"]
+        return len(found(sink, tmp_path)), gaps, newest(sink, tmp_path).totals.expired_unread
 
     lose(68)
     assert go() == (0, 68, 68)
@@ -318,7 +320,7 @@ def test_what_was_rolled_back_was_never_there(
     messaging.publish(topic, messages(3))
     run(on_expired=on_expired)
     assert everything("delta", tmp_path) == once(0, 3)
-    assert (facts("delta", tmp_path)["expired_unread"], found("delta", tmp_path, tables.GAPS)) == (0, [])
+    assert (newest("delta", tmp_path).counts.expired_unread, found("delta", tmp_path, tables.GAPS)) == (0, [])
 
 
 @pytest.mark.parametrize("form", ["raw", "envelope"])

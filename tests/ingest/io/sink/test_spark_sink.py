@@ -23,6 +23,7 @@ from fairlead_ingest.rows import envelope
 from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, Collided
+from fairlead_ingest.table.commit_info import BatchCounts
 
 ROWS_SCHEMA = pa.schema(
     [
@@ -112,6 +113,13 @@ def test_abort_leaves_the_files_alone(kind: Kind, writer: StreamWriter, tmp_path
     assert count(kind, tmp_path) == 1
 
 
+def newest(kind: Kind, tmp_path: Path) -> BatchCounts:
+    """What the newest commit says it brought."""
+    info = kind.last_entries(tmp_path / "rows", 1)[0].info
+    assert info is not None
+    return info.counts
+
+
 def test_what_was_promised_and_not_found_had_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """Counted in the commit."""
     gap = Gap(reason="expired", upto="0a", rows=4)
@@ -119,12 +127,12 @@ def test_what_was_promised_and_not_found_had_expired(kind: Kind, writer: StreamW
         tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="01", rows=3, gap=gap)
     )
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
-    facts = kind.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
-    assert (facts["rows"], facts["dead_letters"], facts["expired_unread"]) == (1, 1, 5)
-    assert sum(facts["ages"]) == 1
+    counts = newest(kind, tmp_path)
+    assert (counts.rows, counts.dead_letters, counts.expired_unread) == (1, 1, 5)
+    assert sum(counts.ages) == 1
 
 
-def test_what_a_query_leaves_out_had_not_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+def test_what_a_query_filtered_had_not_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
     """A transform that selects rows, or dedupe: counted, under its own name."""
     selecting = StreamWriter(
         kind=next(name for name in SINKS if tables.of(name) is kind),
@@ -135,8 +143,8 @@ def test_what_a_query_leaves_out_had_not_expired(kind: Kind, writer: StreamWrite
     )
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
     selecting.commit([selecting.write(batches(upstream_message(1)))], 0)
-    facts = kind.last_entries(tmp_path / "rows", 1)[0]["fairlead"]
-    assert (facts["rows"], facts["left_out"], facts["expired_unread"]) == (1, 2, 0)
+    counts = newest(kind, tmp_path)
+    assert (counts.rows, counts.filtered, counts.expired_unread) == (1, 2, 0)
 
 
 def test_a_jump_leaves_a_gap_row(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:

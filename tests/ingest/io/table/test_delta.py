@@ -44,7 +44,7 @@ def decided(table: Path, batch: int, upto: str) -> Append:
             TOPIC: TopicOffset(generation=1, position=upto, start_generation=1, start_position=held.position, rows=1)
         },
     )
-    found = commit.decide(state, application="app", batch=batch, end=end, counts={})
+    found = commit.decide(state, application="app", batch=batch, end=end)
     assert isinstance(found, Append)
     return found
 
@@ -53,7 +53,7 @@ def test_of_two_commits_at_the_same_moment_one_collides(table: Path, monkeypatch
     """Both looked, and looked again just before they wrote: the log itself refuses the second."""
     first, second = written(table, "01"), written(table, "01")
     plan = decided(table, 0, "01")
-    other = Append(transactions={commit.TURN: 1, "other": 0}, metadata=plan.metadata)
+    other = Append(transactions={commit.COMMIT_SEQUENCE: 1, "other": 0}, info=plan.info)
     stale = DeltaTable(str(table))
     delta.append(table, first, plan)
     monkeypatch.setattr(delta, "DeltaTable", lambda _: stale)

@@ -13,11 +13,11 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, maintenance, parquet
 from fairlead_ingest.io.table.maintenance import Partition
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
-from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
+from fairlead_ingest.table.commit_info import CommitInfo
 
 SCHEMA = pa.schema([("_id", pa.string()), ("node", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
-METADATA = {commit.METADATA_KEY: {"reached": Offsets(topics={"a/t": TopicOffset.at(1, "0f")}).to_dict()}}
+INFO = CommitInfo(reached=Offsets(topics={"a/t": TopicOffset.at(1, "0f")}))
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def table(tmp_path: Path) -> Path:
         writing = delta.writing(path)
         day = pa.array([datetime.date(2026, 11, 20 + number % 2)], pa.date32())
         writing.add(pa.table({"_id": [str(number)], "node": ["n"], "_topic": ["a/t"], "_date": day}))
-        delta.append(path, writing.close(), Append(transactions={"app": number}, metadata=METADATA))
+        delta.append(path, writing.close(), Append(transactions={"app": number}, info=INFO))
     return path
 
 

@@ -47,7 +47,7 @@ def decided(table: Path, batch: int, upto: str) -> Append:
             "a/t": TopicOffset(generation=1, position=upto, start_generation=1, start_position=held.position, rows=1)
         },
     )
-    found = commit.decide(state, application="app", batch=batch, end=end, counts={})
+    found = commit.decide(state, application="app", batch=batch, end=end)
     assert isinstance(found, Append)
     return found
 

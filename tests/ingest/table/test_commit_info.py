@@ -1,0 +1,90 @@
+"""What a commit says is stored as it always was, and read from what older versions stored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fairlead_ingest import errors
+from fairlead_ingest.source.gaps import GapRow
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table import commit_info
+from fairlead_ingest.table.commit_info import BatchCounts, CommitInfo, LogEntry, Totals
+
+# As they lie in tables; spaces are not stored.
+REACHED = '{"svc": "5f0c", "topics": {"a/t": {"f": "0f", "fg": 3, "g": 3, "p": "0f", "r": 0}}, "v": 1}'
+BATCH = (
+    f'{{"reached": {REACHED}, "application": "fairlead:q", "batch": 12, "totals": {{"rows": 90, "dead_letters": 2,'
+    ' "left_out": 3, "expired_unread": 4, "expired_starts": 1}, "rows": 9, "dead_letters": 1, "bytes": 512,'
+    ' "left_out": 3, "expired_unread": 2, "expired_starts": 1, "ages": [1, 8]}'
+)
+GAP = (
+    '{"topic": "a/t", "reason": "recreated", "from_generation": 2, "from_position": "0a", "to_generation": 3,'
+    ' "to_position": "", "rows": null}'
+)
+WITH_GAP = BATCH.removesuffix("}") + f', "gaps": [{GAP}]}}'
+SIDE_TABLE = (
+    f'{{"reached": {REACHED}, "application": "fairlead:q", "batch": 12, "totals": {{"rows": 0, "dead_letters": 0,'
+    ' "left_out": 0, "expired_unread": 0, "expired_starts": 0}}'
+)
+
+
+@pytest.mark.parametrize("stored", [BATCH, WITH_GAP, SIDE_TABLE])
+def test_what_is_stored_is_read_and_written_as_it_was(stored: str) -> None:
+    """Letter by letter: an older version may be started again on the same table."""
+    assert json.dumps(commit_info.parse(json.loads(stored)).to_dict()) == stored
+
+
+def test_stored_names_stand_for_whole_ones() -> None:
+    """The gap's rows may be unknown."""
+    info = commit_info.parse(json.loads(WITH_GAP))
+    assert info.reached == Offsets(service="5f0c", topics={"a/t": TopicOffset.at(3, "0f")})
+    assert (info.application, info.batch, info.totals.filtered, info.counts.filtered) == ("fairlead:q", 12, 3, 3)
+    [gap] = info.counts.gaps
+    assert gap == GapRow(
+        topic="a/t",
+        reason="recreated",
+        from_generation=2,
+        from_position="0a",
+        to_generation=3,
+        to_position="",
+        rows=None,
+    )
+
+
+def test_older_versions_left_less() -> None:
+    """Before events there were no gaps, before the report no ages, before totals none."""
+    info = commit_info.parse({"reached": json.loads(REACHED), "application": "q", "batch": 1, "rows": 7})
+    assert (info.counts.rows, info.counts.ages, info.totals) == (7, [], Totals())
+
+
+@pytest.mark.parametrize("metadata", [{}, {"fairlead": "text"}, {"fairlead": {"rows": 1}}])
+def test_commits_of_others_say_nothing(metadata: dict[str, Any]) -> None:
+    """A delete or an optimize by another program is no position."""
+    assert commit_info.read(metadata) is None
+
+
+@pytest.mark.parametrize("more", [{"reached": 5}, {"batch": "x"}, {"totals": 7}, {"rows": "many"}, {"ages": [None]}])
+def test_what_is_broken_is_refused_by_code(more: dict[str, Any]) -> None:
+    """Guessing positions would repeat or lose rows."""
+    with pytest.raises(errors.Stop, match="FAIRLEAD_"):
+        commit_info.parse({**json.loads(BATCH), **more})
+
+
+def test_totals_add_up() -> None:
+    """Bytes and ages do not."""
+    totals = Totals(rows=1, filtered=2).plus(BatchCounts(rows=4, bytes=99, filtered=1, ages=[1]))
+    assert totals == Totals(rows=5, filtered=3)
+
+
+def test_an_entry_is_a_batch_of_one_application() -> None:
+    """Others' commits, other jobs' batches and commits without a number are not asked for."""
+    mine = LogEntry(version=3, timestamp_ms=7, info=commit_info.parse(json.loads(BATCH)))
+    found = mine.batch("fairlead:q")
+    assert found is not None and (found.version, found.timestamp_ms, found.info.batch) == (3, 7, 12)
+    assert mine.batch() == found
+    assert mine.batch("fairlead:other") is None
+    assert LogEntry(version=3, timestamp_ms=7).batch() is None
+    assert LogEntry(version=3, timestamp_ms=7, info=CommitInfo(reached=Offsets())).batch() is None
