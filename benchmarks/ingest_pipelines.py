@@ -31,7 +31,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from fairlead_ingest.io.pipeline import session
-from fairlead_ingest.io.pipeline.job import table_schema
+from fairlead_ingest.io.pipeline.query import table_schema
 from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.topics.options import Options, spark_schema
 from fairlead_ingest.io.topics.range_reader import fetch

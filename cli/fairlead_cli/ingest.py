@@ -89,7 +89,7 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
     Reads the tables and asks the service; the job itself need not be running.
     """
     from fairlead_ingest.io import status as statuses
-    from fairlead_ingest.io.pipeline.job import tls_of
+    from fairlead_ingest.io.pipeline.query import tls_of
     from fairlead_messaging.client.io.bulk_client import BulkClient
 
     now = datetime.datetime.now(datetime.UTC)

@@ -21,7 +21,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from fairlead_ingest import transforms
 from fairlead_ingest.io import tables
-from fairlead_ingest.io.pipeline.job import table_schema
+from fairlead_ingest.io.pipeline.query import table_schema
 
 url, topic, other, folder = sys.argv[1:]
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()

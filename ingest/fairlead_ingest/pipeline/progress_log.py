@@ -5,21 +5,21 @@ from __future__ import annotations
 LINE_SECONDS = 10.0
 
 
-class Pulse:
-    """Of one pipeline; ``look`` often, it answers rarely."""
+class ProgressLog:
+    """Of one pipeline; ask ``due`` often, it answers rarely."""
 
     def __init__(self, every_seconds: float = LINE_SECONDS) -> None:
         self._every_seconds = every_seconds
         self._batch: int | None = None
-        self._since = self._told = 0.0
+        self._since = self._logged = 0.0
 
-    def look(self, now: float, *, batch: int, at_work: bool) -> float | None:
+    def due(self, now: float, *, batch: int, at_work: bool) -> float | None:
         """Seconds the batch has been at work, when it is time to say so; None otherwise."""
         if not at_work or batch != self._batch:
             self._batch = batch if at_work else None
-            self._since = self._told = now
+            self._since = self._logged = now
             return None
-        if now - self._told < self._every_seconds:
+        if now - self._logged < self._every_seconds:
             return None
-        self._told = now
+        self._logged = now
         return now - self._since

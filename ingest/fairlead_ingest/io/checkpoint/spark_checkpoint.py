@@ -13,6 +13,7 @@ import msgspec
 from fairlead_ingest import errors
 from fairlead_ingest.source import offsets
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table import commit
 
 
 class _Metadata(msgspec.Struct):
@@ -25,6 +26,11 @@ def query_id(checkpoint: Path) -> str:
         return msgspec.json.decode((checkpoint / "metadata").read_bytes(), type=_Metadata).id
     except (OSError, msgspec.DecodeError) as error:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}/metadata: {error}") from error
+
+
+def application(checkpoint: Path) -> str:
+    """The name under which tables know this checkpoint. Raises ``Stop`` where there is none yet."""
+    return commit.application_id(query_id(checkpoint))
 
 
 def is_fresh(checkpoint: Path) -> bool:

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from fairlead_ingest.io.http import receipts
-from fairlead_ingest.io.http.receipts import ReceiptDesk
+from fairlead_ingest.io.http.receipts import ReceiptsHttp
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class HealthServer:
         port: int,
         health: Health,
         registry: CollectorRegistry,
-        desk: ReceiptDesk | None = None,
+        receipts_http: ReceiptsHttp | None = None,
     ) -> None:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -49,8 +49,8 @@ class HealthServer:
                 elif path == "/readyz":
                     reasons = [f"{name}: {why}" for name, why in sorted(health.waiting.copy().items())]
                     self._answer(503 if reasons else 200, ("\n".join(reasons) or "ok").encode() + b"\n")
-                elif desk is not None and path.startswith(receipts.PATH):
-                    status, body, headers = desk.answer(self.path)
+                elif receipts_http is not None and path.startswith(receipts.PATH):
+                    status, body, headers = receipts_http.answer(self.path)
                     self._answer(status, body, "application/json", headers)
                 else:
                     self._answer(404, b"not found\n")

@@ -1,4 +1,4 @@
-"""``GET /v1/receipts/ID``: who published a message asks over HTTP whether it is in a table, and may wait for it.
+"""``GET /v1/receipts/ID``: is a message in a table; the answer may be waited for.
 
 For those who can reach the job but not its tables: a producer at the edge, say. What is answered is committed. Each
 question looks at the files of the last days, newest first, each once; few may be asked at the same time.
@@ -30,7 +30,7 @@ DAYS_MAX = 31
 NAME_CHARS_MAX = 512
 
 
-class ReceiptDesk:
+class ReceiptsHttp:
     """Answers for all tables of a job: (pipeline, kind, table) each. Thread-safe."""
 
     def __init__(self, tables: Sequence[tuple[str, Kind, Path]]) -> None:
@@ -40,11 +40,11 @@ class ReceiptDesk:
     def answer(self, target: str) -> tuple[int, bytes, Mapping[str, str]]:
         """Status, JSON body and headers for the target of a request; blocks as long as was asked for."""
         try:
-            name, node, wait, days = _question(target)
+            name, node, wait, days = _parse(target)
         except ValueError as error:
-            return _refused(400, "bad_request", str(error))
+            return _refuse(400, "bad_request", str(error))
         if not self._asking.acquire(blocking=False):
-            status, body, _ = _refused(429, "busy", f"{ASKING_MAX} are being answered already")
+            status, body, _ = _refuse(429, "busy", f"{ASKING_MAX} are being answered already")
             return status, body, {"Retry-After": str(RETRY_SECONDS)}
         try:
             found = self._look(name, node, wait, days)
@@ -68,7 +68,7 @@ class ReceiptDesk:
             time.sleep(LOOK_SECONDS)
 
 
-def _question(target: str) -> tuple[str, str | None, float, int]:
+def _parse(target: str) -> tuple[str, str | None, float, int]:
     """Message id, node, seconds and days. Raises ``ValueError`` with a sentence."""
     parts = urlsplit(target)
     name = unquote(parts.path.removeprefix(PATH))
@@ -94,5 +94,5 @@ def _number(asked: Mapping[str, Sequence[str]], name: str, default: float, most:
     return value
 
 
-def _refused(status: int, code: str, message: str) -> tuple[int, bytes, Mapping[str, str]]:
+def _refuse(status: int, code: str, message: str) -> tuple[int, bytes, Mapping[str, str]]:
     return status, msgspec.json.encode({"error": {"code": code, "message": message}}), {}

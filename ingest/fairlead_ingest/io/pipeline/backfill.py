@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from fairlead_ingest.io.checkpoint import spark_checkpoint
-from fairlead_ingest.io.pipeline.job import shaped, source_options, table_schema, tls_of
+from fairlead_ingest.io.pipeline.query import shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.pipeline.session import activate
 from fairlead_ingest.io.sink import spark_sink
 from fairlead_ingest.io.table import tables

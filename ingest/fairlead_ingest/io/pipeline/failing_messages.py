@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline.session import UNDERSTOOD
+from fairlead_ingest.io.pipeline.spark_errors import ABOUT_QUERIES
 from fairlead_ingest.pipeline import halving
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets
@@ -65,7 +65,7 @@ class Search:
         shutil.rmtree(self._scratch, ignore_errors=True)
         try:
             self._probe(ranges_text(ranges), self._scratch / "rows")
-        except UNDERSTOOD as error:
+        except ABOUT_QUERIES as error:
             code, sentence = errors.explain(str(error) or type(error).__name__)
             if code in errors.TEMPORARY and code is not None:
                 raise errors.Wait(code, sentence) from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import plugins
-from fairlead_ingest.io.pipeline.job import contract_of
+from fairlead_ingest.io.pipeline.query import contract_of
 from fairlead_ingest.settings import Pipeline, Settings
 
 

@@ -9,9 +9,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fairlead_ingest.io.sink.spark_sink import DeltaSink, ParquetSink
@@ -19,8 +16,6 @@ from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_wire.errors import LocalError
 
 JAVA_SENTENCE = "Spark needs Java 17 or newer: install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME"
-# What work on tables and queries may raise that says something about them; a JVM that is gone is another matter.
-UNDERSTOOD = (OSError, DeltaError, PySparkException, Py4JJavaError)
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 

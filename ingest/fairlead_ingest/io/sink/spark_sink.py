@@ -136,7 +136,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             # Spark also runs batches without new data, to let watermarks move; such a batch begins where it ends.
             before = spark_checkpoint.end_of(self._checkpoint, batchId - 1)
             end = end.since(before)
-        application = commit.application_id(spark_checkpoint.query_id(self._checkpoint))
+        application = spark_checkpoint.application(self._checkpoint)
         batch = _Batch(kind=tables.of(self._kind), application=application, number=batchId, end=end, before=before)
         if batch.is_in(self._table):
             return

@@ -1,4 +1,4 @@
-"""Is it in the table, asked over HTTP by somebody who cannot read it?"""
+"""Is it in the table, asked over HTTP by a program that cannot read it?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from fairlead_ingest.io.http import receipts
 from fairlead_ingest.io.http.health import Health, HealthServer
-from fairlead_ingest.io.http.receipts import ReceiptDesk
+from fairlead_ingest.io.http.receipts import ReceiptsHttp
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.table import parquet
 from fairlead_ingest.io.table.tables import UNNUMBERED
@@ -40,8 +40,8 @@ def commit(table: Path, name: str, *, days_ago: int = 0) -> None:
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
-    desk = ReceiptDesk([("first", parquet, tmp_path / "none"), ("second", parquet, tmp_path / "rows")])
-    serving = HealthServer("127.0.0.1", 0, Health(), Metrics().registry, desk)
+    receipts_http = ReceiptsHttp([("first", parquet, tmp_path / "none"), ("second", parquet, tmp_path / "rows")])
+    serving = HealthServer("127.0.0.1", 0, Health(), Metrics().registry, receipts_http)
     yield serving.port
     serving.close()
 
@@ -102,6 +102,6 @@ def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reaso
 def test_only_so_many_are_answered_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one is told to come again."""
     monkeypatch.setattr(receipts, "ASKING_MAX", 0)
-    desk = ReceiptDesk([])
-    status, body, headers = desk.answer(receipts.PATH + "m1")
+    receipts_http = ReceiptsHttp([])
+    status, body, headers = receipts_http.answer(receipts.PATH + "m1")
     assert (status, json.loads(body)["error"]["code"], dict(headers)) == (429, "busy", {"Retry-After": "1"})

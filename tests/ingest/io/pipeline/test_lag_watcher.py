@@ -1,4 +1,4 @@
-"""What a job asks and tells beside its work may not hold it up."""
+"""Asking how far a table is behind may not hold its job up."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.metrics import Metrics
-from fairlead_ingest.io.pipeline import job as jobs
-from fairlead_ingest.io.pipeline.job import Job, Turns
+from fairlead_ingest.io.pipeline import lag_watcher
+from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.settings import Settings
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
@@ -33,8 +33,9 @@ def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=200) as deaf:
         looking = job(f"http://127.0.0.1:{deaf.getsockname()[1]}")
         begin = time.monotonic()
-        looking.look_behind(NOW)
-        looking._note(Offsets(topics={topic: TopicOffset.at(1, "0a") for topic in TOPICS}))
+        looking.measure_lag(NOW)
+        looking._commits.reached = Offsets(topics={topic: TopicOffset.at(1, "0a") for topic in TOPICS})
+        looking._commits.report_positions()
         assert time.monotonic() - begin < 30.0
         looking.finish()
 
@@ -49,21 +50,12 @@ def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest
         return {"state": "ok", "lag_messages": 0, "lag_seconds": 0.0}
 
     monkeypatch.setattr(status, "of_topic", slow)
-    monkeypatch.setattr(jobs, "ASIDE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(lag_watcher, "ASK_SECONDS_MAX", 0.2)
     looking = job("http://127.0.0.1:9")
-    looking.look_behind(NOW)
+    looking.measure_lag(NOW)
     assert 0 < len(asked) <= 11
     for times in range(1, 100):
         if len(asked) >= len(TOPICS):
             break
-        looking.look_behind(NOW + times * datetime.timedelta(seconds=jobs.LAG_SECONDS))
+        looking.measure_lag(NOW + times * datetime.timedelta(seconds=lag_watcher.LAG_SECONDS))
     assert asked[:100] == TOPICS
-
-
-def test_turns_take_all_once_where_there_is_time() -> None:
-    """Beginning where the last time ended."""
-    turns = Turns(["a", "b", "c"])
-    assert list(turns.taken(60.0)) == ["a", "b", "c"]
-    assert list(turns.taken(-1.0)) == ["a"]
-    assert list(turns.taken(60.0)) == ["b", "c", "a"]
-    assert list(Turns([]).taken(60.0)) == []

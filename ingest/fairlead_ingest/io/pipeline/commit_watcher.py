@@ -1,0 +1,136 @@
+"""Watches what a query commits to its table, and tells the rest of the world.
+
+    table's log ──observe──▶ metrics, log, events on the system topic, the reader's position in the service
+
+Counts come from the table's own log, so what is reported was committed, also by a run before that was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fairlead_ingest.io.checkpoint import spark_checkpoint
+from fairlead_ingest.io.event_publisher import EventPublisher
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.pipeline.round_robin import RoundRobin
+from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.pipeline import events
+from fairlead_ingest.settings import Pipeline
+from fairlead_ingest.source.offsets import Offsets
+from fairlead_ingest.table.commit_info import Committed, LogEntry
+from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.io import logs
+
+log = logs.get("ingest.commits")
+# Commits of an earlier run that are published again at a start, in case it was killed before it published them.
+PUBLISHED_AGAIN_MAX = 8
+# Positions are reported to the service beside the work, no longer than this at a time: a service that is slow or
+# silent would keep the other pipelines and a stop waiting, for every topic anew.
+REPORT_SECONDS_MAX = 5.0
+# Entries of the log that are read first; more only where all of them are new.
+_ENTRIES = 8
+
+
+class CommitWatcher:
+    """Of one pipeline's table. Not thread-safe."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        kind: Kind,
+        table: Path,
+        checkpoint: Path,
+        metrics: Metrics,
+        publisher: EventPublisher | None,
+        connect: Callable[[], BulkClient],
+    ) -> None:
+        self._pipeline = pipeline.name
+        self._kind = kind
+        self._table = table
+        self._checkpoint = checkpoint
+        self._metrics = metrics
+        self._publisher = publisher
+        self._connect = connect
+        self._to_report = RoundRobin(pipeline.topics)
+        self._reported: dict[str, str] = {}
+        self._seen_batch = -1
+        # How far the table goes, as last seen.
+        self.reached = Offsets()
+
+    def start(self) -> None:
+        """Watch what is committed from now on; the newest commits of the run before are published again."""
+        self._seen_batch = -1
+        if not spark_checkpoint.is_fresh(self._checkpoint):
+            self._seen_batch = self._kind.state(self._table, spark_checkpoint.application(self._checkpoint)).batch
+        if self._publisher is not None and self._seen_batch >= 0:
+            self._publish(self._ours(self._kind.last_entries(self._table, PUBLISHED_AGAIN_MAX))[::-1])
+        self.reached = self._kind.reached(self._table)
+
+    def observe(self) -> int:
+        """Report what was committed since last time; how many batches. Raises ``Stop``."""
+        commits = self._new_commits()
+        for each in commits:
+            counts = each.info.counts
+            self._metrics.committed(self._pipeline, counts)
+            self._metrics.last_commit.labels(self._pipeline).set(each.timestamp_ms / 1000)
+            log.info(
+                "batch_committed",
+                pipeline=self._pipeline,
+                batch=each.info.batch,
+                rows=counts.rows,
+                dead_letters=counts.dead_letters,
+                filtered=counts.filtered,
+                expired_unread=counts.expired_unread,
+            )
+        self._publish(commits)
+        if commits:
+            self.reached = commits[-1].info.reached
+            self.report_positions()
+        return len(commits)
+
+    def report_positions(self) -> None:
+        """Let the service know how far the table goes; a refusal is logged and harmless, the next batch tries again."""
+        for topic in self._to_report.take(REPORT_SECONDS_MAX):
+            offset = self.reached.topics.get(topic)
+            if offset is None or not offset.position or self._reported.get(topic) == offset.position:
+                continue
+            try:
+                self._connect().note_reader(
+                    topic, self._pipeline, position=offset.position, generation=offset.generation
+                )
+                self._reported[topic] = offset.position
+            except (Temporary, Permanent) as error:
+                log.debug("position_not_reported", pipeline=self._pipeline, topic=topic, reason=str(error))
+                if isinstance(error, Temporary):
+                    break
+
+    # --- inside
+
+    def _publish(self, commits: Sequence[Committed]) -> None:
+        """Each commit on the system topic, numbered by its batch: what was published before is stored once."""
+        if self._publisher is None:
+            return
+        for each in commits:
+            numbered = events.of_commit(each, pipeline=self._pipeline, table=str(self._table))
+            self._publisher.publish_numbered(f"ingest/{each.info.application}", numbered)
+
+    def _ours(self, entries: Sequence[LogEntry]) -> list[Committed]:
+        # A fresh checkpoint has no identity before its query has started.
+        application = spark_checkpoint.application(self._checkpoint)
+        return [found for entry in entries if (found := entry.batch(application)) is not None]
+
+    def _new_commits(self) -> list[Committed]:
+        """After the last batch seen, oldest first."""
+        limit = _ENTRIES
+        while True:
+            entries = self._kind.last_entries(self._table, limit)
+            ours = self._ours(entries)
+            new = [found for found in ours if found.info.batch > self._seen_batch]
+            if len(new) < len(ours) or len(entries) < limit:
+                break
+            limit *= 4
+        if new:
+            self._seen_batch = new[0].info.batch
+        return new[::-1]

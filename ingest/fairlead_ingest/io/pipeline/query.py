@@ -1,0 +1,104 @@
+"""What a pipeline's query is made of: the source's options, the rows as the pipeline wants them, the table's columns.
+
+source ──source_options──▶ rows ──shaped──▶ typed columns, the user's transforms, lineage ──▶ sink
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.pipeline import plugins
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.rows import schema, transforms
+from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_messaging.client.io.sync_client import Tls
+
+# News ends the wait in the service at once; without news this is how often an idle job asks.
+IDLE_WAIT_MS = 2000
+
+
+def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline) -> dict[str, str]:
+    """The source's options as the settings say, but for where it starts."""
+    limits = settings.limits
+    options = {
+        "url": settings.messaging_url,
+        "topics": json.dumps(pipeline.topics),
+        "format": pipeline.format,
+        "onExpired": settings.on_expired,
+        "onRecreated": settings.on_recreated,
+        "maxRowsPerBatch": limits.batch_rows,
+        "maxBytesPerBatch": limits.batch_bytes,
+        "pageRows": limits.page_rows,
+        "pageBytes": limits.page_bytes,
+        "splits": session.sparkContext.defaultParallelism,
+        "splitBytes": limits.split_bytes,
+        "waitMs": IDLE_WAIT_MS,
+        "requestSeconds": settings.request_seconds,
+    }
+    if pipeline.schema_file:
+        options["contract"] = contract_now(pipeline).encode()
+    if settings.security == "mtls":
+        options |= {"tlsCa": settings.tls_ca, "tlsCert": settings.tls_cert, "tlsKey": settings.tls_key}
+    return {key: str(value) for key, value in options.items()}
+
+
+def contract_of(path: Path) -> schema.Contract:
+    """The schema file's contract. Raises ``Stop``."""
+    try:
+        return schema.parse(path.read_text(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
+    except PySparkException as error:
+        raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
+
+
+def evolves(pipeline: Pipeline) -> bool:
+    """The pipeline's table grows by what bodies bring. Raises ``Stop``."""
+    return bool(pipeline.schema_file) and contract_of(Path(str(pipeline.schema_file))).mode == schema.EVOLVE
+
+
+def contract_now(pipeline: Pipeline) -> schema.Contract:
+    """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
+    contract = contract_of(Path(str(pipeline.schema_file)))
+    held = tables.of(str(pipeline.sink)).dataset(Path(pipeline.table)) if contract.mode == schema.EVOLVE else None
+    return contract if held is None else schema.grown(contract, from_arrow_schema(held.schema))
+
+
+def shaped(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """What the source gave, as the pipeline wants it: typed, the user's transforms, lineage. Raises ``Stop``."""
+    if pipeline.schema_file:
+        rows = transforms.typed(rows, contract_now(pipeline))
+    for name in pipeline.transforms or ():
+        rows = plugins.apply(name, rows)
+    if pipeline.dedupe_seconds and rows.isStreaming:
+        rows = transforms.deduplicated(rows, pipeline.dedupe_seconds)
+    return transforms.lineage(_lineage_last(rows))
+
+
+def _lineage_last(rows: DataFrame) -> DataFrame:
+    """A transform appends its columns; the contract has lineage after them."""
+    last = [name for name in (*plugins.KEPT, *transforms.PASSENGERS) if name in rows.columns]
+    return rows.select(*[transforms.quoted(name) for name in rows.columns if name not in last], *last)
+
+
+def table_schema(rows: StructType) -> pa.Schema:
+    """The table's columns: what the query gives without passengers, ``_batch`` in its place, all nullable."""
+    columns = [StructField(field.name, field.dataType) for field in rows if field.name not in transforms.PASSENGERS]
+    columns.insert(len(columns) - 1, StructField("_batch", LongType()))
+    return to_arrow_schema(StructType(columns), timezone="UTC")
+
+
+def tls_of(settings: Settings) -> Tls | None:
+    """The files for mutual TLS, None on a plain loopback."""
+    if settings.security != "mtls":
+        return None
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key
+    return Tls(ca=settings.tls_ca, cert=settings.tls_cert, key=settings.tls_key)

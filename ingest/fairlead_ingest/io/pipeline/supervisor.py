@@ -1,0 +1,137 @@
+"""Keeps one pipeline going: starts its query, starts it again after what may heal, and says when it is done.
+
+step ─▶ start ─▶ observe … ─▶ done
+          ▲         │ failed
+          │         ▼ ``pipeline.failures``
+          ├──── wait
+          ├──── search for the message that fails the batch, one trial a step
+          └──── stopped: tried again after ``STOPPED_SECONDS``
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.pipeline.failing_messages import Search
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.pipeline.failures import Failures, Next
+from fairlead_ingest.pipeline.halving import TooMany
+from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.io import logs
+
+log = logs.get("ingest.supervisor")
+# A pipeline that stopped is tried again this much later, while others run: it may have been repaired.
+STOPPED_SECONDS = 300.0
+START_SECONDS = 20.0
+STARTING = "starting"
+
+
+class Supervisor:
+    """Of one job; the program's main thread calls ``step`` a few times a second. Not thread-safe."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.is_done = False
+        self.waiting = STARTING
+        self.has_failed = False
+        # Why someone has to look; None while it runs or waits.
+        self.stopped: errors.Stop | None = None
+        self._next_try = 0.0
+        self._failures = Failures()
+        self._search: Search | None = None
+        self._reason = ""
+        self._started = False
+        self._started_at = 0.0
+
+    def is_starting(self, now: float) -> bool:
+        """Its Python processes come up; a query that says nothing for ``START_SECONDS`` has them, and is at work."""
+        is_silent = self._started and self.job.is_running and not self.job.is_answering
+        return is_silent and now < self._started_at + START_SECONDS
+
+    def stop(self, error: errors.Stop, now: float) -> None:
+        """Take it out of work; ``step`` tries it again after ``STOPPED_SECONDS``, if there still is one then."""
+        self.stopped = error
+        self.waiting = str(error)
+        self.has_failed = True
+        self._started = False
+        self._search = None
+        self._next_try = now + STOPPED_SECONDS
+        self._failures = Failures()
+        self.job.finish()
+
+    def step(self, now: float, *, may_start: bool) -> None:
+        """Look once. Raises ``Stop`` where waiting heals nothing.
+
+        ``may_start``: no other query is starting. Each needs several Python processes, for which Spark waits ten
+        seconds; on a small machine all at once never come up, fail together and try again together.
+        """
+        self.has_failed = False
+        if self.is_done or now < self._next_try or not (self._started or may_start):
+            return
+        try:
+            if self._search is not None:
+                self._search_on(self._search)
+            elif self._started:
+                self._observe(now)
+            else:
+                self._started_at = now
+                self.job.start()
+                self._started = True
+                self.stopped = None
+        except errors.Wait as error:
+            self._failed(error.code, error.sentence, now)
+        except errors.Fault as error:
+            self._failed(None, str(error), now)
+
+    def _observe(self, now: float) -> None:
+        is_running = self.job.is_running
+        if self.job.observe():
+            self._failures.progressed()
+            self.waiting = ""
+        if is_running:
+            if self.job.is_answering:
+                self.waiting = ""
+                self.job.measure_lag(datetime.datetime.now(datetime.UTC))
+            return
+        failure = self.job.failure()
+        if failure is None:
+            self.is_done = True
+            self.waiting = ""
+            return
+        self._failed(*failure, now)
+
+    def _failed(self, code: str | None, sentence: str, now: float) -> None:
+        todo = self._failures.note(code, sentence, self.job.batch, now)
+        if todo is Next.STOP:
+            raise errors.Stop(code or errors.QUERY_FAILED, sentence)
+        delay = self._failures.retry_seconds
+        event = "messaging_unreachable" if code == errors.UNREACHABLE else "query_failed"
+        log.warning(event, pipeline=self.job.name, code=code, reason=sentence, retry_seconds=delay)
+        self.waiting = sentence
+        self.has_failed = True
+        self._started = False
+        self._search = None
+        self._next_try = now + delay
+        if todo is Next.HALVE and self.job.batch >= 0:
+            self._reason = sentence
+            try:
+                self._search = self.job.search()
+            except errors.Wait as error:
+                log.warning("search_put_off", pipeline=self.job.name, code=error.code, reason=error.sentence)
+            else:
+                log.warning("batch_halved", pipeline=self.job.name, batch=self.job.batch, reason=sentence)
+
+    def _search_on(self, search: Search) -> None:
+        try:
+            if not search.step():
+                self.waiting = f"looking for the message that fails, {search.trials} parts tried: {self._reason}"
+                return
+        except TooMany as error:
+            raise errors.Stop(errors.QUERY_FAILED, str(error)) from error
+        except (Temporary, Permanent) as error:
+            # The service, most likely; the query asks it again and says what it finds.
+            log.warning("search_put_off", pipeline=self.job.name, reason=str(error))
+        else:
+            self.job.put_aside(search.found)
+        self._search = None

@@ -1,0 +1,118 @@
+"""What a query committed is reported once, from the table's own log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from tests.support.messaging_service import MessagingService
+
+from fairlead_ingest.io.checkpoint import spark_checkpoint
+from fairlead_ingest.io.event_publisher import EventPublisher
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.pipeline.commit_watcher import PUBLISHED_AGAIN_MAX, CommitWatcher
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.pipeline.events import Numbered
+from fairlead_ingest.settings import SINKS, Pipeline
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit import Append
+from fairlead_ingest.table.commit_info import BatchCounts
+from fairlead_messaging.client.io.sync_client import BulkClient
+
+SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+
+
+class Published:
+    """Keeps the numbers of what would be published."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+
+    def publish_numbered(self, producer: str, events: list[Numbered]) -> None:
+        assert producer == "ingest/fairlead:q"
+        self.numbers += [each.number for each in events]
+
+
+class Lab:
+    """A table, a checkpoint with an identity, and a service."""
+
+    def __init__(self, sink: str, folder: Path, service: MessagingService, topic: str) -> None:
+        self.kind, self.folder, self.topic, self.service = tables.of(sink), folder, topic, service
+        self.kind.ensure(folder / "rows", SCHEMA)
+        self.metrics, self.published = Metrics(), Published()
+        (folder / "checkpoint" / "offsets").mkdir(parents=True)
+        (folder / "checkpoint" / "metadata").write_text(json.dumps({"id": "q"}))
+        self.client = BulkClient(service.url)
+
+    def watcher(self) -> CommitWatcher:
+        """Of one run."""
+        return CommitWatcher(
+            Pipeline(name="p", topics=[self.topic], table="", checkpoint=""),
+            self.kind,
+            self.folder / "rows",
+            self.folder / "checkpoint",
+            self.metrics,
+            cast(EventPublisher, self.published),
+            lambda: self.client,
+        )
+
+    def commit(self, batch: int, place: TopicOffset, application: str | None = None) -> None:
+        table = self.folder / "rows"
+        name = application or spark_checkpoint.application(self.folder / "checkpoint")
+        end = Offsets(service="s", topics={self.topic: place})
+        counts = BatchCounts(rows=10, filtered=1)
+        decided = commit.decide(self.kind.state(table, name), application=name, batch=batch, end=end, counts=counts)
+        assert isinstance(decided, Append)
+        self.kind.append(table, [], decided)
+        (self.folder / "checkpoint" / "offsets" / str(batch)).write_text("v1")
+
+    def rows(self) -> Any:
+        return self.metrics.registry.get_sample_value("fairlead_ingest_rows_total", {"pipeline": "p"})
+
+
+@pytest.fixture(params=SINKS)
+def lab(request: pytest.FixtureRequest, messaging: MessagingService, topic: str, tmp_path: Path) -> Lab:
+    return Lab(request.param, tmp_path, messaging, topic)
+
+
+def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goes(lab: Lab) -> None:
+    """Metrics, events, and the reader's position."""
+    lab.service.publish(lab.topic, [b"1", b"2"])
+    plan = lab.client.plan(lab.topic, after="")
+    watcher = lab.watcher()
+    watcher.start()
+    assert watcher.observe() == 0
+    lab.commit(0, TopicOffset.at(plan.generation, ""))
+    lab.commit(1, TopicOffset.at(plan.generation, plan.upto or ""))
+    assert (watcher.observe(), watcher.observe()) == (2, 0)
+    assert lab.rows() == 20
+    assert lab.published.numbers == [0, 2]
+    assert watcher.reached.topics[lab.topic].position == plan.upto
+    assert watcher._reported == {lab.topic: plan.upto}
+
+
+def test_commits_of_others_in_between_hide_none(lab: Lab) -> None:
+    """The log is read as far back as it takes."""
+    lab.commit(0, TopicOffset.at(1, ""))
+    watcher = lab.watcher()
+    watcher.start()
+    for batch in range(1, 13):
+        lab.commit(batch, TopicOffset.at(1, ""))
+        lab.commit(batch, TopicOffset.at(1, ""), "fairlead:other")
+    assert watcher.observe() == 12
+    assert lab.rows() == 120
+
+
+def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab: Lab) -> None:
+    """It may have been killed before it could; counted they are not again."""
+    for batch in range(PUBLISHED_AGAIN_MAX + 3):
+        lab.commit(batch, TopicOffset.at(1, ""))
+    watcher = lab.watcher()
+    watcher.start()
+    assert watcher.observe() == 0
+    assert lab.published.numbers == [2 * batch for batch in range(3, PUBLISHED_AGAIN_MAX + 3)]
+    assert lab.rows() is None
