@@ -1,11 +1,17 @@
 """One pipeline as a Spark query.
 
-session           the Spark session of a job
-job               the query: built, started, watched, stopped after its batch
+supervisor        keeps one pipeline going: starts, starts again, searches, stops
+job               the query: prepared, started, observed, stopped after its batch
+query             what the query is made of: options, columns, the user's transforms
+commit_watcher    reports what was committed: metrics, log, events, positions
+lag_watcher       how far the table is behind its topics
+failing_messages  the search for the message that fails a batch, by trying parts of it
+backfill          a time range read again into a table
 preflight         mistakes that can be found before Spark is started
 plugins           a user's own transforms, found by name
-failing_messages  the search for the message that fails a batch, by trying parts of it
-backfill          a stretch of time read again into a table
+session           the Spark session of a job
+spark_errors      codes for what Spark, tables and disks raise
+round_robin       many names and little time
 
-backfill, preflight ─▶ job ─▶ failing_messages ─▶ session
+supervisor ─▶ job ─▶ query, commit_watcher, lag_watcher, failing_messages        backfill, preflight ─▶ query
 """

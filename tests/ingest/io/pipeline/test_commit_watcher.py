@@ -87,7 +87,7 @@ def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goe
     watcher.start()
     assert watcher.observe() == 0
     lab.commit(0, TopicOffset.at(plan.generation, ""))
-    lab.commit(1, TopicOffset.at(plan.generation, plan.upto or ""))
+    lab.commit(1, TopicOffset(generation=plan.generation, position=plan.upto or ""))
     assert (watcher.observe(), watcher.observe()) == (2, 0)
     assert lab.rows() == 20
     assert lab.published.numbers == [0, 2]
