@@ -192,11 +192,11 @@ def vacuum(
 
     done = []
     for job in jobs:
-        kind, main = tables.of(job.sink or settings.sink), Path(job.table)
+        table_format, main = tables.of(job.sink or settings.sink), Path(job.table)
         for path in (main, tables.beside(main, tables.DEAD_LETTERS), tables.beside(main, tables.GAPS)):
-            if path != main and kind.size(path) is None:
+            if path != main and table_format.size(path) is None:
                 continue  # a table that was only ever backfilled has no gaps
-            files = maintenance.vacuum(kind, path, retention_hours=retention_hours, dry_run=dry_run)
+            files = maintenance.vacuum(table_format, path, retention_hours=retention_hours, dry_run=dry_run)
             done.append({"table": str(path), "files": files})
             if not as_json:
                 click.echo(f"{path}: {len(files)} files {'would be ' if dry_run else ''}deleted")

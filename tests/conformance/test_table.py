@@ -1,4 +1,4 @@
-"""Every kind of table: what a sink and the tools beside it rely on."""
+"""Every table format: what a sink and the tools beside it rely on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
@@ -32,27 +32,27 @@ NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
 
 @pytest.fixture(params=SINKS)
-def kind(request: pytest.FixtureRequest) -> Kind:
+def table_format(request: pytest.FixtureRequest) -> TableFormat:
     return tables.of(request.param)
 
 
 @pytest.fixture
-def table(kind: Kind, tmp_path: Path) -> Path:
+def table(table_format: TableFormat, tmp_path: Path) -> Path:
     path = tmp_path / "rows"
-    kind.ensure(path, SCHEMA)
+    table_format.ensure(path, SCHEMA)
     return path
 
 
-def written(kind: Kind, table: Path, *ids: str, topic: str = TOPIC, **more: object) -> list[WrittenFile]:
-    writing = kind.writing(table)
+def written(table_format: TableFormat, table: Path, *ids: str, topic: str = TOPIC, **more: object) -> list[WrittenFile]:
+    writing = table_format.writing(table)
     values = {"_topic": topic, "_date": NOW.date(), "_published_at": NOW, **more}
     fields = [*SCHEMA, *(pa.field(name, pa.infer_type([value])) for name, value in more.items())]
     writing.add(pa.Table.from_pylist([{**values, "_id": each} for each in ids], schema=pa.schema(fields)))
     return writing.close()
 
 
-def decided(kind: Kind, table: Path, batch: int, upto: str, application: str = "app") -> Append:
-    state = kind.state(table, application)
+def decided(table_format: TableFormat, table: Path, batch: int, upto: str, application: str = "app") -> Append:
+    state = table_format.state(table, application)
     held = state.reached.topics.get(TOPIC, TopicOffset.at(1, ""))
     end = Offsets(
         service="s",
@@ -65,50 +65,50 @@ def decided(kind: Kind, table: Path, batch: int, upto: str, application: str = "
     return found
 
 
-def ids(kind: Kind, table: Path) -> list[str]:
-    return sorted(tables.existing(kind, table).to_table(columns=["_id"])["_id"].to_pylist())
+def ids(table_format: TableFormat, table: Path) -> list[str]:
+    return sorted(tables.existing(table_format, table).to_table(columns=["_id"])["_id"].to_pylist())
 
 
-def test_a_commit_is_rows_batch_sequence_and_positions_at_once(kind: Kind, table: Path) -> None:
+def test_a_commit_is_rows_batch_sequence_and_positions_at_once(table_format: TableFormat, table: Path) -> None:
     """And readers find the rows under their topic, odd names included."""
-    kind.append(table, written(kind, table, "01", "02"), decided(kind, table, 0, "02"))
-    state = kind.state(table, "app")
+    table_format.append(table, written(table_format, table, "01", "02"), decided(table_format, table, 0, "02"))
+    state = table_format.state(table, "app")
     assert (state.batch, state.commit_sequence, state.totals.rows) == (0, 1, 1)
-    assert kind.reached(table).topics[TOPIC].position == state.reached.topics[TOPIC].position == "02"
-    found = tables.existing(kind, table).to_table()
+    assert table_format.reached(table).topics[TOPIC].position == state.reached.topics[TOPIC].position == "02"
+    found = tables.existing(table_format, table).to_table()
     assert set(found["_topic"].to_pylist()) == {TOPIC}
     assert set(found["_date"].to_pylist()) == {NOW.date()}
-    assert [topic for _, topic in kind.files(table)] == [TOPIC]
+    assert [topic for _, topic in table_format.files(table)] == [TOPIC]
 
 
-def test_what_tasks_have_written_is_seen_by_nobody_before_its_commit(kind: Kind, table: Path) -> None:
+def test_what_tasks_have_written_is_seen_by_nobody_before_its_commit(table_format: TableFormat, table: Path) -> None:
     """A killed task's files stay unseen for ever."""
-    kind.append(table, written(kind, table, "01"), decided(kind, table, 0, "01"))
-    written(kind, table, "02")
-    assert ids(kind, table) == ["01"]
-    assert tables.count(kind, table) == len(kind.files(table)) == 1
+    table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
+    written(table_format, table, "02")
+    assert ids(table_format, table) == ["01"]
+    assert tables.count(table_format, table) == len(table_format.files(table)) == 1
 
 
-def test_a_batch_decided_before_somebody_elses_commit_collides(kind: Kind, table: Path) -> None:
+def test_a_batch_decided_before_somebody_elses_commit_collides(table_format: TableFormat, table: Path) -> None:
     """Both looked before either wrote; the second has to look again, and finds where the table is."""
-    first, second = decided(kind, table, 0, "01"), decided(kind, table, 0, "01", "other")
-    kind.append(table, written(kind, table, "01"), first)
+    first, second = decided(table_format, table, 0, "01"), decided(table_format, table, 0, "01", "other")
+    table_format.append(table, written(table_format, table, "01"), first)
     with pytest.raises(Collided):
-        kind.append(table, written(kind, table, "01"), second)
-    assert ids(kind, table) == ["01"]
-    assert kind.state(table, "other").batch == -1
+        table_format.append(table, written(table_format, table, "01"), second)
+    assert ids(table_format, table) == ["01"]
+    assert table_format.state(table, "other").batch == -1
 
 
-def test_of_many_writers_at_once_each_number_is_taken_by_one(kind: Kind, table: Path) -> None:
+def test_of_many_writers_at_once_each_number_is_taken_by_one(table_format: TableFormat, table: Path) -> None:
     """They race in earnest; every row is in once, every number of the sequence was taken."""
     start = threading.Barrier(4)
 
     def commit_with_retry(name: str) -> None:
         start.wait()
         for batch in range(5):
-            files = written(kind, table, f"{name}{batch}", topic=f"a/{name}")
+            files = written(table_format, table, f"{name}{batch}", topic=f"a/{name}")
             while True:
-                state = kind.state(table, name)
+                state = table_format.state(table, name)
                 end = Offsets(
                     service="s",
                     topics={
@@ -120,7 +120,7 @@ def test_of_many_writers_at_once_each_number_is_taken_by_one(kind: Kind, table: 
                 plan = commit.decide(state, application=name, batch=batch, end=end)
                 assert isinstance(plan, Append)
                 try:
-                    kind.append(table, files, plan)
+                    table_format.append(table, files, plan)
                     break
                 except Collided:
                     continue
@@ -130,107 +130,116 @@ def test_of_many_writers_at_once_each_number_is_taken_by_one(kind: Kind, table: 
         writer.start()
     for writer in writers:
         writer.join()
-    assert ids(kind, table) == sorted(f"{name}{batch}" for name in "abcd" for batch in range(5))
-    state = kind.state(table, "a")
+    assert ids(table_format, table) == sorted(f"{name}{batch}" for name in "abcd" for batch in range(5))
+    state = table_format.state(table, "a")
     assert state.commit_sequence == 20
     assert {topic: place.position for topic, place in state.reached.topics.items()} == {
         f"a/{name}": "5" for name in "abcd"
     }
 
 
-def test_an_empty_batch_still_moves_the_positions(kind: Kind, table: Path) -> None:
+def test_an_empty_batch_still_moves_the_positions(table_format: TableFormat, table: Path) -> None:
     """All of it was dead letters, say."""
-    kind.append(table, [], decided(kind, table, 0, "05"))
-    assert kind.reached(table).topics[TOPIC].position == "05"
-    assert ids(kind, table) == []
+    table_format.append(table, [], decided(table_format, table, 0, "05"))
+    assert table_format.reached(table).topics[TOPIC].position == "05"
+    assert ids(table_format, table) == []
 
 
-def test_a_backfill_leaves_the_positions_alone(kind: Kind, table: Path) -> None:
+def test_a_backfill_leaves_the_positions_alone(table_format: TableFormat, table: Path) -> None:
     """Its rows count all the same."""
-    kind.append(table, written(kind, table, "02"), decided(kind, table, 0, "02"))
-    kind.append(table, written(kind, table, "01"), tables.UNNUMBERED)
-    state = kind.state(table, "app")
+    table_format.append(table, written(table_format, table, "02"), decided(table_format, table, 0, "02"))
+    table_format.append(table, written(table_format, table, "01"), tables.UNNUMBERED)
+    state = table_format.state(table, "app")
     assert (state.batch, state.reached.topics[TOPIC].position) == (0, "02")
-    assert tables.count(kind, table) == 2
+    assert tables.count(table_format, table) == 2
 
 
-def test_the_newest_commits_come_first(kind: Kind, table: Path) -> None:
+def test_the_newest_commits_come_first(table_format: TableFormat, table: Path) -> None:
     """With what was left in them."""
     for batch in range(3):
-        kind.append(table, written(kind, table, f"0{batch}"), decided(kind, table, batch, f"0{batch}"))
-    entries = kind.last_entries(table, 2)
+        table_format.append(
+            table, written(table_format, table, f"0{batch}"), decided(table_format, table, batch, f"0{batch}")
+        )
+    entries = table_format.last_entries(table, 2)
     assert [entry.info.batch for entry in entries if entry.info is not None] == [2, 1]
     assert abs(entries[0].timestamp_ms / 1000 - time.time()) < 60
-    found = kind.size(table)
+    found = table_format.size(table)
     assert found is not None
     assert (found.files, found.rows, found.version) == (3, 3, 3)
     assert found.bytes > 0
 
 
-def test_a_new_table_has_reached_nothing_and_no_table_even_less(kind: Kind, table: Path, tmp_path: Path) -> None:
+def test_a_new_table_has_reached_nothing_and_no_table_even_less(
+    table_format: TableFormat, table: Path, tmp_path: Path
+) -> None:
     """A job that has not started yet has a status all the same."""
     none = tmp_path / "none"
-    assert kind.reached(table) == kind.reached(none) == Offsets()
-    assert (kind.version(none), kind.version(table)) == (None, 0)
-    assert (kind.last_entries(none, 5), kind.size(none), kind.files(none), kind.dataset(none)) == ([], None, [], None)
-    assert kind.vacuum(none, retention_hours=1, dry_run=False) == []
-    assert ids(kind, table) == []
+    assert table_format.reached(table) == table_format.reached(none) == Offsets()
+    assert (table_format.version(none), table_format.version(table)) == (None, 0)
+    assert (
+        table_format.last_entries(none, 5),
+        table_format.size(none),
+        table_format.files(none),
+        table_format.dataset(none),
+    ) == ([], None, [], None)
+    assert table_format.vacuum(none, retention_hours=1, dry_run=False) == []
+    assert ids(table_format, table) == []
     with pytest.raises(errors.Stop, match="there is no table here"):
-        tables.existing(kind, none)
+        tables.existing(table_format, none)
 
 
-def test_columns_are_added_and_types_never_changed(kind: Kind, table: Path) -> None:
+def test_columns_are_added_and_types_never_changed(table_format: TableFormat, table: Path) -> None:
     """Older rows are null there; batch and positions survive the change."""
-    kind.append(table, written(kind, table, "01"), decided(kind, table, 0, "01"))
+    table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
     for _ in range(2):
-        kind.ensure(table, pa.schema([*SCHEMA, ("warm", pa.float64())]))
-    kind.append(table, written(kind, table, "02", warm=1.5), decided(kind, table, 1, "02"))
-    rows = tables.existing(kind, table).to_table().sort_by("_id")
+        table_format.ensure(table, pa.schema([*SCHEMA, ("warm", pa.float64())]))
+    table_format.append(table, written(table_format, table, "02", warm=1.5), decided(table_format, table, 1, "02"))
+    rows = tables.existing(table_format, table).to_table().sort_by("_id")
     assert rows["warm"].to_pylist() == [None, 1.5]
-    assert kind.state(table, "app").batch == 1
+    assert table_format.state(table, "app").batch == 1
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_UNFIT: .*warm"):
-        kind.ensure(table, pa.schema([*SCHEMA, ("warm", pa.string())]))
+        table_format.ensure(table, pa.schema([*SCHEMA, ("warm", pa.string())]))
 
 
-def test_a_table_of_another_kind_is_left_alone(kind: Kind, table: Path) -> None:
+def test_a_table_of_another_format_is_left_alone(table_format: TableFormat, table: Path) -> None:
     """Two logs in one folder would each tell half."""
-    (other,) = (tables.of(name) for name in SINKS if tables.of(name) is not kind)
+    (other,) = (tables.of(name) for name in SINKS if tables.of(name) is not table_format)
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
         other.ensure(table, SCHEMA)
 
 
-def test_identities_are_taken_from_a_stretch_of_time(kind: Kind, table: Path) -> None:
+def test_identities_are_taken_from_a_stretch_of_time(table_format: TableFormat, table: Path) -> None:
     """From inclusive, until not."""
-    kind.append(table, written(kind, table, "01"), decided(kind, table, 0, "01"))
+    table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
     moment = int(NOW.timestamp() * 1000)
-    assert tables.identities(kind, table, moment, moment + 1).to_pylist() == [{"_topic": TOPIC, "_id": "01"}]
-    assert tables.identities(kind, table, None, moment).num_rows == 0
-    assert tables.identities(kind, table, moment + 1, None).num_rows == 0
+    assert tables.identities(table_format, table, moment, moment + 1).to_pylist() == [{"_topic": TOPIC, "_id": "01"}]
+    assert tables.identities(table_format, table, None, moment).num_rows == 0
+    assert tables.identities(table_format, table, moment + 1, None).num_rows == 0
 
 
-def test_vacuum_finds_what_a_killed_task_left(kind: Kind, table: Path) -> None:
+def test_vacuum_finds_what_a_killed_task_left(table_format: TableFormat, table: Path) -> None:
     """Old enough to be nobody's; a young one may belong to a running batch, and what is committed stays."""
-    kind.append(table, written(kind, table, "01"), decided(kind, table, 0, "01"))
+    table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
     known = set(table.rglob("part-*"))
-    written(kind, table, "02")
+    written(table_format, table, "02")
     (old,) = set(table.rglob("part-*")) - known
-    written(kind, table, "03")
+    written(table_format, table, "03")
     hours_ago = time.time() - 3 * 3600
     for path in (old, *known):
         os.utime(path, (hours_ago, hours_ago))
-    listed = kind.vacuum(table, retention_hours=2, dry_run=True)
+    listed = table_format.vacuum(table, retention_hours=2, dry_run=True)
     assert [Path(path).name for path in listed] == [old.name]
     assert old.exists()
-    assert kind.vacuum(table, retention_hours=2, dry_run=False) == listed
+    assert table_format.vacuum(table, retention_hours=2, dry_run=False) == listed
     assert len(list(table.rglob("part-*"))) == 2
-    assert ids(kind, table) == ["01"]
+    assert ids(table_format, table) == ["01"]
 
 
-def test_others_read_what_is_committed_and_only_that(kind: Kind, table: Path) -> None:
-    """polars and DuckDB, each by the door this kind has."""
-    kind.append(table, written(kind, table, "01", "02"), decided(kind, table, 0, "02"))
-    written(kind, table, "03")
-    if kind is tables.of("delta"):
+def test_others_read_what_is_committed_and_only_that(table_format: TableFormat, table: Path) -> None:
+    """polars and DuckDB, each in the way this format offers."""
+    table_format.append(table, written(table_format, table, "01", "02"), decided(table_format, table, 0, "02"))
+    written(table_format, table, "03")
+    if table_format is tables.of("delta"):
         assert pl.scan_delta(str(table)).collect()["_id"].sort().to_list() == ["01", "02"]
         return
     pattern = f"{table}/**/*.parquet"

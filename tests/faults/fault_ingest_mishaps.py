@@ -78,8 +78,8 @@ def start_expired(lab: IngestLab) -> Count:
     job = lab.start(on_expired="gap")
     lab.filled(job, 2 * ROWS)
     job.stop()
-    kind = tables.of(lab.sink)
-    totals = [entry.info.totals for entry in kind.last_entries(lab.table, 20) if entry.info is not None]
+    table_format = tables.of(lab.sink)
+    totals = [entry.info.totals for entry in table_format.last_entries(lab.table, 20) if entry.info is not None]
     return lab.verdict(1, 2 * ROWS, untrue=abs(totals[0].expired_unread - 7))
 
 

@@ -30,29 +30,29 @@ def example(name: str) -> ModuleType:
 
 @pytest.fixture(params=SINKS)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    kind = tables.of(request.param)
+    table_format = tables.of(request.param)
     now = datetime.datetime.now(datetime.UTC)
     payloads = [upstream_message(number) for number in (1, 2, 3)] + [upstream_message(4, node="edge-2")]
     moments = pa.array([now] * 4, envelope.TIMESTAMP)
     ids = pa.array([bytes([number]) * 20 for number in range(4)], pa.binary())
     page = pa.Table.from_batches([envelope.page("a/t", ids, moments, pa.array(payloads, pa.binary()))])
     rows = page.drop_columns(["_error", "_payload"]).append_column("_date", pa.array([now.date()] * 4, pa.date32()))
-    kind.ensure(tmp_path / "rows", rows.schema)
-    writing = kind.writing(tmp_path / "rows")
+    table_format.ensure(tmp_path / "rows", rows.schema)
+    writing = table_format.writing(tmp_path / "rows")
     writing.add(rows)
-    kind.append(tmp_path / "rows", writing.close(), tables.UNNUMBERED)
+    table_format.append(tmp_path / "rows", writing.close(), tables.UNNUMBERED)
     return str(tmp_path / "rows")
 
 
 def grown(table: str) -> str:
     """The same table with a column that its first files lack, and one more message."""
-    kind = tables.of("delta" if Path(table, "_delta_log").is_dir() else "parquet")
-    rows = tables.existing(kind, Path(table)).to_table().slice(0, 1)
+    table_format = tables.of("delta" if Path(table, "_delta_log").is_dir() else "parquet")
+    rows = tables.existing(table_format, Path(table)).to_table().slice(0, 1)
     rows = rows.append_column("warm", pa.array([True]))
-    kind.ensure(Path(table), rows.schema)
-    writing = kind.writing(Path(table))
+    table_format.ensure(Path(table), rows.schema)
+    writing = table_format.writing(Path(table))
     writing.add(rows)
-    kind.append(Path(table), writing.close(), tables.UNNUMBERED)
+    table_format.append(Path(table), writing.close(), tables.UNNUMBERED)
     return table
 
 

@@ -23,7 +23,8 @@ from tests.support.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.job import Job
-from fairlead_ingest.io.sink.spark_sink import StreamWriter, Written
+from fairlead_ingest.io.sink.spark_sink import StreamWriter
+from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import ddl, envelope
 from fairlead_ingest.rows.schema import Contract
@@ -32,7 +33,9 @@ from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]
-COLUMNS = types.StructType([types.StructField(name, ddl.type_of(kind)) for name, kind in hostile.COLUMNS.items()])
+COLUMNS = types.StructType(
+    [types.StructField(name, ddl.type_of(data_type)) for name, data_type in hostile.COLUMNS.items()]
+)
 ROWS_SCHEMA = pa.schema(
     [
         *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
@@ -48,12 +51,14 @@ def deeper(levels: int, call: Callable[[], Any]) -> Any:
     return call() if not levels else deeper(levels - 1, call)
 
 
-def ids_in(kind: str, folder: Path) -> Counter[str]:
+def ids_in(table_format: str, folder: Path) -> Counter[str]:
     """Of rows and dead letters alike."""
     found: Counter[str] = Counter()
     for suffix in ("", tables.DEAD_LETTERS):
         found.update(
-            tables.existing(tables.of(kind), folder / f"rows{suffix}").to_table(columns=["_id"])["_id"].to_pylist()
+            tables.existing(tables.of(table_format), folder / f"rows{suffix}")
+            .to_table(columns=["_id"])["_id"]
+            .to_pylist()
         )
     return found
 
@@ -64,17 +69,21 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
     tmp_path: Path, sink: str, seed: int, levels: int
 ) -> None:
     """Read, judged, sifted, written and committed as Spark's workers and driver do it."""
-    kind = tables.of(sink)
+    table_format = tables.of(sink)
     for suffix, schema in (
         ("", ROWS_SCHEMA),
         (tables.DEAD_LETTERS, tables.DEAD_LETTERS_SCHEMA),
         (tables.GAPS, tables.GAPS_SCHEMA),
     ):
-        kind.ensure(tmp_path / f"rows{suffix}", schema)
+        table_format.ensure(tmp_path / f"rows{suffix}", schema)
     (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "q"}')
     writer = StreamWriter(
-        kind=sink, table=tmp_path / "rows", checkpoint_path=tmp_path / "checkpoint", on_expired="gap", evolves=True
+        table_format=sink,
+        table=tmp_path / "rows",
+        checkpoint_path=tmp_path / "checkpoint",
+        on_expired="gap",
+        evolves=True,
     )
     payloads = hostile.messages(seed, 3000)
     place = TopicOffset(generation=1, position="f" * 40, start_generation=1, start_position="", rows=len(payloads))
@@ -98,7 +107,7 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
     written.fields = {}  # growing the table is for Spark's turn below
     writer.commit([written], 0)
     assert ids_in(sink, tmp_path) == Counter(number.to_bytes(20, "big").hex() for number in range(len(payloads)))
-    rows = tables.existing(kind, tmp_path / "rows").to_table()
+    rows = tables.existing(table_format, tmp_path / "rows").to_table()
     assert rows.num_rows > len(payloads) / 4
     assert len(rows.to_pylist()) == rows.num_rows, "whoever reads it with Python can"
 
@@ -127,14 +136,14 @@ def test_every_message_is_a_row_or_a_dead_letter_in_spark(
     rows = tables.existing(tables.of(sink), tmp_path / "rows").to_table().to_pylist()
     assert len(rows) > len(payloads) / 10
     for row in rows if mode != "none" else ():
-        for name, kind in hostile.COLUMNS.items():
-            assert_unchanged(row, name, kind)
+        for name, data_type in hostile.COLUMNS.items():
+            assert_unchanged(row, name, data_type)
     shutil.rmtree(tmp_path / "checkpoint")
     run(**settings)
     assert ids_in(sink, tmp_path) == first
 
 
-def assert_unchanged(row: dict[str, Any], name: str, kind: str) -> None:
+def assert_unchanged(row: dict[str, Any], name: str, data_type: str) -> None:
     """A typed value is what the body says, judged by another reader of JSON; what is missing is in `_rescued`."""
     body = json.loads(row["body"], parse_float=decimal.Decimal, parse_int=decimal.Decimal) if row["body"] else None
     said = body.get(name) if isinstance(body, dict) else None
@@ -143,19 +152,19 @@ def assert_unchanged(row: dict[str, Any], name: str, kind: str) -> None:
         assert said is None or row.get("_rescued") == row["body"], (name, row["body"][:300])
         return
     about = (name, held, row["body"][:300])
-    if kind in ("tinyint", "int", "bigint"):
+    if data_type in ("tinyint", "int", "bigint"):
         assert held == said, about
-    elif kind.startswith("decimal"):
+    elif data_type.startswith("decimal"):
         assert held == decimal.Decimal(said), about
-    elif kind == "double":
+    elif data_type == "double":
         assert held == float(said), about
         assert said % 1 or held == said or "e" in str(said).lower() or "." in str(said), about
-    elif kind == "float":
+    elif data_type == "float":
         [nearest] = struct.unpack("<f", struct.pack("<f", float(said)))
         assert held == nearest, about
-    elif kind == "string" and isinstance(said, str):
+    elif data_type == "string" and isinstance(said, str):
         assert held == said, about
-    elif kind == "date":
+    elif data_type == "date":
         assert held == datetime.date(*map(int, said.split("-"))), about
-    elif kind == "array<int>":
+    elif data_type == "array<int>":
         assert held == said, about

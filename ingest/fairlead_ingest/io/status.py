@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import freshness
@@ -26,32 +26,32 @@ RECENT_COMMITS = 50
 def of(pipeline: Pipeline, client: BulkClient | None, now: datetime.datetime) -> dict[str, Any]:
     """Everything worth knowing about one pipeline, as plain values. ``client`` None: the table's side only."""
     table = Path(pipeline.table).absolute()
-    kind = tables.of(pipeline.sink or SINK_DEFAULT)
-    found = _table(kind, table, now)
+    table_format = tables.of(pipeline.sink or SINK_DEFAULT)
+    found = _table(table_format, table, now)
     reached: Offsets = found.pop("reached")
     topics = [of_topic(topic, reached.topics.get(topic), client, now) for topic in pipeline.topics]
     return {
         "name": pipeline.name,
         "table": str(table),
         **found,
-        "dead_letters_rows": tables.count(kind, tables.beside(table, tables.DEAD_LETTERS)),
-        "gaps_rows": tables.count(kind, tables.beside(table, tables.GAPS)),
+        "dead_letters_rows": tables.count(table_format, tables.beside(table, tables.DEAD_LETTERS)),
+        "gaps_rows": tables.count(table_format, tables.beside(table, tables.GAPS)),
         "topics": topics,
     }
 
 
-def _table(kind: Kind, path: Path, now: datetime.datetime) -> dict[str, Any]:
-    size = kind.size(path)
+def _table(table_format: TableFormat, path: Path, now: datetime.datetime) -> dict[str, Any]:
+    size = table_format.size(path)
     if size is None:
         return {"state": "no table yet", "rows": 0, "reached": Offsets()}
-    recent = _recent(kind, path)
+    recent = _recent(table_format, path)
     facts: dict[str, Any] = {
         "state": "ok" if recent else "no batch yet",
         "version": size.version,
         "rows": size.rows,
         "files": size.files,
         "bytes": size.bytes,
-        "reached": kind.reached(path),
+        "reached": table_format.reached(path),
     }
     if recent:
         newest = recent[0].info
@@ -72,13 +72,13 @@ def _table(kind: Kind, path: Path, now: datetime.datetime) -> dict[str, Any]:
     return facts
 
 
-def fresh_within(kind: Kind, path: Path) -> tuple[float | str | None, float | str | None]:
+def fresh_within(table_format: TableFormat, path: Path) -> tuple[float | str | None, float | str | None]:
     """Half, and 95 %, of what the last commits brought was in the table so many seconds after the edge accepted it."""
-    return _fresh(_recent(kind, path))
+    return _fresh(_recent(table_format, path))
 
 
-def _recent(kind: Kind, path: Path) -> list[Committed]:
-    return [found for entry in kind.last_entries(path, RECENT_COMMITS) if (found := entry.batch()) is not None]
+def _recent(table_format: TableFormat, path: Path) -> list[Committed]:
+    return [found for entry in table_format.last_entries(path, RECENT_COMMITS) if (found := entry.batch()) is not None]
 
 
 def _fresh(recent: Sequence[Committed]) -> tuple[float | str | None, float | str | None]:

@@ -10,15 +10,15 @@ import pyarrow.dataset as ds
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table.report import Delay, Facts
 
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-def of(name: str, kind: Kind, path: Path) -> Facts:
+def of(name: str, table_format: TableFormat, path: Path) -> Facts:
     """The facts of one table and its companions. Raises ``Stop`` where there is no table."""
-    table = tables.existing(kind, path)
+    table = tables.existing(table_format, path)
     held = set(table.schema.names)
     wanted = ["_published_at", "_ingested_at", *(each for each in ("node", "priority", "enqueued_at") if each in held)]
     rows = table.to_table(columns=wanted)
@@ -27,13 +27,13 @@ def of(name: str, kind: Kind, path: Path) -> Facts:
         name=name,
         table=str(path),
         rows=rows.num_rows,
-        fresh=status.fresh_within(kind, path),
+        fresh=status.fresh_within(table_format, path),
         by_node=_counts(rows["node"], most_first=True) if "node" in held else (),
         by_hour=_counts(hours),
         by_priority=_counts(rows["priority"]) if "priority" in held else (),
         delays=_delays(rows) if "enqueued_at" in held else (),
-        gaps=_gaps(tables.existing(kind, tables.beside(path, tables.GAPS))),
-        dead_letters=_dead_letters(tables.existing(kind, tables.beside(path, tables.DEAD_LETTERS))),
+        gaps=_gaps(tables.existing(table_format, tables.beside(path, tables.GAPS))),
+        dead_letters=_dead_letters(tables.existing(table_format, tables.beside(path, tables.DEAD_LETTERS))),
     )
 
 

@@ -101,7 +101,7 @@ class _Reader:
                 raise ValueError(f"{name!r} is no name of a column")
             if self._peek() == ":":
                 self._at += 1
-            kind = self.type(depth)
+            data_type = self.type(depth)
             if self._peek().lower() == "not":
                 # Taken and not enforced: any column of ours may be null.
                 self._at += 1
@@ -111,7 +111,7 @@ class _Reader:
                 _ = self._next("a comment")
                 while self._peek().startswith(("'", '"')):
                     self._at += 1  # a quote doubled inside of quotes
-            found.append(types.StructField(name, kind))
+            found.append(types.StructField(name, data_type))
         return types.StructType(found)
 
     def _decimal(self) -> types.DecimalType:

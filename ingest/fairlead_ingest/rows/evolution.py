@@ -41,9 +41,9 @@ def unknown(bodies: Iterable[str | None], known: Iterable[str]) -> dict[str, str
         for name, value in fields.items():
             if name in columns or name.lower() in columns:
                 continue
-            kind = _TYPE_OF_FIRST_BYTE.get(memoryview(value)[0])
-            if kind is not None and NAME.fullmatch(name):
-                _note(found, name, kind)
+            data_type = _TYPE_OF_FIRST_BYTE.get(memoryview(value)[0])
+            if data_type is not None and NAME.fullmatch(name):
+                _note(found, name, data_type)
     return found
 
 
@@ -51,8 +51,8 @@ def merged(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """What several tasks found, in order of name."""
     found: dict[str, str] = {}
     for part in parts:
-        for name, kind in part.items():
-            _note(found, name, kind)
+        for name, data_type in part.items():
+            _note(found, name, data_type)
     return dict(sorted(found.items()))
 
 
@@ -61,13 +61,13 @@ def columns(found: Mapping[str, str], held: Iterable[str]) -> pa.Schema:
     there = {name.lower() for name in held}
     room = COLUMNS_MAX - len(there)
     added: list[pa.Field] = []
-    for name, kind in found.items():
+    for name, data_type in found.items():
         if name.lower() not in there and len(added) < room:
             there.add(name.lower())
-            added.append(pa.field(name, TYPES[kind]))
+            added.append(pa.field(name, TYPES[data_type]))
     return pa.schema(added)
 
 
-def _note(found: dict[str, str], name: str, kind: str) -> None:
+def _note(found: dict[str, str], name: str, data_type: str) -> None:
     if len(found) < COLUMNS_MAX or name in found:
-        found[name] = kind if found.get(name, kind) == kind else "string"
+        found[name] = data_type if found.get(name, data_type) == data_type else "string"

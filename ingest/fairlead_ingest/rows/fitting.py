@@ -65,27 +65,27 @@ _FITS = Verdict()
 _NULL = msgspec.Raw(b"null")
 
 
-def check_type(kind: types.DataType) -> None:
+def check_type(data_type: types.DataType) -> None:
     """Raises ``ValueError`` for a type that no column of a body can have."""
-    if isinstance(kind, (types.CharType, types.VarcharType)):
-        raise ValueError(f"{kind.simpleString()}: no column has a length; write string")
-    if isinstance(kind, types.ArrayType):
-        check_type(kind.elementType)
-    elif isinstance(kind, types.MapType):
-        if type(kind.keyType) is not types.StringType:
-            raise ValueError(f"{kind.simpleString()}: keys of JSON objects are strings")
-        check_type(kind.valueType)
-    elif isinstance(kind, types.StructType):
-        names = [field.name.lower() for field in kind.fields]
-        for field in kind.fields:
+    if isinstance(data_type, (types.CharType, types.VarcharType)):
+        raise ValueError(f"{data_type.simpleString()}: no column has a length; write string")
+    if isinstance(data_type, types.ArrayType):
+        check_type(data_type.elementType)
+    elif isinstance(data_type, types.MapType):
+        if type(data_type.keyType) is not types.StringType:
+            raise ValueError(f"{data_type.simpleString()}: keys of JSON objects are strings")
+        check_type(data_type.valueType)
+    elif isinstance(data_type, types.StructType):
+        names = [field.name.lower() for field in data_type.fields]
+        for field in data_type.fields:
             if names.count(field.name.lower()) > 1:
-                raise ValueError(f"{kind.simpleString()}: {field.name}: named twice")
+                raise ValueError(f"{data_type.simpleString()}: {field.name}: named twice")
             check_type(field.dataType)
         if not names:
-            raise ValueError(f"{kind.simpleString()}: no fields")
-    elif type(kind) not in _LEAVES:
+            raise ValueError(f"{data_type.simpleString()}: no fields")
+    elif type(data_type) not in _LEAVES:
         known = "tinyint, smallint, int, bigint, float, double, decimal, boolean, string, binary, date, timestamp"
-        raise ValueError(f"{kind.simpleString()}: one of {known}, timestamp_ntz, array, map, struct")
+        raise ValueError(f"{data_type.simpleString()}: one of {known}, timestamp_ntz, array, map, struct")
 
 
 class Judge:
@@ -169,14 +169,14 @@ class _Column:
     close: Callable[[bytes], bytes]
 
     @classmethod
-    def of(cls, name: str, kind: types.DataType, rounds: bool) -> _Column:
-        if isinstance(kind, types.StringType):
+    def of(cls, name: str, data_type: types.DataType, rounds: bool) -> _Column:
+        if isinstance(data_type, types.StringType):
             # Taken over as it is: most are strings, and what is none is found by its first letter.
-            return cls(name=name, quick=msgspec.Raw, check=_is_string, close=_closer(kind, rounds))
-        quick, check = _quick(kind, rounds)
-        if isinstance(kind, (types.DoubleType, types.FloatType)):
+            return cls(name=name, quick=msgspec.Raw, check=_is_string, close=_closer(data_type, rounds))
+        quick, check = _quick(data_type, rounds)
+        if isinstance(data_type, (types.DoubleType, types.FloatType)):
             check = _is_far_from_zero
-        return cls(name=name, quick=quick, check=check, close=_closer(kind, rounds))
+        return cls(name=name, quick=quick, check=check, close=_closer(data_type, rounds))
 
 
 def _is_far_from_zero(value: float) -> bool:
@@ -184,67 +184,67 @@ def _is_far_from_zero(value: float) -> bool:
     return abs(value) > _FLOAT_MIN or type(value) is int
 
 
-def _has_floats(kind: types.DataType, depth: int) -> bool:
+def _has_floats(data_type: types.DataType, depth: int) -> bool:
     """Floating point inside of a column."""
-    if isinstance(kind, types.ArrayType):
-        return _has_floats(kind.elementType, depth + 1)
-    if isinstance(kind, types.MapType):
-        return _has_floats(kind.valueType, depth + 1)
-    if isinstance(kind, types.StructType):
-        return any(_has_floats(field.dataType, depth + 1) for field in kind.fields)
-    return depth > 0 and isinstance(kind, (types.DoubleType, types.FloatType))
+    if isinstance(data_type, types.ArrayType):
+        return _has_floats(data_type.elementType, depth + 1)
+    if isinstance(data_type, types.MapType):
+        return _has_floats(data_type.valueType, depth + 1)
+    if isinstance(data_type, types.StructType):
+        return any(_has_floats(field.dataType, depth + 1) for field in data_type.fields)
+    return depth > 0 and isinstance(data_type, (types.DoubleType, types.FloatType))
 
 
 def _is_string(raw: msgspec.Raw) -> bool:
     return memoryview(raw)[0] in b'"n'
 
 
-def _quick(kind: types.DataType, rounds: bool) -> tuple[Any, Check | None]:
+def _quick(data_type: types.DataType, rounds: bool) -> tuple[Any, Check | None]:
     """msgspec's type for a column's values, and a look at those it takes; may refuse what fits, never take a misfit."""
-    if type(kind) in _INTEGERS:
-        half = 2 ** (_INTEGERS[type(kind)] - 1)
+    if type(data_type) in _INTEGERS:
+        half = 2 ** (_INTEGERS[type(data_type)] - 1)
         return Annotated[int, Meta(ge=-half, le=half - 1)], None
-    if isinstance(kind, types.DoubleType):
+    if isinstance(data_type, types.DoubleType):
         return float | Annotated[int, Meta(ge=-(2**53), le=2**53)], None
-    if isinstance(kind, types.FloatType):
+    if isinstance(data_type, types.FloatType):
         integers = Annotated[int, Meta(ge=-(2**24), le=2**24)]
         return Annotated[float, Meta(ge=-_FLOAT_MAX, le=_FLOAT_MAX)] | integers, None
-    if isinstance(kind, types.DecimalType):
-        return decimal.Decimal, _fits_decimal(kind.precision, kind.scale, rounds)
-    if isinstance(kind, types.BooleanType):
+    if isinstance(data_type, types.DecimalType):
+        return decimal.Decimal, _fits_decimal(data_type.precision, data_type.scale, rounds)
+    if isinstance(data_type, types.BooleanType):
         return bool, None
-    if isinstance(kind, types.DateType):
+    if isinstance(data_type, types.DateType):
         return Annotated[str, Meta(pattern=rf"^{_DAY}\Z")], None
-    if isinstance(kind, types.TimestampType):
+    if isinstance(data_type, types.TimestampType):
         seconds = Annotated[int, Meta(ge=_SECONDS_MIN, le=_SECONDS_MAX)]
         return Annotated[str, Meta(pattern=rf"^{_DAY}([T ]{_CLOCK}({_ZONE})?)?\Z")] | seconds, _in_years
-    if isinstance(kind, types.TimestampNTZType):
+    if isinstance(data_type, types.TimestampNTZType):
         return Annotated[str, Meta(pattern=rf"^{_DAY}([T ]{_CLOCK})?\Z")], None
-    if isinstance(kind, types.ArrayType):
-        element, check = _quick(kind.elementType, rounds)
+    if isinstance(data_type, types.ArrayType):
+        element, check = _quick(data_type.elementType, rounds)
         return list[element | None], check and _every(check)  # type: ignore[valid-type]
-    if isinstance(kind, types.MapType):
-        value, check = _quick(kind.valueType, rounds)
+    if isinstance(data_type, types.MapType):
+        value, check = _quick(data_type.valueType, rounds)
         return dict[str, value | None], check and _every_value(check)  # type: ignore[valid-type]
-    if isinstance(kind, types.StructType):
-        inner = [_quick(field.dataType, rounds) for field in kind.fields]
+    if isinstance(data_type, types.StructType):
+        inner = [_quick(field.dataType, rounds) for field in data_type.fields]
         fields = [
             (f"f{index}", quick | None, msgspec.field(name=field.name, default=None))
-            for index, (field, (quick, _)) in enumerate(zip(kind.fields, inner, strict=True))
+            for index, (field, (quick, _)) in enumerate(zip(data_type.fields, inner, strict=True))
         ]
         checks = [(f"f{index}", check) for index, (_, check) in enumerate(inner) if check is not None]
         return msgspec.defstruct("Struct", fields), _every_field(checks) if checks else None
     return str, None
 
 
-def _closer(kind: types.DataType, rounds: bool) -> Callable[[bytes], bytes]:
+def _closer(data_type: types.DataType, rounds: bool) -> Callable[[bytes], bytes]:
     """A function from one value's JSON text to the text Spark reads it from; raises ``Misfit`` or what msgspec does."""
-    if isinstance(kind, types.StringType):
+    if isinstance(data_type, types.StringType):
         return _closely_string
-    if isinstance(kind, (types.DoubleType, types.FloatType)):
-        return _closely_number("<d" if isinstance(kind, types.DoubleType) else "<f")
-    if isinstance(kind, types.ArrayType):
-        element = _closer(kind.elementType, rounds)
+    if isinstance(data_type, (types.DoubleType, types.FloatType)):
+        return _closely_number("<d" if isinstance(data_type, types.DoubleType) else "<f")
+    if isinstance(data_type, types.ArrayType):
+        element = _closer(data_type.elementType, rounds)
 
         def close_array(raw: bytes) -> bytes:
             if raw == b"null":
@@ -252,13 +252,13 @@ def _closer(kind: types.DataType, rounds: bool) -> Callable[[bytes], bytes]:
             return b"[" + b",".join(element(bytes(each)) for each in _RAW_ELEMENTS.decode(raw)) + b"]"
 
         return close_array
-    if isinstance(kind, types.MapType):
-        value = _closer(kind.valueType, rounds)
+    if isinstance(data_type, types.MapType):
+        value = _closer(data_type.valueType, rounds)
         return _closely_object(lambda name: value)
-    if isinstance(kind, types.StructType):
-        known = {field.name: _closer(field.dataType, rounds) for field in kind.fields}
+    if isinstance(data_type, types.StructType):
+        known = {field.name: _closer(field.dataType, rounds) for field in data_type.fields}
         return _closely_object(known.get)
-    quick, check = _quick(kind, rounds)
+    quick, check = _quick(data_type, rounds)
     decode = msgspec.json.Decoder(quick | None).decode
 
     def close(raw: bytes) -> bytes:

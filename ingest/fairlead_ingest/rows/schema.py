@@ -135,9 +135,9 @@ def _parse(text: str) -> Contract:
         if value not in allowed:
             raise ValueError(f"{key}: one of {', '.join(allowed)}, not {value!r}")
     columns = []
-    for name, kind in file.columns.items():
+    for name, data_type in file.columns.items():
         try:
-            columns.append(types.StructField(name, ddl.type_of(kind)))
+            columns.append(types.StructField(name, ddl.type_of(data_type)))
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     return Contract(columns=types.StructType(columns), mode=file.mode, decimals=file.decimals)

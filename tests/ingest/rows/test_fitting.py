@@ -54,22 +54,26 @@ MISFITS = {
 }  # fmt: skip
 
 
-def judge(kind: str, **how: bool) -> Judge:
-    return Judge(types.StructType([types.StructField("c", ddl.type_of(kind))]), **how)
+def judge(data_type: str, **how: bool) -> Judge:
+    return Judge(types.StructType([types.StructField("c", ddl.type_of(data_type))]), **how)
 
 
-@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, values in FITS.items() for value in values])
-def test_what_a_column_holds_exactly_fits(kind: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("data_type", "value"), [(data_type, value) for data_type, values in FITS.items() for value in values]
+)
+def test_what_a_column_holds_exactly_fits(data_type: str, value: str) -> None:
     """And is read from the body, or from the same value again."""
-    verdict = judge(kind).look(b'{"c": %s}' % value.encode())
+    verdict = judge(data_type).look(b'{"c": %s}' % value.encode())
     assert verdict.fits
     assert verdict.text is None or value.replace(" ", "") in verdict.text.replace(" ", "") or "other" in value
 
 
-@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, values in MISFITS.items() for value in values])
-def test_what_would_be_changed_is_a_misfit(kind: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("data_type", "value"), [(data_type, value) for data_type, values in MISFITS.items() for value in values]
+)
+def test_what_would_be_changed_is_a_misfit(data_type: str, value: str) -> None:
     """Spark is not shown it."""
-    verdict = judge(kind).look(b'{"c": %s, "other": 1}' % value.encode())
+    verdict = judge(data_type).look(b'{"c": %s, "other": 1}' % value.encode())
     assert (verdict.fits, verdict.text) == (False, "{}")
 
 

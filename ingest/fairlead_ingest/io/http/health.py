@@ -59,13 +59,13 @@ class HealthServer:
                 self,
                 status: int,
                 body: bytes,
-                kind: str = "text/plain; charset=utf-8",
+                content_type: str = "text/plain; charset=utf-8",
                 headers: Mapping[str, str] | None = None,
             ) -> None:
                 self.send_response(status)
                 for name, value in (headers or {}).items():
                     self.send_header(name, value)
-                self.send_header("Content-Type", kind)
+                self.send_header("Content-Type", content_type)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

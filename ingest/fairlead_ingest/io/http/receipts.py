@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 
 from fairlead_ingest.io.table.receipt import LOOK_SECONDS, Receipts
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 
 PATH = "/v1/receipts/"
 ASKING_MAX = 8
@@ -31,9 +31,9 @@ NAME_CHARS_MAX = 512
 
 
 class ReceiptsHttp:
-    """Answers for all tables of a job: (pipeline, kind, table) each. Thread-safe."""
+    """Answers for all tables of a job: (pipeline, table format, table) each. Thread-safe."""
 
-    def __init__(self, tables: Sequence[tuple[str, Kind, Path]]) -> None:
+    def __init__(self, tables: Sequence[tuple[str, TableFormat, Path]]) -> None:
         self._tables = tables
         self._asking = threading.BoundedSemaphore(ASKING_MAX)
 
@@ -56,7 +56,10 @@ class ReceiptsHttp:
 
     def _look(self, name: str, node: str | None, wait: float, days: int) -> dict[str, Any] | None:
         since = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)).date()
-        looking = [(pipeline, Receipts(kind, table, name, node, since)) for pipeline, kind, table in self._tables]
+        looking = [
+            (pipeline, Receipts(table_format, table, name, node, since))
+            for pipeline, table_format, table in self._tables
+        ]
         deadline = time.monotonic() + wait
         while True:
             for pipeline, receipts in looking:

@@ -19,7 +19,7 @@ from fairlead_ingest.io.pipeline.query import shaped, source_options, table_sche
 from fairlead_ingest.io.pipeline.session import activate
 from fairlead_ingest.io.sink import spark_sink
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.rows.transforms import quoted
 from fairlead_ingest.settings import Pipeline, Settings
@@ -39,14 +39,16 @@ class TimeRange:
     rows: int
 
 
-def reserved(client: BulkClient, kind: Kind, into: Path, pipeline: Pipeline) -> dict[str, str]:
+def reserved(client: BulkClient, table_format: TableFormat, into: Path, pipeline: Pipeline) -> dict[str, str]:
     """By topic, the position after which messages are a job's: it brings them when it goes on. Others are free.
 
     As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
     """
     # What only rows say is nobody's account: a job that goes on from there does so from the highest.
     held = {
-        topic: offset for topic, offset in kind.reached(into).topics.items() if offset.generation or not offset.position
+        topic: offset
+        for topic, offset in table_format.reached(into).topics.items()
+        if offset.generation or not offset.position
     }
     if into.absolute() == Path(pipeline.table).absolute():
         held = {**spark_checkpoint.begun(Path(pipeline.checkpoint).absolute()).topics, **held}
@@ -117,13 +119,13 @@ def run(
     """
     options = source_options(session, settings, pipeline)
     name = pipeline.sink or settings.sink
-    kind = tables.of(name)
+    table_format = tables.of(name)
     rows = shaped(session.read.format(spark_source.FORMAT).options(**options).load(), pipeline)
-    kind.ensure(into, table_schema(rows.schema))
-    kind.ensure(tables.beside(into, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
-    before = tables.count(kind, into)
+    table_format.ensure(into, table_schema(rows.schema))
+    table_format.ensure(tables.beside(into, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
+    before = tables.count(table_format, into)
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=settings.request_seconds) as client:
-        bounds = reserved(client, kind, into, pipeline)
+        bounds = reserved(client, table_format, into, pipeline)
         spans = time_ranges(client, pipeline, from_ms, until_ms, settings.limits.batch_rows, bounds)
     options["upTo"] = json.dumps(bounds)
     total(sum(span.rows for span in spans))
@@ -131,20 +133,22 @@ def run(
         bounds_ms = {"from": span.from_ms, "until": span.until_ms}
         given = {key: str(value) for key, value in bounds_ms.items() if value is not None}
         rows = shaped(session.read.format(spark_source.FORMAT).options(**options, **given).load(), pipeline)
-        held = _held(session, kind, into, span.from_ms, span.until_ms)
+        held = _held(session, table_format, into, span.from_ms, span.until_ms)
         missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*map(quoted, rows.columns))
         activate(session)
         missing.write.format(spark_sink.format_of(name)).option("table", str(into)).mode("append").save()
         progress(span.rows)
-    return {"rows_before": before, "rows_added": tables.count(kind, into) - before}
+    return {"rows_before": before, "rows_added": tables.count(table_format, into) - before}
 
 
-def _held(session: SparkSession, kind: Kind, into: Path, from_ms: int | None, until_ms: int | None) -> DataFrame:
+def _held(
+    session: SparkSession, table_format: TableFormat, into: Path, from_ms: int | None, until_ms: int | None
+) -> DataFrame:
     """The identities that are there already in that time, of rows and dead letters alike."""
     held = session.createDataFrame([], "_topic string, _id string")
     for path in (into, tables.beside(into, tables.DEAD_LETTERS)):
         # In one piece: Spark takes an empty one, of a file without matches, for the end of all.
-        identities = tables.identities(kind, path, from_ms, until_ms).combine_chunks()
+        identities = tables.identities(table_format, path, from_ms, until_ms).combine_chunks()
         if identities.num_rows:
             held = held.unionByName(session.createDataFrame(identities))
     return held

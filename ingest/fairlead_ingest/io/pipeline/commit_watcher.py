@@ -14,7 +14,7 @@ from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline.round_robin import RoundRobin
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets
@@ -39,7 +39,7 @@ class CommitWatcher:
     def __init__(
         self,
         pipeline: Pipeline,
-        kind: Kind,
+        table_format: TableFormat,
         table: Path,
         checkpoint: Path,
         metrics: Metrics,
@@ -47,7 +47,7 @@ class CommitWatcher:
         connect: Callable[[], BulkClient],
     ) -> None:
         self._pipeline = pipeline.name
-        self._kind = kind
+        self._table_format = table_format
         self._table = table
         self._checkpoint = checkpoint
         self._metrics = metrics
@@ -63,10 +63,12 @@ class CommitWatcher:
         """Watch what is committed from now on; the newest commits of the run before are published again."""
         self._seen_batch = -1
         if not spark_checkpoint.is_fresh(self._checkpoint):
-            self._seen_batch = self._kind.state(self._table, spark_checkpoint.application(self._checkpoint)).batch
+            self._seen_batch = self._table_format.state(
+                self._table, spark_checkpoint.application(self._checkpoint)
+            ).batch
         if self._publisher is not None and self._seen_batch >= 0:
-            self._publish(self._ours(self._kind.last_entries(self._table, PUBLISHED_AGAIN_MAX))[::-1])
-        self.reached = self._kind.reached(self._table)
+            self._publish(self._ours(self._table_format.last_entries(self._table, PUBLISHED_AGAIN_MAX))[::-1])
+        self.reached = self._table_format.reached(self._table)
 
     def observe(self) -> int:
         """Report what was committed since last time; how many batches. Raises ``Stop``."""
@@ -125,7 +127,7 @@ class CommitWatcher:
         """After the last batch seen, oldest first."""
         limit = _ENTRIES
         while True:
-            entries = self._kind.last_entries(self._table, limit)
+            entries = self._table_format.last_entries(self._table, limit)
             ours = self._ours(entries)
             new = [found for found in ours if found.info.batch > self._seen_batch]
             if len(new) < len(ours) or len(entries) < limit:

@@ -60,14 +60,14 @@ class Job:
         self._pipeline = pipeline
         self.metrics = metrics
         self._sink = pipeline.sink or settings.sink
-        self._kind = tables.of(self._sink)
+        self._table_format = tables.of(self._sink)
         self._table = Path(pipeline.table).absolute()
         self._checkpoint = Path(pipeline.checkpoint).absolute()
         self._query: StreamingQuery | None = None
         self._trigger_seen: str | None = None
         self._client: BulkClient | None = None
         self._commits = CommitWatcher(
-            pipeline, self._kind, self._table, self._checkpoint, metrics, publisher, self._connected
+            pipeline, self._table_format, self._table, self._checkpoint, metrics, publisher, self._connected
         )
         self._lag = LagWatcher(pipeline, metrics, self._connected)
         self._aside: dict[str, dict[str, str]] = {}
@@ -177,7 +177,7 @@ class Job:
             (tables.beside(self._table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA),
             (tables.beside(self._table, tables.GAPS), tables.GAPS_SCHEMA),
         ):
-            self._kind.ensure(table, columns)
+            self._table_format.ensure(table, columns)
         writer = (
             rows.writeStream.format(spark_sink.format_of(self._sink))
             .queryName(self.name)
@@ -203,7 +203,7 @@ class Job:
         """Before a table is made where one should be. Raises ``Stop`` where the table ends before the checkpoint."""
         last = spark_checkpoint.last_committed(self._checkpoint)
         if last is not None:
-            state = self._kind.state(self._table, spark_checkpoint.application(self._checkpoint))
+            state = self._table_format.state(self._table, spark_checkpoint.application(self._checkpoint))
             commit.check_goes_on(state, spark_checkpoint.end_of(self._checkpoint, last))
 
     def _rows(self) -> DataFrame:
@@ -231,7 +231,7 @@ class Job:
         """Where each topic starts; counts only for topics that the checkpoint does not know."""
         start = starting_position.parse(self._pipeline.starting_position)
         begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start)
-        reached = tables.reached(self._kind, self._table, self._pipeline.topics)
+        reached = tables.reached(self._table_format, self._table, self._pipeline.topics)
         held = {topic: reached.topics[topic].position for topic in begin if topic in reached.topics}
         if held and spark_checkpoint.is_fresh(self._checkpoint):
             log.info("continuing_from_table", pipeline=self.name, table=str(self._table), positions=held)

@@ -18,46 +18,48 @@ import pyarrow.parquet as pq
 
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile, pending_path
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.source import gaps
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
 
 
-def new_dead_letters(kind: Kind, table: Path, files: list[WrittenFile], end: Offsets) -> list[WrittenFile]:
+def new_dead_letters(
+    table_format: TableFormat, table: Path, files: list[WrittenFile], end: Offsets
+) -> list[WrittenFile]:
     """``files`` of a batch that ends at ``end``, or, where some of their rows are in ``table``, new ones without those.
 
     The files that are replaced become orphans, which vacuum takes.
     """
-    known = _known(kind, table, end, ["_topic", "_id"])
+    known = _known(table_format, table, end, ["_topic", "_id"])
     if known is None:
         return files
     letters = pa.concat_tables([_content(table, file) for file in files])
     new = letters.join(known, keys=["_topic", "_id"], join_type="left anti").select(tables.DEAD_LETTERS_SCHEMA.names)
     if new.num_rows == letters.num_rows:
         return files
-    writing = kind.writing(table)
+    writing = table_format.writing(table)
     if new.num_rows:
         writing.add(new)
     return writing.close()
 
 
-def new_gaps(kind: Kind, table: Path, missing: Sequence[GapRow], end: Offsets) -> list[GapRow]:
+def new_gaps(table_format: TableFormat, table: Path, missing: Sequence[GapRow], end: Offsets) -> list[GapRow]:
     """The part of ``missing`` that no row of ``table`` speaks of yet."""
-    known = _known(kind, table, end, ["_topic", *(name for name in tables.GAPS_SCHEMA.names if name[0] != "_")])
+    known = _known(table_format, table, end, ["_topic", *(name for name in tables.GAPS_SCHEMA.names if name[0] != "_")])
     if known is None:
         return list(missing)
     held = [GapRow(topic=row.pop("_topic"), **row) for row in known.to_pylist()]
     return gaps.beyond(missing, held)
 
 
-def _known(kind: Kind, table: Path, end: Offsets, columns: list[str]) -> pa.Table | None:
+def _known(table_format: TableFormat, table: Path, end: Offsets, columns: list[str]) -> pa.Table | None:
     """Rows of ``table`` of topics in which it is ahead of where the batch begins; None where it is in none.
 
     A backfill leaves no account, so a topic without one may be anywhere.
     """
-    reached = kind.reached(table)
+    reached = table_format.reached(table)
     ahead = [
         topic
         for topic, place in end.topics.items()
@@ -68,7 +70,7 @@ def _known(kind: Kind, table: Path, end: Offsets, columns: list[str]) -> pa.Tabl
     condition = pc.field("_topic").isin(ahead)
     if "_id" in columns:
         condition &= pc.field("_id") > min(end.topics[topic].start_position for topic in ahead)
-    return tables.existing(kind, table).to_table(columns=columns, filter=condition)
+    return tables.existing(table_format, table).to_table(columns=columns, filter=condition)
 
 
 def _content(table: Path, file: WrittenFile) -> pa.Table:

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.table_format import COMMITS, Kind
+from fairlead_ingest.io.table.table_format import COMMITS, TableFormat
 
 TARGET_BYTES = 128 * 1024 * 1024
 # Files of a batch that is being written are in no log yet; vacuum must not take them for orphans.
@@ -87,13 +87,15 @@ def compact(
     return {**totals, "version": table.version()}
 
 
-def vacuum(kind: Kind, table: Path, *, retention_hours: int = RETENTION_HOURS, dry_run: bool = False) -> list[str]:
+def vacuum(
+    table_format: TableFormat, table: Path, *, retention_hours: int = RETENTION_HOURS, dry_run: bool = False
+) -> list[str]:
     """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
     if retention_hours < RETENTION_HOURS_MIN:
         raise errors.Stop(
             errors.BAD_OPTION,
             f"retention: at least {RETENTION_HOURS_MIN} hour, or a running batch's files would be taken for orphans",
         )
-    if kind.size(table) is None:
+    if table_format.size(table) is None:
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
-    return kind.vacuum(table, retention_hours=retention_hours, dry_run=dry_run)
+    return table_format.vacuum(table, retention_hours=retention_hours, dry_run=dry_run)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 
 LOOK_SECONDS = 0.2
 _DAY_CHARS = len("2026-11-20")
@@ -27,13 +27,13 @@ class Receipts:
 
     def __init__(
         self,
-        kind: Kind,
+        table_format: TableFormat,
         table: Path,
         message_id: str,
         node: str | None = None,
         since: datetime.date | None = None,
     ) -> None:
-        self._kind = kind
+        self._table_format = table_format
         self._table = table
         self._filters = [("id", "=", message_id), *([("node", "=", node)] if node is not None else [])]
         self._since = "" if since is None else since.isoformat()
@@ -42,12 +42,12 @@ class Receipts:
 
     def find(self) -> dict[str, Any] | None:
         """The row's lineage as plain values, None while it is not in the table."""
-        version = self._kind.version(self._table)
+        version = self._table_format.version(self._table)
         if version == self._version:
             return None
         self._version = version
         # Newest first: who asks has just published.
-        for path, topic in reversed(self._kind.files(self._table)):
+        for path, topic in reversed(self._table_format.files(self._table)):
             if path in self._seen or path.rpartition("/_date=")[2][:_DAY_CHARS] < self._since:
                 continue
             self._seen.add(path)

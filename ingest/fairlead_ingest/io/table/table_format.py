@@ -1,4 +1,4 @@
-"""What a sink needs of a table, whatever it is made of, and what the kinds have in common."""
+"""What a sink needs of a table, whatever it is made of, and what the formats have in common."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Size:
     bytes: int
 
 
-class Kind(Protocol):
-    """One kind of table. ``table`` is its folder; functions that read say ``None``, 0 or empty where there is none."""
+class TableFormat(Protocol):
+    """One table format. ``table`` is its folder; functions that read say ``None``, 0 or empty where there is none."""
 
     def ensure(self, table: Path, schema: pa.Schema) -> None:
-        """Make it, or let it grow by columns it lacks. Raises ``Stop`` where types clash or it is of another kind."""
+        """Make it, or let it grow by columns it lacks. Raises ``Stop`` where types clash or it is of another format."""
 
     def writing(self, table: Path) -> PartitionedFiles:
-        """Files of one task, seen by nobody before they are appended."""
+        """Files of one task, which no reader sees before they are appended."""
 
     def state(self, table: Path, application: str) -> TableState:
         """What a writer has to know; nothing where there is no table."""

@@ -1,10 +1,10 @@
-"""The tables of a job: ``of`` gives the module that knows one kind, the rest serves every kind.
+"""The tables of a job: ``of`` gives the module of one table format, the rest serves every format.
 
     delta     a Delta table through delta-rs: any number of files in or out in one commit, for readers that know Delta
     parquet   a folder of Parquet files with a commit log of our own: for readers that know nothing but files
 
-Three tables belong together and are of one kind: the rows, ``<table>_dead_letters`` and ``<table>_gaps``. Both
-kinds obey one conformance suite.
+Three tables belong together and are of one format: the rows, ``<table>_dead_letters`` and ``<table>_gaps``. Both
+formats obey one conformance suite.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, parquet, table_format
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table import delta, parquet
+from fairlead_ingest.io.table.table_format import TableFormat, reached_by_rows
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.commit import Append
@@ -55,8 +55,8 @@ GAPS_SCHEMA = pa.schema(
 )
 
 
-def of(sink: str) -> Kind:
-    """The kind of table the setting ``sink`` names."""
+def of(sink: str) -> TableFormat:
+    """The table format that the setting ``sink`` names."""
     return {"delta": delta, "parquet": parquet}[sink]
 
 
@@ -65,35 +65,35 @@ def beside(table: Path, suffix: str) -> Path:
     return table.with_name(table.name + suffix)
 
 
-def count(kind: Kind, table: Path) -> int:
+def count(table_format: TableFormat, table: Path) -> int:
     """Rows in the table, 0 where there is none."""
-    found = kind.size(table)
+    found = table_format.size(table)
     return 0 if found is None else found.rows
 
 
-def reached(kind: Kind, table: Path, topics: Sequence[str]) -> Offsets:
+def reached(table_format: TableFormat, table: Path, topics: Sequence[str]) -> Offsets:
     """How far the table goes in each of ``topics``: as its log says, else (a backfill keeps no account) as rows say."""
-    known = kind.reached(table)
+    known = table_format.reached(table)
     unknown = [topic for topic in topics if topic not in known.topics]
-    rows = kind.dataset(table) if unknown else None
+    rows = table_format.dataset(table) if unknown else None
     if rows is None:
         return known
-    by_rows = table_format.reached_by_rows(rows, unknown)
+    by_rows = reached_by_rows(rows, unknown)
     return Offsets(service=known.service, topics={**known.topics, **by_rows.topics})
 
 
-def existing(kind: Kind, table: Path) -> ds.Dataset:
+def existing(table_format: TableFormat, table: Path) -> ds.Dataset:
     """The rows of a table. Raises ``Stop`` where there is none."""
-    found = kind.dataset(table)
+    found = table_format.dataset(table)
     if found is None:
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
     return found
 
 
-def identities(kind: Kind, table: Path, from_ms: int | None, until_ms: int | None) -> pa.Table:
+def identities(table_format: TableFormat, table: Path, from_ms: int | None, until_ms: int | None) -> pa.Table:
     """(topic, id) of what is there, published from (inclusive) until (exclusive) these milliseconds since 1970."""
     condition = pc.scalar(True)
     for bound, compare in ((from_ms, pc.greater_equal), (until_ms, pc.less)):
         if bound is not None:
             condition = condition & compare(pc.field("_published_at"), pa.scalar(bound * 1000, TIMESTAMP))
-    return existing(kind, table).to_table(columns=["_topic", "_id"], filter=condition)
+    return existing(table_format, table).to_table(columns=["_topic", "_id"], filter=condition)

@@ -172,10 +172,10 @@ def _starting(text: str, topics: list[str]) -> dict[str, Any]:
     return starts
 
 
-def _decoded(text: Mapping[str, str], name: str, kind: type[T]) -> T | None:
+def _decoded(text: Mapping[str, str], name: str, wanted: type[T]) -> T | None:
     value = text.get(name.lower())
     try:
-        return None if value is None else msgspec.json.decode(value, type=kind)
+        return None if value is None else msgspec.json.decode(value, type=wanted)
     except msgspec.DecodeError as error:
         raise errors.Stop(errors.BAD_OPTION, f"{name}: {error}") from None
 

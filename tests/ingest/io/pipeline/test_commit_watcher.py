@@ -41,8 +41,8 @@ class Lab:
     """A table, a checkpoint with an identity, and a service."""
 
     def __init__(self, sink: str, folder: Path, service: MessagingService, topic: str) -> None:
-        self.kind, self.folder, self.topic, self.service = tables.of(sink), folder, topic, service
-        self.kind.ensure(folder / "rows", SCHEMA)
+        self.table_format, self.folder, self.topic, self.service = tables.of(sink), folder, topic, service
+        self.table_format.ensure(folder / "rows", SCHEMA)
         self.metrics, self.published = Metrics(), Published()
         (folder / "checkpoint" / "offsets").mkdir(parents=True)
         (folder / "checkpoint" / "metadata").write_text(json.dumps({"id": "q"}))
@@ -52,7 +52,7 @@ class Lab:
         """Of one run."""
         return CommitWatcher(
             Pipeline(name="p", topics=[self.topic], table="", checkpoint=""),
-            self.kind,
+            self.table_format,
             self.folder / "rows",
             self.folder / "checkpoint",
             self.metrics,
@@ -65,9 +65,11 @@ class Lab:
         name = application or spark_checkpoint.application(self.folder / "checkpoint")
         end = Offsets(service="s", topics={self.topic: place})
         counts = BatchCounts(rows=10, filtered=1)
-        decided = commit.decide(self.kind.state(table, name), application=name, batch=batch, end=end, counts=counts)
+        decided = commit.decide(
+            self.table_format.state(table, name), application=name, batch=batch, end=end, counts=counts
+        )
         assert isinstance(decided, Append)
-        self.kind.append(table, [], decided)
+        self.table_format.append(table, [], decided)
         (self.folder / "checkpoint" / "offsets" / str(batch)).write_text("v1")
 
     def rows(self) -> Any:

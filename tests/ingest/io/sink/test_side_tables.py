@@ -15,7 +15,7 @@ from tests.support.messaging_service import upstream_message
 from fairlead_ingest.io.sink.spark_sink import StreamWriter
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.rows import envelope
 from fairlead_ingest.settings import SINKS
@@ -36,14 +36,14 @@ GOOD, BAD = upstream_message(1), b"broken"
 class Stream:
     """A writer with a checkpoint it may lose; a message's id is its number, twenty times as a byte."""
 
-    def __init__(self, kind_name: str, folder: Path) -> None:
-        self.kind: Kind = tables.of(kind_name)
+    def __init__(self, sink: str, folder: Path) -> None:
+        self.table_format: TableFormat = tables.of(sink)
         self._folder = folder
         self._checkpoints = 0
         for suffix, schema in (("", ROWS_SCHEMA), (DEAD_LETTERS, DEAD_LETTERS_SCHEMA), (GAPS, GAPS_SCHEMA)):
-            self.kind.ensure(folder / f"rows{suffix}", schema)
+            self.table_format.ensure(folder / f"rows{suffix}", schema)
         self._writer = StreamWriter(
-            kind=kind_name, table=folder / "rows", checkpoint_path=folder / "checkpoint", on_expired="gap"
+            table_format=sink, table=folder / "rows", checkpoint_path=folder / "checkpoint", on_expired="gap"
         )
         self.lose_checkpoint()
 
@@ -69,11 +69,15 @@ class Stream:
         self._writer.commit([self._writer.write(iter(page(payloads).to_batches()))], number)
 
     def ids(self, suffix: str) -> list[str]:
-        found = tables.existing(self.kind, self._folder / f"rows{suffix}").to_table(columns=["_id"])["_id"].to_pylist()
+        found = (
+            tables.existing(self.table_format, self._folder / f"rows{suffix}")
+            .to_table(columns=["_id"])["_id"]
+            .to_pylist()
+        )
         return sorted(found)
 
     def gaps(self) -> list[tuple[str, str, int | None]]:
-        rows = tables.existing(self.kind, self._folder / f"rows{GAPS}").to_table().to_pylist()
+        rows = tables.existing(self.table_format, self._folder / f"rows{GAPS}").to_table().to_pylist()
         return sorted((row["from_position"], row["to_position"], row["rows"]) for row in rows)
 
 
@@ -85,14 +89,14 @@ def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
 @pytest.fixture
 def dying(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The process dies whenever it is about to commit rows; ``undo`` ends that."""
-    append = stream.kind.append
+    append = stream.table_format.append
 
     def crash(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
         if table.name == "rows":
             raise SystemExit
         append(table, files, decided)
 
-    monkeypatch.setattr(stream.kind, "append", crash)
+    monkeypatch.setattr(stream.table_format, "append", crash)
     return monkeypatch
 
 

@@ -13,11 +13,12 @@ import pytest
 from tests.support.messaging_service import upstream_message
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.sink import spark_sink
-from fairlead_ingest.io.sink.spark_sink import DeltaSink, StreamWriter, Written
+from fairlead_ingest.io.sink import batch_commit
+from fairlead_ingest.io.sink.spark_sink import DeltaSink, StreamWriter
+from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
-from fairlead_ingest.io.table.table_format import Kind
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.rows import envelope
 from fairlead_ingest.settings import SINKS
@@ -36,19 +37,19 @@ ROWS_SCHEMA = pa.schema(
 
 
 @pytest.fixture(params=SINKS)
-def kind(request: pytest.FixtureRequest) -> Kind:
+def table_format(request: pytest.FixtureRequest) -> TableFormat:
     return tables.of(request.param)
 
 
 @pytest.fixture
-def writer(kind: Kind, tmp_path: Path) -> StreamWriter:
-    kind.ensure(tmp_path / "rows", ROWS_SCHEMA)
-    kind.ensure(tmp_path / f"rows{DEAD_LETTERS}", DEAD_LETTERS_SCHEMA)
-    kind.ensure(tmp_path / f"rows{GAPS}", GAPS_SCHEMA)
+def writer(table_format: TableFormat, tmp_path: Path) -> StreamWriter:
+    table_format.ensure(tmp_path / "rows", ROWS_SCHEMA)
+    table_format.ensure(tmp_path / f"rows{DEAD_LETTERS}", DEAD_LETTERS_SCHEMA)
+    table_format.ensure(tmp_path / f"rows{GAPS}", GAPS_SCHEMA)
     (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "q"}')
     return StreamWriter(
-        kind=next(name for name in SINKS if tables.of(name) is kind),
+        table_format=next(name for name in SINKS if tables.of(name) is table_format),
         table=tmp_path / "rows",
         checkpoint_path=tmp_path / "checkpoint",
         on_expired="gap",
@@ -70,72 +71,76 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
     yield from page.to_batches()
 
 
-def count(kind: Kind, tmp_path: Path, suffix: str = "") -> int:
-    return tables.existing(kind, tmp_path / f"rows{suffix}").count_rows()
+def count(table_format: TableFormat, tmp_path: Path, suffix: str = "") -> int:
+    return tables.existing(table_format, tmp_path / f"rows{suffix}").count_rows()
 
 
-def test_rows_and_dead_letters_are_committed_once(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+def test_rows_and_dead_letters_are_committed_once(
+    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
+) -> None:
     """Trying the batch again changes nothing."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
     for _ in range(2):
         written = writer.write(batches(upstream_message(1), b"broken", upstream_message(2)))
         writer.commit([written, None], 0)
-    assert (count(kind, tmp_path), count(kind, tmp_path, DEAD_LETTERS)) == (2, 1)
+    assert (count(table_format, tmp_path), count(table_format, tmp_path, DEAD_LETTERS)) == (2, 1)
 
 
 def test_dead_letters_committed_before_a_crash_are_not_committed_again(
-    kind: Kind, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows' commit comes last; what came before it is passed over."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=2))
     written = writer.write(batches(upstream_message(1), b"broken"))
-    appended = kind.append
+    appended = table_format.append
 
     def crash(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
         if table.name == "rows":
             raise SystemExit
         appended(table, files, decided)
 
-    monkeypatch.setattr(kind, "append", crash)
+    monkeypatch.setattr(table_format, "append", crash)
     with pytest.raises(SystemExit):
         writer.commit([written], 0)
     monkeypatch.undo()
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
-    assert (count(kind, tmp_path), count(kind, tmp_path, DEAD_LETTERS)) == (1, 1)
+    assert (count(table_format, tmp_path), count(table_format, tmp_path, DEAD_LETTERS)) == (1, 1)
 
 
-def test_abort_leaves_the_files_alone(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+def test_abort_leaves_the_files_alone(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
     """It is also called after a commit that went through."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
     written = writer.write(batches(upstream_message(1)))
     writer.commit([written], 0)
     writer.abort([written], 0)
-    assert count(kind, tmp_path) == 1
+    assert count(table_format, tmp_path) == 1
 
 
-def newest(kind: Kind, tmp_path: Path) -> BatchCounts:
+def newest(table_format: TableFormat, tmp_path: Path) -> BatchCounts:
     """What the newest commit says it brought."""
-    info = kind.last_entries(tmp_path / "rows", 1)[0].info
+    info = table_format.last_entries(tmp_path / "rows", 1)[0].info
     assert info is not None
     return info.counts
 
 
-def test_what_was_promised_and_not_found_had_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+def test_what_was_promised_and_not_found_had_expired(
+    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
+) -> None:
     """Counted in the commit."""
     gap = Gap(reason="expired", upto="0a", rows=4)
     planned(
         tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="01", rows=3, gap=gap)
     )
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
-    counts = newest(kind, tmp_path)
+    counts = newest(table_format, tmp_path)
     assert (counts.rows, counts.dead_letters, counts.expired_unread) == (1, 1, 5)
     assert sum(counts.ages) == 1
 
 
-def test_what_a_query_filtered_had_not_expired(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+def test_what_a_query_filtered_had_not_expired(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
     """A transform that selects rows, or dedupe: counted, under its own name."""
     selecting = StreamWriter(
-        kind=next(name for name in SINKS if tables.of(name) is kind),
+        table_format=next(name for name in SINKS if tables.of(name) is table_format),
         table=tmp_path / "rows",
         checkpoint_path=tmp_path / "checkpoint",
         on_expired="count",
@@ -143,11 +148,11 @@ def test_what_a_query_filtered_had_not_expired(kind: Kind, writer: StreamWriter,
     )
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
     selecting.commit([selecting.write(batches(upstream_message(1)))], 0)
-    counts = newest(kind, tmp_path)
+    counts = newest(table_format, tmp_path)
     assert (counts.rows, counts.filtered, counts.expired_unread) == (1, 2, 0)
 
 
-def test_a_jump_leaves_a_gap_row(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+def test_a_jump_leaves_a_gap_row(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
     """Under the policy that wants it."""
     planned(
         tmp_path,
@@ -161,11 +166,13 @@ def test_a_jump_leaves_a_gap_row(kind: Kind, writer: StreamWriter, tmp_path: Pat
         ),
     )
     writer.commit([Written()], 0)
-    (gap,) = tables.existing(kind, tmp_path / "rows_gaps").to_table().to_pylist()
+    (gap,) = tables.existing(table_format, tmp_path / "rows_gaps").to_table().to_pylist()
     assert (gap["reason"], gap["from_position"], gap["to_position"], gap["rows"]) == ("expired", "01", "0a", 4)
 
 
-def test_a_full_disk_is_a_reason_to_wait(kind: Kind, writer: StreamWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_reason_to_wait(
+    table_format: TableFormat, writer: StreamWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Coded; any other error of the disk is not dressed up."""
 
     def full(*_: object) -> None:
@@ -177,28 +184,30 @@ def test_a_full_disk_is_a_reason_to_wait(kind: Kind, writer: StreamWriter, monke
 
 
 def test_a_batch_that_collided_looks_again(
-    kind: Kind, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another job on other topics of the same table costs it a second look; one that never ends is told apart."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
-    appended, collisions = kind.append, [1]
+    appended, collisions = table_format.append, [1]
 
     def collide(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
         if collisions.pop():
             raise Collided("once")
         appended(table, files, decided)
 
-    monkeypatch.setattr(kind, "append", collide)
+    monkeypatch.setattr(table_format, "append", collide)
     collisions[:] = [0, 1]
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
-    assert count(kind, tmp_path) == 1
+    assert count(table_format, tmp_path) == 1
     planned(tmp_path, 1, TopicOffset(generation=1, position="1f", start_generation=1, start_position="0f", rows=1))
-    collisions[:] = [1] * spark_sink.COLLISIONS_MAX
+    collisions[:] = [1] * batch_commit.COLLISIONS_MAX
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
         writer.commit([writer.write(batches(upstream_message(2)))], 1)
 
 
-def test_of_two_jobs_on_one_topic_the_second_is_refused(kind: Kind, writer: StreamWriter, tmp_path: Path) -> None:
+def test_of_two_jobs_on_one_topic_the_second_is_refused(
+    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
+) -> None:
     """Its checkpoint is another, its rows are the same."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
     second = writer.write(batches(upstream_message(1)))
@@ -206,11 +215,11 @@ def test_of_two_jobs_on_one_topic_the_second_is_refused(kind: Kind, writer: Stre
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "other"}')
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
         writer.commit([second], 0)
-    assert count(kind, tmp_path) == 1
+    assert count(table_format, tmp_path) == 1
 
 
-def test_raw_rows_have_no_passengers(tmp_path: Path, kind: Kind, writer: StreamWriter) -> None:
-    """Nothing to sift."""
+def test_raw_rows_have_no_passengers(tmp_path: Path, table_format: TableFormat, writer: StreamWriter) -> None:
+    """Nothing to split."""
     day = pa.array([datetime.date(2026, 11, 20)], pa.date32())
     rows = pa.table({"payload": pa.array([b"x"], pa.binary()), "_id": ["01"], "_topic": ["a/t"], "_date": day})
     written = writer.write(iter(rows.to_batches()))

@@ -1,0 +1,179 @@
+"""One batch of one stream on its way into a table and its side tables: once, whoever else commits at the same time.
+
+decide (``table.commit``) ─▶ append ─▶ done
+   ▲                            │ collided
+   └────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.sink import side_tables
+from fairlead_ingest.io.sink.task_writer import Written
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.rows import evolution
+from fairlead_ingest.source.gaps import GapRow
+from fairlead_ingest.source.offsets import EXPIRED, Offsets
+from fairlead_ingest.table import commit, freshness
+from fairlead_ingest.table.commit import AlreadyIn, Collided
+from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts
+
+# More collisions in a row than this come from several jobs on one table.
+COLLISIONS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCommit:
+    """The batch that ends at ``end``; ``before`` is where the one before ended, None for a checkpoint's first."""
+
+    table_format: TableFormat
+    application: str
+    number: int
+    end: Offsets
+    before: Offsets | None = None
+
+    def is_in(self, table: Path) -> bool:
+        """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
+        return isinstance(self._decide(table, NO_COUNTS, is_side_table=False), AlreadyIn)
+
+    def append(self, table: Path, files: list[WrittenFile], counts: BatchCounts) -> None:
+        """Rows, once, whoever else commits at the same time. Raises ``Stop``, ``Wait``."""
+        self._append(table, lambda: files, counts, is_side_table=False)
+
+    def append_dead_letters(self, table: Path, dead: list[WrittenFile]) -> None:
+        """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
+        if dead:
+            self._append(table, lambda: side_tables.new_dead_letters(self.table_format, table, dead, self.end))
+
+    def append_gaps(self, table: Path, missing: list[GapRow]) -> None:
+        """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
+
+        def files() -> list[WrittenFile]:
+            new = side_tables.new_gaps(self.table_format, table, missing, self.end)
+            return _gap_files(self.table_format.writing(table), new, self.number) if new else []
+
+        if missing:
+            self._append(table, files)
+
+    def _append(
+        self,
+        table: Path,
+        files: Callable[[], list[WrittenFile]],
+        counts: BatchCounts = NO_COUNTS,
+        *,
+        is_side_table: bool = True,
+    ) -> None:
+        for _ in range(COLLISIONS_MAX):
+            decided = self._decide(table, counts, is_side_table=is_side_table)
+            is_in = isinstance(decided, AlreadyIn)
+            if is_in and not is_side_table:
+                return
+            # Looked at after deciding: what somebody commits in between collides with what was decided.
+            new = files()
+            if is_in and not new:
+                return
+            try:
+                # A side table had this batch before it was tried again; only what it did not have then is added.
+                return self.table_format.append(
+                    table, new, tables.UNNUMBERED if isinstance(decided, AlreadyIn) else decided
+                )
+            except Collided:
+                continue
+        raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+
+    def _decide(self, table: Path, counts: BatchCounts, *, is_side_table: bool) -> commit.Append | AlreadyIn:
+        return commit.decide(
+            self.table_format.state(table, self.application),
+            application=self.application,
+            batch=self.number,
+            end=self.end,
+            before=self.before,
+            counts=counts,
+            is_side_table=is_side_table,
+        )
+
+
+def append_with_retry(table_format: TableFormat, table: Path, files: list[WrittenFile]) -> None:
+    """A commit of no batch, tried again when another writer was first. Raises ``Stop``, ``Wait``."""
+    for _ in range(COLLISIONS_MAX):
+        try:
+            return table_format.append(table, files, tables.UNNUMBERED)
+        except Collided:
+            continue
+    raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+
+
+def add_columns(table_format: TableFormat, table: Path, fields: dict[str, str]) -> None:
+    """Add a column for each of ``fields``. Raises ``Wait`` where there are new ones: the batch has none of them yet."""
+    if not fields:
+        return
+    more = evolution.columns(fields, tables.existing(table_format, table).schema.names)
+    if more.names:
+        table_format.ensure(table, more)
+        raise errors.Wait(errors.SCHEMA_GREW, f"{table}: new columns {', '.join(more.names)}; the batch is read again")
+
+
+def missing_rows(end: Offsets, files: list[WrittenFile], rolled_back: Mapping[str, int]) -> dict[str, int]:
+    """By topic, how many messages were promised and neither came nor had been rolled back."""
+    absent = {}
+    for topic, offset in end.topics.items():
+        came = sum(file.rows for file in files if file.topic == topic) + rolled_back.get(topic, 0)
+        if offset.rows > came:
+            absent[topic] = offset.rows - came
+    return absent
+
+
+def counts_of(
+    end: Offsets,
+    rows: list[WrittenFile],
+    dead: list[WrittenFile],
+    written: list[Written],
+    missing: list[GapRow],
+    absent: int,
+    *,
+    selects: bool,
+) -> BatchCounts:
+    jumps = [offset.gap for offset in end.topics.values() if offset.gap is not None]
+    return BatchCounts(
+        rows=sum(file.rows for file in rows),
+        dead_letters=sum(file.rows for file in dead),
+        bytes=sum(file.size for file in rows),
+        # What was promised and did not come had passed its time to live when it was read, unless the query leaves rows
+        # out by itself: then that is what it did, and the few that expired in between cannot be told from them.
+        filtered=absent if selects else 0,
+        expired_unread=sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
+        expired_starts=sum(gap.reason == EXPIRED for gap in jumps),
+        ages=freshness.add(message.ages for message in written),
+        gaps=missing,
+    )
+
+
+def _gap_files(writing: PartitionedFiles, missing: list[GapRow], batch: int) -> list[WrittenFile]:
+    """Gap rows on disk; few enough for the driver."""
+    now = datetime.datetime.now(datetime.UTC)
+    plain = [
+        {
+            "reason": gap.reason,
+            "from_generation": gap.from_generation,
+            "from_position": gap.from_position,
+            "to_generation": gap.to_generation,
+            "to_position": gap.to_position,
+            "rows": gap.rows,
+            "_topic": gap.topic,
+            "_ingested_at": now,
+            "_batch": batch,
+            "_date": now.date(),
+        }
+        for gap in missing
+    ]
+    writing.add(pa.Table.from_pylist(plain, schema=tables.GAPS_SCHEMA))
+    return writing.close()

@@ -1,0 +1,104 @@
+"""What one task does with its rows: files of good rows, files of dead letters, counts."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import WriterCommitMessage
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.rows import envelope, evolution, transforms
+from fairlead_ingest.rows import schema as contract
+from fairlead_ingest.table import freshness
+
+# Of rows that belong to no batch of a stream: a backfill's.
+NO_BATCH = -1
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task has on disk."""
+
+    rows: list[WrittenFile] = field(default_factory=list)
+    dead: list[WrittenFile] = field(default_factory=list)
+    ages: list[int] = field(default_factory=list)
+    # Fields of bodies that have no column, and the type for each; only where the table may grow by them.
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+def write(
+    iterator: Iterator[pa.RecordBatch], table_format: TableFormat, table: Path, batch: int, *, evolves: bool = False
+) -> Written:
+    good = table_format.writing(table)
+    dead = table_format.writing(tables.beside(table, tables.DEAD_LETTERS))
+    ages: list[list[int]] = []
+    fields: dict[str, str] = {}
+    try:
+        for record_batch in iterator:
+            rows = pa.Table.from_batches([record_batch])
+            # Beside the day, where the contract has it; Spark itself does not know the number.
+            rows = rows.add_column(
+                rows.column_names.index("_date"), "_batch", pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows)
+            )
+            kept, rejected = split_valid(rows)
+            if kept.num_rows:
+                ages.append(_ages(kept, time.time()))
+                good.add(kept)
+                if evolves and "body" in kept.column_names:
+                    found = evolution.unknown(kept["body"].to_pylist(), kept.column_names)
+                    fields = evolution.merged([fields, found])
+            if rejected.num_rows:
+                dead.add(rejected)
+        return Written(rows=good.close(), dead=dead.close(), ages=freshness.add(ages), fields=fields)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
+        raise
+
+
+def split_valid(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Good rows without their passengers, and dead letters in the dead letters' columns."""
+    if "_error" not in rows.column_names:
+        return rows, rows.slice(0, 0)
+    bad = pc.is_valid(rows["_error"])
+    if not pc.any(bad).as_py():
+        return rows.drop_columns(list(transforms.PASSENGERS)), rows.slice(0, 0)
+    kept = rows.filter(pc.invert(bad)).drop_columns(list(transforms.PASSENGERS))
+    rejected = rows.filter(bad)
+    # Typed columns are looked at for whether they are there, never for what they are: Python cannot hold every date.
+    plain = [name for name in envelope.LETTER_COLUMNS if name in rejected.column_names]
+    letters = rejected.select(plain).to_pylist()
+    payloads = [
+        envelope.payload_again(letter) if letter["_payload"] is None else letter["_payload"] for letter in letters
+    ]
+    typed = [name for name in kept.column_names if name not in contract.OWN_COLUMNS]
+    nulls = [(name, pc.is_null(rejected[name]).to_pylist()) for name in typed]
+    said = []
+    for index, letter in enumerate(letters):
+        empty = {name for name, is_null in nulls if is_null[index]}
+        said.append(contract.with_places(letter["_error"], letter.get("body"), empty))
+    columns = {name: rejected[name] for name in tables.DEAD_LETTERS_SCHEMA.names if name.startswith("_")}
+    columns |= {"error": pa.array(said, pa.string()), "payload": pa.array(payloads, pa.binary())}
+    return kept, pa.table({name: columns[name] for name in tables.DEAD_LETTERS_SCHEMA.names})
+
+
+def _ages(rows: pa.Table, now: float) -> list[int]:
+    if "enqueued_at" not in rows.column_names:
+        return []
+    moment = pa.scalar(int(now * 1_000_000), pa.timestamp("us", tz="UTC"))
+    micros = pc.cast(pc.subtract(moment, rows["enqueued_at"].drop_null()), pa.int64())
+    counts, below = [], 0
+    for bound in freshness.BUCKETS:
+        upto = pc.sum(pc.less_equal(micros, int(bound * 1_000_000))).as_py() or 0
+        counts.append(upto - below)
+        below = upto
+    return [*counts, len(micros) - below]

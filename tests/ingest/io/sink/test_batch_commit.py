@@ -1,0 +1,94 @@
+"""A batch on its way into a table: what it brought, and how it gets in beside others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.sink import batch_commit
+from fairlead_ingest.io.sink.batch_commit import COLLISIONS_MAX
+from fairlead_ingest.io.sink.task_writer import Written
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.settings import SINKS
+from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
+from fairlead_ingest.table.commit import Append, Collided
+from fairlead_ingest.table.commit_info import BatchCounts
+
+SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+
+
+@pytest.fixture(params=SINKS)
+def table_format(request: pytest.FixtureRequest) -> TableFormat:
+    return tables.of(request.param)
+
+
+def file(rows: int, topic: str = "a/t") -> WrittenFile:
+    return WrittenFile(path="p", size=100, rows=rows, topic=topic, date="2026-11-22")
+
+
+END = Offsets(
+    service="s",
+    topics={
+        "a/t": TopicOffset(generation=1, position="0f", rows=10, gap=Gap(reason="expired", upto="0a", rows=4)),
+        "b/t": TopicOffset(generation=1, position="0f", rows=3),
+    },
+)
+
+
+def test_what_was_promised_and_came_neither_as_row_nor_dead_letter_is_missing() -> None:
+    """Rolled-back messages were promised too, and are not missed."""
+    assert batch_commit.missing_rows(END, [file(6), file(1), file(3, "b/t")], {"a/t": 2}) == {"a/t": 1}
+    assert batch_commit.missing_rows(END, [file(10), file(3, "b/t")], {}) == {}
+
+
+@pytest.mark.parametrize(("selects", "filtered", "expired"), [(False, 0, 6), (True, 2, 4)])
+def test_what_is_missing_expired_or_was_filtered_by_the_query(selects: bool, filtered: int, expired: int) -> None:
+    """A query that leaves rows out by itself cannot be told from messages that expired."""
+    written = [Written(ages=[1, 2]), Written(ages=[3])]
+    found = batch_commit.counts_of(END, [file(8), file(2)], [file(1)], written, [], 2, selects=selects)
+    assert (found.filtered, found.expired_unread) == (filtered, expired)
+    assert (found.rows, found.dead_letters, found.bytes, found.expired_starts) == (10, 1, 200, 1)
+    assert found.ages[:2] == [4, 2]
+    assert found != BatchCounts()
+
+
+def test_a_commit_of_no_batch_is_tried_again_after_a_collision(
+    table_format: TableFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As often as other writers were first, up to a limit that says several jobs write here all the time."""
+    tried: list[Append] = []
+
+    def collide(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+        tried.append(decided)
+        if len(tried) < 3:
+            raise Collided("another writer was first")
+
+    monkeypatch.setattr(table_format, "append", collide)
+    batch_commit.append_with_retry(table_format, tmp_path, [])
+    assert tried == [tables.UNNUMBERED] * 3
+
+    def collide_always(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+        tried.append(decided)
+        raise Collided("another writer was first")
+
+    tried.clear()
+    monkeypatch.setattr(table_format, "append", collide_always)
+    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
+        batch_commit.append_with_retry(table_format, tmp_path, [])
+    assert len(tried) == COLLISIONS_MAX
+
+
+def test_new_columns_are_added_once_and_the_batch_is_read_again(table_format: TableFormat, tmp_path: Path) -> None:
+    """The second time they are there, and the batch goes in."""
+    table_format.ensure(tmp_path / "rows", SCHEMA)
+    with pytest.raises(errors.Wait, match=rf"{errors.SCHEMA_GREW}: .*new columns warm"):
+        batch_commit.add_columns(table_format, tmp_path / "rows", {"warm": "double"})
+    batch_commit.add_columns(table_format, tmp_path / "rows", {"warm": "double"})
+    batch_commit.add_columns(table_format, tmp_path / "rows", {})
+    assert "warm" in tables.existing(table_format, tmp_path / "rows").schema.names

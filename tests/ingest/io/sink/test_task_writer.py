@@ -1,0 +1,77 @@
+"""What one task writes, without Spark."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.support.messaging_service import upstream_message
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.sink import task_writer
+from fairlead_ingest.io.sink.task_writer import NO_BATCH
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import PartitionedFiles
+from fairlead_ingest.rows import envelope
+from fairlead_ingest.settings import SINKS
+
+NOW = datetime.datetime.now(datetime.UTC)
+
+
+def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
+    moments = pa.array([NOW] * len(payloads), envelope.TIMESTAMP)
+    ids = pa.array([bytes([number]) * 20 for number in range(len(payloads))], pa.binary())
+    page = pa.Table.from_batches([envelope.page("a/t", ids, moments, pa.array(payloads, pa.binary()))])
+    page = page.append_column("_ingested_at", moments)
+    yield from page.append_column("_date", pa.array([NOW.date()] * len(payloads), pa.date32())).to_batches()
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_valid_rows_and_dead_letters_lie_in_files_of_their_own(sink: str, tmp_path: Path) -> None:
+    """With the ages of the rows, counted; what a page without an error holds is in the first alone."""
+    found = task_writer.write(
+        batches(upstream_message(1), b"broken", upstream_message(2)), tables.of(sink), tmp_path / "rows", 3
+    )
+    assert [file.rows for file in found.rows] == [2]
+    assert [file.rows for file in found.dead] == [1]
+    assert (sum(found.ages), found.fields) == (2, {})
+    clean = task_writer.write(batches(upstream_message(1)), tables.of(sink), tmp_path / "rows", NO_BATCH)
+    assert ([file.rows for file in clean.rows], clean.dead) == ([1], [])
+
+
+def test_a_dead_letter_keeps_its_payload_and_says_why() -> None:
+    """In the dead letters' columns, which no schema of a job changes."""
+    rows = pa.Table.from_batches(list(batches(upstream_message(1), b"broken")))
+    rows = rows.append_column("_batch", pa.array([7, 7], pa.int64()))
+    valid, dead = task_writer.split_valid(rows)
+    assert valid.num_rows == 1 and "_error" not in valid.column_names
+    assert dead.schema.names == tables.DEAD_LETTERS_SCHEMA.names
+    [letter] = dead.to_pylist()
+    assert (letter["payload"], letter["_batch"], bool(letter["error"])) == (b"broken", 7, True)
+
+
+def test_fields_without_a_column_are_found_where_the_table_may_grow(tmp_path: Path) -> None:
+    """The driver adds the columns; the batch is read again."""
+    message = upstream_message(1)
+    quiet = task_writer.write(batches(message), tables.of("delta"), tmp_path / "rows", 0)
+    grown = task_writer.write(batches(message), tables.of("delta"), tmp_path / "rows", 0, evolves=True)
+    assert quiet.fields == {}
+    assert grown.fields != {}
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, errors.Wait), (errno.EDQUOT, errors.Wait), (5, OSError)])
+def test_a_full_disk_is_a_reason_to_wait(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, kind: type[Exception]
+) -> None:
+    """Any other error of the disk passes as it is."""
+
+    def failing(*_: object) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(PartitionedFiles, "add", failing)
+    with pytest.raises(kind):
+        task_writer.write(batches(upstream_message(1)), tables.of("delta"), tmp_path / "rows", 0)
