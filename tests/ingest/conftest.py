@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,16 @@ def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: 
         }
         settings = Settings.model_validate({**values, **changes})
         job = Job(spark, settings, settings.jobs()[0], Metrics())
-        # As the program does: what has no code of ours, and a worker that was too slow to start on a busy machine, is
-        # tried again from the checkpoint.
-        for _ in range(UNKNOWN_FAILURES_MAX):
+        # As the program does: what has no code of ours is tried a few times from the checkpoint, and a worker that was
+        # too slow to start on a busy machine (Spark gives it ten seconds) until the test's own time ends.
+        unknown, deadline = 0, time.monotonic() + SPARK_SECONDS - 60
+        while True:
             job.start()
             wait_until("the query has ended", lambda: not job.is_running, seconds=90.0)
             failure = job.failure()
-            if failure is None or failure[0] not in (None, errors.WORKER_LATE):
+            unknown += failure is not None and failure[0] is None
+            is_late = failure is not None and failure[0] == errors.WORKER_LATE and time.monotonic() < deadline
+            if not is_late and (failure is None or failure[0] is not None or unknown == UNKNOWN_FAILURES_MAX):
                 break
         job.finish()
         if failure is not None:

@@ -36,6 +36,7 @@ def test_anything_else_is_refused(position: Any) -> None:
         starting_position.parse(position)
 
 
+@pytest.mark.process
 def test_workers_of_spark_load_no_settings() -> None:
     """They start often and by the dozen: a settings model would cost each 11 MB and a tenth of a second."""
     code = "import sys, fairlead_ingest.io.topics.spark_source; sys.exit('pydantic' in sys.modules)"
