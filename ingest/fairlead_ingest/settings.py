@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, Self
 import pydantic
 from pydantic import AfterValidator, Field
 
-from fairlead_ingest.source import starting_position
+from fairlead_ingest.source import limits, starting_position
 from fairlead_ingest.table import folders
 from fairlead_wire import event, listen_address, mistakes
 from fairlead_wire.file_path import FilePath
@@ -106,15 +106,15 @@ class Pipeline(Model):
 class Limits(Model):
     """How much one batch and one request may be."""
 
-    batch_rows: Count = 500_000
+    batch_rows: Count = limits.BATCH_ROWS
     """Messages of one batch."""
-    batch_bytes: Count = 512 * 1024 * 1024
+    batch_bytes: Count = limits.BATCH_BYTES
     """Their payloads together."""
-    page_rows: Count = 10_000
+    page_rows: Count = limits.PAGE_ROWS
     """Messages of one answer of the service."""
-    page_bytes: Count = 8 * 1024 * 1024
+    page_bytes: Count = limits.PAGE_BYTES
     """Their payloads together."""
-    split_bytes: Count = 8 * 1024 * 1024
+    split_bytes: Count = limits.SPLIT_BYTES
     """A range of offsets smaller than this is not worth a task of its own."""
 
 
@@ -191,7 +191,7 @@ class Settings(Model):
     """Also answer `GET /v1/receipts/ID` there, to all who can connect, see below."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
-    request_seconds: Annotated[float, Field(gt=0)] = 30.0
+    request_seconds: Annotated[float, Field(gt=0)] = limits.REQUEST_SECONDS
     """How long one request to a silent service may take before it counts as down."""
     limits: Limits = Limits()
     spark: Spark = Spark()

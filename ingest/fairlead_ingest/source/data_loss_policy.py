@@ -12,6 +12,7 @@ from __future__ import annotations
 from fairlead_ingest import errors
 from fairlead_ingest.source.offsets import EXPIRED, RECREATED, Gap, TopicOffset
 
+# The first of each is the default.
 ON_EXPIRED = ("count", "gap", "fail")
 ON_RECREATED = ("fail", "restart")
 

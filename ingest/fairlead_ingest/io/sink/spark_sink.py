@@ -31,7 +31,7 @@ from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import evolution
-from fairlead_ingest.source import gaps
+from fairlead_ingest.source import data_loss_policy, gaps
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 
@@ -52,7 +52,7 @@ class DeltaSink(DataSource):
             table_format=self.table_format,
             table=Path(self._required("table")),
             checkpoint_path=Path(self._required("checkpoint")),
-            on_expired=self.options.get("onExpired", "count"),
+            on_expired=self.options.get("onExpired", data_loss_policy.ON_EXPIRED[0]),
             evolves=self.options.get("evolve") == "true",
             selects=self.options.get("selects") == "true",
         )

@@ -22,7 +22,8 @@ from pyspark.sql.datasource import (
 )
 
 from fairlead_ingest.io.topics.options import Options
-from fairlead_ingest.io.topics.range_reader import ReadPartition, ask, rows_of
+from fairlead_ingest.io.topics.range_reader import ReadPartition, rows_of
+from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source import offset_ranges
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.pushdown import Scope

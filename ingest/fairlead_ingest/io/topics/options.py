@@ -1,19 +1,8 @@
 """The options of the ``fairlead`` source and sink, read from Spark's text once and checked.
 
-| option | meaning, default |
-| --- | --- |
-| `url`, `topics` | the messaging service; `ns/a,ns/b` or a JSON list; required |
-| `format` | `raw` (payload as it is, default) or `envelope` (columns of an upstream message) |
-| `startingOffsets` | `earliest` (default), `latest`, ms since 1970, or JSON: topic to one of these or `{"g","p"}` |
-| `maxRowsPerBatch`, `maxBytesPerBatch` | 500000, 512 MiB |
-| `pageRows`, `pageBytes`, `splits`, `splitBytes` | 10000, 8 MiB, 1, 8 MiB |
-| `from`, `until` | for a batch: milliseconds since 1970 or ISO times; none |
-| `waitMs` | how long an idle batch waits in the service, 1000 |
-| `onExpired`, `onRecreated` | `count`, `gap`, `fail`; `fail`, `restart` |
-| `contract`, `setAside`, `ranges` | the job's own: columns, messages that are dead letters, what of a batch to try |
-| `checkpoint` | the query's `checkpointLocation` once more, to tell rolled-back messages from expired ones; none |
-| `upTo` | for a batch: JSON, topic to the last position to read; the topic's end |
-| `tlsCa`, `tlsCert`, `tlsKey`, `requestSeconds` | files for mTLS; 30 |
+Users find them in ``docs/reference/ingest.md``, with defaults from ``source.limits``. Beside those there are the job's
+own: ``contract`` (columns read from bodies), ``setAside`` (messages that are dead letters whatever they hold) and
+``ranges`` (which part of a batch to try).
 """
 
 from __future__ import annotations
@@ -27,7 +16,7 @@ from pyspark.sql import types
 
 from fairlead_ingest import errors
 from fairlead_ingest.rows import envelope, schema
-from fairlead_ingest.source import data_loss_policy, starting_position
+from fairlead_ingest.source import data_loss_policy, limits, starting_position
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.connections import Tls
@@ -52,25 +41,25 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     topics: list[str]
     starting: dict[str, Any]
-    format: str = "raw"
-    max_rows_per_batch: int = 500_000
-    max_bytes_per_batch: int = 512 * 1024 * 1024
-    page_rows: int = 10_000
-    page_bytes: int = 8 * 1024 * 1024
-    splits: int = 1
-    split_bytes: int = 8 * 1024 * 1024
-    from_ms: int | None = None
-    until_ms: int | None = None
-    wait_ms: int = 1000
-    on_expired: str = "count"
-    on_recreated: str = "fail"
-    checkpoint: str = ""
-    up_to: dict[str, str] = {}
-    contract: str = ""
-    set_aside: dict[str, dict[str, str]] = {}
-    ranges: list[OffsetRange] | None = None
-    tls: tuple[str, str, str] | None = None
-    request_seconds: float = 30.0
+    format: str
+    max_rows_per_batch: int
+    max_bytes_per_batch: int
+    page_rows: int
+    page_bytes: int
+    splits: int
+    split_bytes: int
+    from_ms: int | None
+    until_ms: int | None
+    wait_ms: int
+    on_expired: str
+    on_recreated: str
+    checkpoint: str
+    up_to: dict[str, str]
+    contract: str
+    set_aside: dict[str, dict[str, str]]
+    ranges: list[OffsetRange] | None
+    tls: tuple[str, str, str] | None
+    request_seconds: float
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -84,25 +73,25 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             url=_required(text, "url"),
             topics=topics,
             starting=_starting(text.get("startingoffsets", "earliest"), topics),
-            format=_one_of(text, "format", "raw", FORMATS),
-            max_rows_per_batch=_number(text, "maxRowsPerBatch", 500_000),
-            max_bytes_per_batch=_number(text, "maxBytesPerBatch", 512 * 1024 * 1024),
-            page_rows=_number(text, "pageRows", 10_000),
-            page_bytes=_number(text, "pageBytes", 8 * 1024 * 1024),
+            format=_one_of(text, "format", FORMATS),
+            max_rows_per_batch=_number(text, "maxRowsPerBatch", limits.BATCH_ROWS),
+            max_bytes_per_batch=_number(text, "maxBytesPerBatch", limits.BATCH_BYTES),
+            page_rows=_number(text, "pageRows", limits.PAGE_ROWS),
+            page_bytes=_number(text, "pageBytes", limits.PAGE_BYTES),
             splits=_number(text, "splits", 1),
-            split_bytes=_number(text, "splitBytes", 8 * 1024 * 1024),
+            split_bytes=_number(text, "splitBytes", limits.SPLIT_BYTES),
             from_ms=_moment(text, "from"),
             until_ms=_moment(text, "until"),
-            wait_ms=_number(text, "waitMs", 1000, least=0),
-            on_expired=_one_of(text, "onExpired", "count", data_loss_policy.ON_EXPIRED),
-            on_recreated=_one_of(text, "onRecreated", "fail", data_loss_policy.ON_RECREATED),
+            wait_ms=_number(text, "waitMs", limits.WAIT_MS, least=0),
+            on_expired=_one_of(text, "onExpired", data_loss_policy.ON_EXPIRED),
+            on_recreated=_one_of(text, "onRecreated", data_loss_policy.ON_RECREATED),
             checkpoint=text.get("checkpoint", ""),
             up_to=_decoded(text, "upTo", dict[str, str]) or {},
             contract=text.get("contract", ""),
             set_aside=_decoded(text, "setAside", dict[str, dict[str, str]]) or {},
             ranges=_decoded(text, "ranges", list[OffsetRange]),
             tls=tls if all(tls) else None,  # type: ignore[arg-type]
-            request_seconds=_number(text, "requestSeconds", 30.0),
+            request_seconds=_number(text, "requestSeconds", limits.REQUEST_SECONDS),
         )
 
     @property
@@ -193,8 +182,9 @@ def _moment(text: Mapping[str, str], name: str) -> int | None:
     return start
 
 
-def _one_of(text: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
-    value = text.get(name.lower(), default)
+def _one_of(text: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+    """The first is the default."""
+    value = text.get(name.lower(), allowed[0])
     if value not in allowed:
         raise errors.Stop(errors.BAD_OPTION, f"{name}: one of {', '.join(allowed)}, not {value!r}")
     return value

@@ -24,7 +24,8 @@ from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics import batch_reader
 from fairlead_ingest.io.topics.batch_reader import FairleadReader
 from fairlead_ingest.io.topics.options import Options, spark_schema
-from fairlead_ingest.io.topics.range_reader import ReadPartition, ask, go_on, recreated_in_batch, rows_of
+from fairlead_ingest.io.topics.range_reader import ReadPartition, go_on, recreated_in_batch, rows_of
+from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
 from fairlead_ingest.source import data_loss_policy, offset_ranges, offsets

@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.files import sync
 from fairlead_ingest.io.topics.options import Options
-from fairlead_ingest.io.topics.range_reader import reachable
+from fairlead_ingest.io.topics.retry import reachable
 from fairlead_ingest.io.topics.topic_writer import PAYLOAD, TRANSACTION_SECONDS, portions
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
 from fairlead_messaging.client.io.bulk_client import BulkClient

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.topics.options import Options
-from fairlead_ingest.io.topics.range_reader import reachable
+from fairlead_ingest.io.topics.retry import reachable
 from fairlead_messaging.client.errors import InDoubt
 from fairlead_wire.errors import Permanent, Temporary
 

@@ -15,7 +15,6 @@ from fairlead_ingest.io.topics.range_reader import ReadPartition
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.errors import Busy, Expired, TimedOut
 from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_wire.errors import Temporary
 
 
 def options(messaging: MessagingService, topic: str, **more: str) -> Options:
@@ -77,49 +76,3 @@ def test_an_expired_start_goes_on_at_what_is_alive_by_policy(messaging: Messagin
         range_reader.go_on(topic, "0a", gone, options(messaging, topic, onExpired="fail"))
     with pytest.raises(Expired):
         range_reader.go_on(topic, "0b", gone, options(messaging, topic))
-
-
-@pytest.mark.parametrize(("refusals", "pause", "tries"), [(3, 1.0, 4), (100, 2.0, 8), (100, 600.0, 1)])
-def test_a_service_that_says_not_now_is_asked_again_for_a_while(
-    monkeypatch: pytest.MonkeyPatch, refusals: int, pause: float, tries: int
-) -> None:
-    """One 503 in twenty would else end every batch of a hundred questions; no longer than a drain may take."""
-    waited: list[float] = []
-    asked: list[int] = []
-    monkeypatch.setattr(range_reader.time, "sleep", waited.append)
-
-    def question(answer: int) -> int:
-        asked.append(answer)
-        if len(asked) <= refusals:
-            raise Busy("not now", code="overloaded", status=503, retry_after_seconds=pause)
-        return answer
-
-    if tries > refusals:
-        assert range_reader.ask(question, 7) == 7
-    else:
-        with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
-            range_reader.ask(question, 7)
-    assert len(asked) == tries
-    assert sum(waited) <= 15.0
-    assert all(each >= pause for each in waited)
-
-
-def test_a_service_that_says_nothing_is_asked_once() -> None:
-    """Each try may take as long as a request."""
-    asked: list[int] = []
-
-    def question() -> None:
-        asked.append(1)
-        raise TimedOut("silent", seconds=30.0)
-
-    with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
-        range_reader.ask(question)
-    assert asked == [1]
-
-
-def test_try_again_later_gets_its_code() -> None:
-    """Anything else passes as it is."""
-    with pytest.raises(errors.Wait, match=errors.UNREACHABLE), range_reader.reachable():
-        raise Temporary("down")
-    with pytest.raises(KeyError), range_reader.reachable():
-        raise KeyError("defect")

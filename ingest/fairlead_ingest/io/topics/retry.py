@@ -1,0 +1,65 @@
+"""Requests to the service: repeated while it says "not now", and failed with a code when it is away."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+from fairlead_ingest import errors
+from fairlead_messaging.client.errors import Busy
+from fairlead_wire import delivery
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.errors import Temporary
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# A batch asks a hundred times, and all is asked anew after one question without an answer: where every twentieth is
+# told "not now" (429, 503), the batch never ends unless that one question waits. A service that says nothing is not
+# waited for here: each try may take ``request_seconds``.
+NOT_NOW = DeliveryPolicy(
+    retries_with_no_delay=0,
+    minimum_delay_retries=0,
+    minimum_delay=0.1,
+    maximum_delay=2,
+    backoff_retries=6,
+    maximum_delay_retries=14,
+    retry_backoff_function="exponential",
+    jitter="equal",
+    total_seconds_max=15,
+)
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turns 'try again later' of the client into a coded reason that survives Spark's wrapping."""
+    try:
+        yield
+    except Temporary as error:
+        raise errors.Wait(errors.UNREACHABLE, str(error)) from error
+
+
+def ask(question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The answer, also of a service that says "not now" for a while. Raises ``Wait``, and what the question does."""
+    tries, waited = 0, 0.0
+    while True:
+        try:
+            with reachable():
+                return question(*args, **kwargs)
+        except errors.Wait as error:
+            busy = error.__cause__
+            pause = _pause(busy, tries, waited) if isinstance(busy, Busy) else None
+            if pause is None:
+                raise
+        tries, waited = tries + 1, waited + pause
+        time.sleep(pause)
+
+
+def _pause(busy: Busy, tries: int, waited: float) -> float | None:
+    found = delivery.next_delay(
+        NOT_NOW, tries, uniform=random.random, waited_seconds=waited, retry_after_seconds=busy.retry_after_seconds
+    )
+    return None if found is None else found.seconds
