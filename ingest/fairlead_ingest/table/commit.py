@@ -162,7 +162,10 @@ def is_ahead(reached: Offsets, topic: str, offset: TopicOffset, *, of_end: bool 
     generation, position = (
         (offset.generation, offset.position) if of_end else (offset.start_generation, offset.start_position)
     )
-    return held.generation in (0, generation) and held.position > position
+    if held.generation in (0, generation):
+        return held.position > position
+    # A topic that was deleted and made again since: what the table holds of it comes after all of the old one.
+    return 0 < generation < held.generation
 
 
 def starting(configured: Mapping[str, Any], reached: Offsets) -> dict[str, Any]:

@@ -44,6 +44,17 @@ def test_a_batch_that_begins_before_what_the_table_holds_is_refused() -> None:
         decide(TableState(reached=ending("", "0f")), ending("0a", "1f"))
 
 
+def test_a_batch_that_begins_in_a_generation_before_the_tables_is_refused() -> None:
+    """The topic was deleted and made again, and another job has read the new one: its rows would be there twice."""
+    held = Offsets(service="s", topics={"a/t": TopicOffset.at(3, "0f")})
+    again = TopicOffset(generation=3, position="1f", start_generation=2, start_position="ff", rows=1)
+    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
+        decide(TableState(reached=held), Offsets(service="s", topics={"a/t": again}))
+    assert commit.is_ahead(held, "a/t", again)
+    assert not commit.is_ahead(held, "a/t", again, of_end=True)
+    assert not commit.is_ahead(Offsets(topics={"a/t": TopicOffset.at(2, "ff")}), "a/t", again)
+
+
 def test_a_batch_that_begins_after_what_the_table_holds_is_refused() -> None:
     """The table was restored, or a power cut took its last commits; a side table gets few batches and may be behind."""
     state = TableState(reached=ending("", "0f"))
