@@ -59,7 +59,7 @@ def answered(port: int, path: str) -> int:
         ('format = "csv"', "format"),
         ('starting_position = "yesterday"', "starting_position"),
         ("topics = []", "topics"),
-        ('topics = ["no-namespace"]', "topics"),
+        ('topics = ["no-namespace"]', "topics[0]"),
         ('http_listen = "0.0.0.0:1"', "http_listen"),
         ('checkpoint = "{folder}/rows"', "checkpoint"),
         ('checkpoint = "{folder}/rows/checkpoint"', "checkpoint"),

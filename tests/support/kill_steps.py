@@ -26,10 +26,10 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from fairlead_ingest.io.sink.spark_sink import StreamWriter
 from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.topics import range_reader, spark_source
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.spark_source import FairleadStreamReader
 from fairlead_ingest.rows import envelope, transforms
-from fairlead_messaging.client.io.sync_client import BulkClient
 
 BATCH_ROWS = 6
 ROWS_SCHEMA = pa.schema(
@@ -45,7 +45,9 @@ _STEPS: list[tuple[Any, str]] = [
     *((Path, name) for name in ("write_bytes", "write_text", "mkdir", "unlink")),
     *((pq.ParquetWriter, name) for name in ("__init__", "write_table", "close")),
     *((DeltaTable, name) for name in ("create_write_transaction", "create")),
-    *((BulkClient, name) for name in ("offsets", "plan", "poll")),
+    # Each request to the service.
+    (spark_source, "ask"),
+    (range_reader, "ask"),
 ]
 
 

@@ -33,7 +33,6 @@ from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.source import starting_position
 from fairlead_ingest.table import commit
 from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.connections import Tls
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.job")

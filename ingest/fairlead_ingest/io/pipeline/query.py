@@ -19,7 +19,7 @@ from fairlead_ingest.io.pipeline import plugins
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import schema, transforms
 from fairlead_ingest.settings import Pipeline, Settings
-from fairlead_messaging.client.io.sync_client import Tls
+from fairlead_messaging.client.io.connections import Tls
 
 # News ends the wait in the service at once; without news this is how often an idle job asks.
 IDLE_WAIT_MS = 2000

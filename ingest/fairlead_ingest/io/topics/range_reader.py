@@ -18,7 +18,7 @@ from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source import data_loss_policy
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.arrow_page import ArrowPage
-from fairlead_messaging.client.errors import Busy, Expired, GenerationChanged, TopicMissing
+from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 P = ParamSpec("P")

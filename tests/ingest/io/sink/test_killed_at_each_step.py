@@ -16,7 +16,7 @@ from tests.support import kill_steps
 from tests.support.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.settings import SINKS
-from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.bulk_client import BulkClient
 
 # Fewer would mean that the steps are no longer seen.
 STEPS_MIN = 40

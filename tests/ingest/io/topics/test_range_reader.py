@@ -13,7 +13,7 @@ from fairlead_ingest.io.topics import range_reader
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import ReadPartition
 from fairlead_ingest.source.offset_ranges import OffsetRange
-from fairlead_messaging.client.errors import Busy, Expired, TimedOut
+from fairlead_messaging.client.errors import Expired
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 
