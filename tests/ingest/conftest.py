@@ -76,15 +76,19 @@ def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: 
         # As the program does: what has no code of ours is tried a few times from the checkpoint, and a worker that was
         # too slow to start on a busy machine (Spark gives it ten seconds) until the test's own time ends.
         unknown, deadline = 0, time.monotonic() + SPARK_SECONDS - 60
-        while True:
-            job.start()
-            wait_until("the query has ended", lambda: not job.is_running, seconds=90.0)
-            failure = job.failure()
-            unknown += failure is not None and failure[0] is None
-            is_late = failure is not None and failure[0] == errors.WORKER_LATE and time.monotonic() < deadline
-            if not is_late and (failure is None or failure[0] is not None or unknown == UNKNOWN_FAILURES_MAX):
-                break
-        job.finish()
+        try:
+            while True:
+                job.start()
+                left = max(1.0, deadline - time.monotonic())
+                wait_until("the query has ended", lambda: not job.is_running, seconds=left)
+                failure = job.failure()
+                unknown += failure is not None and failure[0] is None
+                is_late = failure is not None and failure[0] == errors.WORKER_LATE and time.monotonic() < deadline
+                if not is_late and (failure is None or failure[0] is not None or unknown == UNKNOWN_FAILURES_MAX):
+                    break
+        finally:
+            # A query that is left running would let every test after this one fail by its name.
+            job.finish()
         if failure is not None:
             raise Permanent(failure[1], code=failure[0] or "none")
         return job
