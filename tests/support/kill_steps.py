@@ -151,7 +151,7 @@ def _whole(path: Path, text: str) -> None:
     os.rename(draft, path)
 
 
-def _life(act: Callable[[], object], log: Path) -> int:
+def _life(act: Callable[[], None], log: Path) -> int:
     """Fork, act, and the way it ended: 0, or the signal's number negative."""
     pid = os.fork()
     if pid:
@@ -173,7 +173,7 @@ def main(url: str, topic: str, generation: int, sink: str, folder: Path, first: 
         place.mkdir(parents=True)
 
         job = partial(drive, url, topic, generation, sink, place)
-        ended = _life(lambda job=job, last=last: (kill_at(last), job()), place / "trace")
+        ended = _life(partial(_die_at, last, job), place / "trace")
         is_killed = ended == -signal.SIGKILL
         if is_killed:
             ended = _life(job, place / "trace")
@@ -185,6 +185,11 @@ def main(url: str, topic: str, generation: int, sink: str, folder: Path, first: 
         if not is_killed:
             return
         last += every
+
+
+def _die_at(last: int, job: Callable[[], None]) -> None:
+    kill_at(last)
+    job()
 
 
 def _write_found(sink: str, folder: Path) -> None:
