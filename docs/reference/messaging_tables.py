@@ -1,6 +1,6 @@
 """Writes the page of messaging's calls and error codes from the contract that the service itself uses.
 
-    .venv/bin/python docs/reference/messaging_tables.py      # after a change; a test fails while it is due
+.venv/bin/python docs/reference/messaging_tables.py      # after a change; a test fails while it is due
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 Rooms, from the outside in; each may import those below it, never one above (import contracts enforce it):
 
     io          acts: API server, WebSocket server, Lease, messaging, HTTP, kopf
-    hub         the core for all nodes: changes in, what to do next out;  ``explain`` says why
+    hub         the core for all nodes: typed changes in, one ``Ready`` out;  ``explain`` says why
     status      what is written: ObjectSync, EdgeNode, the status of rules; ``sync_controller`` keeps it true
     events      Kubernetes Events and CloudEvents
     upstream    what edges publish, and which topics a node may name
@@ -16,5 +16,6 @@ Rooms, from the outside in; each may import those below it, never one above (imp
     leadership  which process is the hub
     cluster     what the cluster says: objects, rules, placement, desired state
 
-The root decides and does no I/O; ``io`` acts; ``app`` joins the two.
+The root decides and does no I/O: time is an argument, and what to do next is a value, which one loop in ``io`` carries
+out.  ``app`` joins the two.
 """

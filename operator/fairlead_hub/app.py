@@ -132,9 +132,9 @@ class _App:
         settings, clock = self._settings, asyncio.get_running_loop().time
         self._metrics = metrics = HubMetrics(hub, client, clock, self._freshness)
         app = web.Application()
-        account = http.Account(hub, self._freshness, clock)
-        account.add_to(app)
-        self._health.doubt = account.doubt
+        nodes_api = http.NodesApi(hub, self._freshness, clock)
+        nodes_api.add_to(app)
+        self._health.doubt = nodes_api.doubt
         self._health.add_to(app, metrics.text)
         host, port = listen_address.parse(settings.http_listen)
         # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.

@@ -130,21 +130,21 @@ def unreadable(placement: Placement) -> list[dict[str, Any]]:
 
 def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
     session = hub.sessions.get(name)
-    account = hub.node_facts(name)
+    facts = hub.node_facts(name)
     oldest = session.unsynced.oldest() if session is not None else None
     return {
         "node": name,
-        "connected": account.connected,
-        "lastContact": account.last_contact,
-        "agent": account.agent,
+        "connected": facts.connected,
+        "lastContact": facts.last_contact,
+        "agent": facts.agent,
         "wanted": len(hub.desired_state.desired_objects(name)),
-        "held": account.held,
+        "held": facts.held,
         "pending": len(session.unsynced.pending) if session is not None else 0,
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
         "inFlight": session.unsynced.count(key_state.InFlight) if session is not None else 0,
-        "parked": account.parked,
-        "paused": account.paused,
-        "deletionGuard": edge_node.guard_status(account.guard),
+        "parked": facts.parked,
+        "paused": facts.paused,
+        "deletionGuard": edge_node.guard_status(facts.guard),
         "waitingFor": hub.desired_state.not_synced(name),
         "kept": session.unsynced.kept_count if session is not None else 0,
         "rules": deletion_blocked.told(hub.placement, name),

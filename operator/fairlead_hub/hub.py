@@ -382,7 +382,7 @@ class Hub:
             identity=self.identities.status(node),
         )
 
-    def node_facts(self, node: str) -> edge_node.Account:
+    def node_facts(self, node: str) -> edge_node.NodeFacts:
         """What is known of one node now."""
         return self.node_status.of(node, self.sessions.get(node), self._terms(node))
 

@@ -39,7 +39,7 @@ CALM_STEPS = 150
 RULE = {"metadata": {"name": "all"}, "spec": {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}]}}
 
 
-class FlakyLedger:
+class FlakyStatusClient:
     """The twin, sometimes away; what it wrote may never be answered, because the hub died meanwhile."""
 
     def __init__(self, store: MemoryStatusClient, random: Random) -> None:
@@ -101,7 +101,7 @@ class RecordWorld:
     def start_hub(self) -> None:
         """A new process: nothing is remembered, everything is listed again."""
         self.fence += 1
-        self.flaky = FlakyLedger(self.store, self.random)
+        self.flaky = FlakyStatusClient(self.store, self.random)
         self.flaky.calm = self.calm
         self.hub = Hub(self.settings, name="hub", fence=self.fence, clock=WallClock(lambda: 0.0))
         self.writer = StatusWriter(

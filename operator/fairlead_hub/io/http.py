@@ -59,7 +59,7 @@ class Health:
         app.router.add_get("/metrics", exposition)
 
 
-class Account:
+class NodesApi:
     """``/v1/nodes`` and ``/v1/explain``: read-only, and on loopback not for the pages of a browser there."""
 
     def __init__(self, hub: Hub, freshness: WatchHealth, clock: Callable[[], float]) -> None:

@@ -1,11 +1,11 @@
-"""When a change of a node's account is written: what comes and goes within seconds is told once, when it has settled.
+"""When a change of a node's status is written: what comes and goes within seconds is written once, when it is over.
 
     changed ─▶ urgent: now
             ├▶ came up: when it holds what it should, at the latest after ``COUNTS_SECONDS``
             ├▶ went away: after ``AWAY_SECONDS``, if it is not back by then
             └▶ counts alone: after ``COUNTS_SECONDS``, with whatever changed until then
 
-A node that comes up changes its account with every object it takes, and thousands come up at once.
+A node that comes up changes its status with every object it takes, and thousands come up at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Debounce:
     def waiting(self) -> list[str]:
         return list(self._due)
 
-    def settled(self, node: str) -> None:
+    def done(self, node: str) -> None:
         """It was written, or what is written is right after all."""
         self._since.pop(node, None)
         self._due.pop(node, None)

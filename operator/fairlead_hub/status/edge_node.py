@@ -1,4 +1,4 @@
-"""EdgeNode: one edge's account in the API, named as its Node.  Written on transitions, else every few minutes at most.
+"""EdgeNode: what the API says of one node, named as its Node.  Written on transitions, else every few minutes at most.
 
 ``grantedTopics`` is kept here, because a topic once named by the node's EdgeRoutes stays granted over a hub restart:
 messages routed before a change must not be refused after it (contract section 8).
@@ -31,7 +31,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Which life of the Node its certificates belong to; None: no certificate is remembered."""
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one node now."""
 
     connected: bool
@@ -62,7 +62,7 @@ class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
     """One EdgeNode for the status cache."""
 
     uid: str
-    account: Account
+    facts: NodeFacts
     at: str
     fence: int
 
@@ -72,7 +72,7 @@ class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
     def status(self, observed: status_cache.Observed | None) -> dict[str, Any]:
         before = observed.status.get("conditions", []) if observed is not None else []
         generation = observed.generation if observed is not None else 1
-        return status(self.account, before, generation, self.at, self.fence)
+        return status(self.facts, before, generation, self.at, self.fence)
 
     def is_told_by(self, observed: status_cache.Observed) -> bool:
         return decides_the_same(self.status(observed), observed.status)
@@ -134,61 +134,61 @@ def head(node: str, node_uid: str) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "EdgeNode", "metadata": metadata}
 
 
-def status(account: Account, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
+def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
     """The status subresource."""
-    edge = account.edge
-    reason = "Connected" if account.connected else "Away"
-    paused = "Annotation" if account.paused else "NotPaused"
-    stopped = account.guard.why if account.guard is not None and account.guard.stops else ""
+    edge = facts.edge
+    reason = "Connected" if facts.connected else "Away"
+    paused = "Annotation" if facts.paused else "NotPaused"
+    stopped = facts.guard.why if facts.guard is not None and facts.guard.stops else ""
     tripped = "TooManyDeletions" if stopped else "NotTripped"
-    behind, why = _behind(account)
-    readable = "RuleUnreadable" if account.unreadable else "AllReadable"
+    behind, why = _behind(facts)
+    readable = "RuleUnreadable" if facts.unreadable else "AllReadable"
     return {
-        "connected": account.connected,
-        "lastContactTime": account.last_contact or None,
-        "hub": account.hub,
+        "connected": facts.connected,
+        "lastContactTime": facts.last_contact or None,
+        "hub": facts.hub,
         # Text: 53-bit integers survive JSON, but not every reader of a table of them.
-        "storeEpoch": str(account.store_epoch) if account.store_epoch else "",
-        "agentVersion": account.agent,
-        "objectsWanted": account.wanted,
-        "objectsHeld": account.held,
-        "objectsParked": account.parked,
+        "storeEpoch": str(facts.store_epoch) if facts.store_epoch else "",
+        "agentVersion": facts.agent,
+        "objectsWanted": facts.wanted,
+        "objectsHeld": facts.held,
+        "objectsParked": facts.parked,
         "queues": _queues(edge),
         "queuedMessages": sum(queue.length for queue in edge.queues) if edge else 0,
         "deadLetters": edge.dead_letters if edge else 0,
         "storeBytes": edge.store_bytes if edge else 0,
-        "grantedTopics": sorted(account.granted_topics),
-        "routes": list(account.routes),
-        "paused": account.paused,
-        "deletionGuard": guard_status(account.guard),
+        "grantedTopics": sorted(facts.granted_topics),
+        "routes": list(facts.routes),
+        "paused": facts.paused,
+        "deletionGuard": guard_status(facts.guard),
         # Former names, for one version more; definitions of before 0.2 keep only these.
-        "hold": account.paused,
-        "brake": _former_guard_status(account.guard),
-        "identity": account.identity,
+        "hold": facts.paused,
+        "brake": _former_guard_status(facts.guard),
+        "identity": facts.identity,
         "fence": fence,
         "conditions": [
-            condition("Connected", account.connected, reason, "", before, generation, now),
+            condition("Connected", facts.connected, reason, "", before, generation, now),
             condition("Synced", not behind, behind or "AllHeld", why, before, generation, now),
-            condition("RulesReadable", not account.unreadable, readable, account.unreadable, before, generation, now),
-            condition("Paused", bool(account.paused), paused, account.paused, before, generation, now),
+            condition("RulesReadable", not facts.unreadable, readable, facts.unreadable, before, generation, now),
+            condition("Paused", bool(facts.paused), paused, facts.paused, before, generation, now),
             condition("DeletionGuard", bool(stopped), tripped, stopped, before, generation, now),
         ],
     }
 
 
-def _behind(account: Account) -> tuple[str, str]:
+def _behind(facts: NodeFacts) -> tuple[str, str]:
     """Why not everything is as it should be, in one word and for people; empty when it is."""
-    if not account.connected:
+    if not facts.connected:
         return "Away", ""
-    if account.parked:
+    if facts.parked:
         return "Parked", ""
-    if account.guard is not None and account.guard.stops:
+    if facts.guard is not None and facts.guard.stops:
         return "DeletionGuard", ""
-    if account.paused and account.pending:
+    if facts.paused and facts.pending:
         return "Paused", ""
-    if account.held < account.wanted:
+    if facts.held < facts.wanted:
         return "Connected", ""
-    for key, why in account.kept:
+    for key, why in facts.kept:
         return "Kept", f"{key} and perhaps more should go and is kept: {why}"
     return "", ""
 

@@ -156,7 +156,7 @@ class NodeStatus:
                 facts = self.of(node, sessions.get(node), terms)
                 notices += self._report(node, facts, sessions.get(node), now, due=node in due, last=last)
             else:
-                self._debounce.settled(node)
+                self._debounce.done(node)
         return notices
 
     def _end_grace(self, now: float) -> None:
@@ -186,22 +186,22 @@ class NodeStatus:
         return [notice.of_node(node, "Warning", "DeletionGuard", guard.why)]
 
     def _report(
-        self, node: str, facts: edge_node.Account, session: NodeSession | None, now: float, *, due: bool, last: bool
+        self, node: str, facts: edge_node.NodeFacts, session: NodeSession | None, now: float, *, due: bool, last: bool
     ) -> list[Notice]:
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         if observed is None and not facts.connected and not facts.granted_topics:
-            self._debounce.settled(node)
+            self._debounce.done(node)
             return []  # never seen: there is nothing to write
         document = self._document(node, facts, now)
         said = observed.status if observed is not None else {}
         status = document.status(observed)
         due = due or (observed is not None and observed.is_absurd(self._cache.fence))
         if observed is not None and not due and edge_node.decides_the_same(status, said):
-            self._debounce.settled(node)
+            self._debounce.done(node)
             return []
         if not (due or last or self._debounce.is_due(node, self._change(node, session, status, said), now)):
             return []
-        self._debounce.settled(node)
+        self._debounce.done(node)
         self._reported[node] = now
         self._cache.want(document)
         if observed is not None and observed.status.get("connected") == facts.connected:
@@ -221,24 +221,24 @@ class NodeStatus:
             return "left" if node in self._met else "urgent"  # the grace period is over: it is not about to come
         return "came" if session.live and not session.unsynced.pending else "coming"
 
-    def _document(self, node: str, facts: edge_node.Account, now: float) -> edge_node.EdgeNodeDocument:
+    def _document(self, node: str, facts: edge_node.NodeFacts, now: float) -> edge_node.EdgeNodeDocument:
         return edge_node.EdgeNodeDocument(
             name=(EDGE_NODES, "", node),
             node=node,
             # What remembers certificates must not be taken along with the Node.
             uid="" if facts.identity else self.node_uids.get(node, ""),
-            account=facts,
+            facts=facts,
             at=self._clock.text(now),
             fence=self._cache.fence,
         )
 
-    def of(self, node: str, session: NodeSession | None, terms: Terms) -> edge_node.Account:
+    def of(self, node: str, session: NodeSession | None, terms: Terms) -> edge_node.NodeFacts:
         """What is known of one node now."""
         unreadable = deletion_blocked.told(self._placement, node) if self._placement.broken else ""
         if session is None:
             observed = self._cache.observed.get((EDGE_NODES, "", node))
             said = observed.status if observed is not None else {}
-            return edge_node.Account(
+            return edge_node.NodeFacts(
                 connected=False,
                 hub=self._hub,
                 store_epoch=int(said.get("storeEpoch") or 0),
@@ -255,7 +255,7 @@ class NodeStatus:
                 routes=tuple(self._edge_routes.rows_of(node)),
                 identity=terms.identity,
             )
-        return edge_node.Account(
+        return edge_node.NodeFacts(
             connected=True,
             hub=self._hub,
             store_epoch=session.hello.store_epoch,

@@ -169,7 +169,7 @@ class ObjectSyncStatus:
         if isinstance(pending, RecordDocument) and pending.record.says_the_same(record):
             return  # being written, or about to be
         if there is not None and there.says_the_same(record) and not isinstance(pending, status_cache.Removal):
-            self._cache.settled(name)
+            self._cache.cancel(name)
             if self._cache.pending(name) is None:
                 return
         document = RecordDocument(

@@ -21,7 +21,7 @@ TRIES_MAX: Final = 8
 REASON_CHARS_MAX: Final = 500
 
 Name = tuple[str, str, str]
-"""(collection, namespace, name), as in ``client``."""
+"""(collection, namespace, name), as in ``status_cache``."""
 
 
 class RefusedWrite(msgspec.Struct, kw_only=True):

@@ -65,7 +65,7 @@ class RuleStatuses:
         document = RuleStatus(name=name, node="", statuses=self, at=at)
         status = document.status(observed)
         if not status or _same(status, observed.status):
-            self._cache.settled(name)
+            self._cache.cancel(name)
             self._tried.pop(name, None)
             return
         # Older definitions keep not all of it: what was written on this very version would only be written again.

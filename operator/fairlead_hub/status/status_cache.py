@@ -177,7 +177,7 @@ class StatusCache:
         if behind_since is not None:
             self.behind_since.setdefault(wanted.name, behind_since)
 
-    def settled(self, name: Name) -> None:
+    def cancel(self, name: Name) -> None:
         """What is there is right after all: forget a write that has not started."""
         self._dirty.pop(name, None)
         if name not in self._writing:
@@ -282,7 +282,7 @@ class StatusCache:
             self._observe(name, wanted.node, there)
             done = isinstance(wanted, Document) and wanted.is_told_by(there)
         if done and self._dirty[name] is wanted:
-            self.settled(name)
+            self.cancel(name)
 
     # ---- what the watch says -----------------------------------------------------------------------
 

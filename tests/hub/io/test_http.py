@@ -41,9 +41,9 @@ async def asked() -> AsyncIterator[Asked]:
     core, health, app = Core("edge-1"), http.Health(), web.Application()
     core.rule(CONFIG_MAPS)
     freshness = WatchHealth({"nodes"})
-    account = http.Account(core.hub, freshness, lambda: core.now)
-    account.add_to(app)
-    health.doubt = account.doubt
+    nodes_api = http.NodesApi(core.hub, freshness, lambda: core.now)
+    nodes_api.add_to(app)
+    health.doubt = nodes_api.doubt
     health.add_to(app, lambda: b"fairlead_hub_nodes 1\n")
     runner, port = await http.listen(app, "127.0.0.1", 0)
     async with aiohttp.ClientSession() as session:
@@ -153,7 +153,7 @@ async def test_with_certificates_nobody_else_sees_the_account(tmp_path: Path) ->
         return tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
 
     app = web.Application()
-    http.Account(Core("edge-1").hub, WatchHealth(), lambda: 0.0).add_to(app)
+    http.NodesApi(Core("edge-1").hub, WatchHealth(), lambda: 0.0).add_to(app)
     runner, port = await http.listen(app, "127.0.0.1", 0, tls.server_context(files("hub")))
     url = f"https://127.0.0.1:{port}/v1/nodes"
     nobody = ssl.create_default_context(cafile=str(authority.certificate))

@@ -117,7 +117,7 @@ async def test_a_kind_nobody_may_list_is_frozen(kube: Cluster, namespace: str) -
         async with watching(front.client()) as hub:
             await until(lambda: KIND in hub.placement.frozen)
             await until(listed(hub))
-            assert "configmaps is forbidden" in hub.desired_state.doubt("edge-1", MAP)
+            assert "configmaps is forbidden" in hub.desired_state.deletion_blocked("edge-1", MAP)
 
 
 async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, namespace: str) -> None:
@@ -133,12 +133,12 @@ async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, names
         front.answer_with("GET", "api/v1/configmaps?watch", too_old)
         async with watching(front.client()) as hub:
             await until(lambda: front.seen("GET", lists) > 1)
-            assert hub.desired_state.doubt("edge-1", MAP) == "ConfigMap is not listed yet"
+            assert hub.desired_state.deletion_blocked("edge-1", MAP) == "ConfigMap is not listed yet"
             await asyncio.to_thread(kube.kubectl, "delete", "configmap", "a", "-n", namespace)
             assert own(hub, namespace) == {"a"}, "what we knew counts meanwhile"
             front.pass_everything()
             await until(lambda: own(hub, namespace) == set())
-            await until(lambda: hub.desired_state.doubt("edge-1", MAP) == "")
+            await until(lambda: hub.desired_state.deletion_blocked("edge-1", MAP) == "")
             assert hub.counts.watch_restarts["version_lost"] == 1
 
 

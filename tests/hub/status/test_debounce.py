@@ -31,7 +31,7 @@ def test_what_changes_back_in_time_is_not_told_at_all() -> None:
     """A link that was broken for a second; the next break counts from its own beginning."""
     settling = Debounce()
     assert not settling.is_due("edge-1", "left", 0.0)
-    settling.settled("edge-1")
+    settling.done("edge-1")
     assert settling.waiting() == []
     assert not settling.is_due("edge-1", "left", AWAY_SECONDS)
     assert settling.is_due("edge-1", "urgent", AWAY_SECONDS)

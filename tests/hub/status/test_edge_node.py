@@ -5,14 +5,14 @@ from msgspec.structs import replace
 from fairlead_hub.status import edge_node
 from fairlead_wire import message
 
-ACCOUNT = edge_node.Account(
+ACCOUNT = edge_node.NodeFacts(
     connected=True, hub="hub-0", store_epoch=2**52, agent="0.1.0", last_contact="2026-11-20T00:00:00Z", wanted=3,
     held=3, parked=0, granted_topics=frozenset({"b/t", "a/t"}), edge=None,
 )  # fmt: skip
 
 
-def status(account=ACCOUNT, before=()):
-    return edge_node.status(account, list(before), 1, "t1", 4)
+def status(facts=ACCOUNT, before=()):
+    return edge_node.status(facts, list(before), 1, "t1", 4)
 
 
 def conditions(found):

@@ -99,7 +99,7 @@ def test_settled_forgets_a_write_that_has_not_started():
     """What is there is right after all."""
     cache = StatusCache()
     cache.want(document("a"))
-    cache.settled(NAME)
+    cache.cancel(NAME)
     assert cache.pending(NAME) is None
 
 
@@ -238,5 +238,5 @@ def test_what_was_refused_is_tried_again_until_it_is_not_wanted():
     assert waits[0] == 1.0 and max(waits) == 30.0
     cache.want(document("b", name=other))
     assert [each.name for each in take(cache, now - 59.0)] == [other]
-    cache.settled(NAME)
+    cache.cancel(NAME)
     assert len(cache.refusals) == 0
