@@ -187,7 +187,7 @@ class _App:
                 group.create_task(
                     writer.run(ready.documents, flush_seconds=settings.record.flush_seconds), name="status writer"
                 ),
-                group.create_task(kopf_handlers.run(self._access, hub.rule_statuses.changed), name="operator"),
+                group.create_task(kopf_handlers.run(self._access, hub.rule_statuses.checked), name="operator"),
                 group.create_task(self._heartbeat(hub, keeper), name="heartbeat"),
                 group.create_task(recorder.run(ready.kube_events), name="events"),
                 group.create_task(self._keep_topics(upstream), name="topics"),

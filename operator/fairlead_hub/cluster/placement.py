@@ -57,12 +57,12 @@ class Placement:
         """Labels of what was deleted while a rule could not be read, by key."""
         self.synced: set[GroupKind] = set()
         self.frozen: dict[GroupKind, str] = {}
-        self.unserved: dict[tuple[str, str], str] = {}
-        """(apiVersion, kind) that rules name and the API server does not serve → its answer."""
+        self._unserved: dict[tuple[str, str], str] = {}
         self._served: set[tuple[str, str]] = set()
         self.inputs_synced: set[str] = set()
-        self.matches = RuleMatches(object_cache)
-        """Objects each rule selects, and whose status may have changed."""
+        self._matches = RuleMatches(object_cache)
+        self._stale = False
+        self._kinds_served: set[GroupKind] = set()
         self._named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = {}
         """By kind: every entry that names it, also at a version that is not served."""
         self._entries: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = {}
@@ -82,7 +82,7 @@ class Placement:
             members = self._rule_nodes[rule.name]
             if rule.nodes.matches(labels) != (name in members):
                 self._rule_nodes[rule.name] = members ^ {name}
-                self.matches.touch((rule.name,))
+                self._matches.touch((rule.name,))
         return True
 
     def drop_node(self, name: str) -> bool:
@@ -91,13 +91,13 @@ class Placement:
         for rule_name, members in self._rule_nodes.items():
             if name in members:
                 self._rule_nodes[rule_name] = members - {name}
-                self.matches.touch((rule_name,))
+                self._matches.touch((rule_name,))
         return True
 
     def set_rule(self, rule: sync_rule.Rule) -> frozenset[str]:
         """Returns the nodes it concerns, before or after."""
         before = self.unreadable_at(rule.name) | self._rule_nodes.get(rule.name, frozenset())
-        self.matches.touch((rule.name,))
+        self._matches.touch((rule.name,))
         self.broken.pop(f"syncrules/{rule.name}", None)
         self.reaches.pop(rule.name, None)
         self.rules[rule.name] = rule
@@ -107,7 +107,7 @@ class Placement:
 
     def drop_rule(self, name: str) -> frozenset[str]:
         before = self.unreadable_at(name)
-        self.matches.touch((name,))
+        self._matches.touch((name,))
         self.broken.pop(f"syncrules/{name}", None)
         self.reaches.pop(name, None)
         if self.rules.pop(name, None) is None:
@@ -124,7 +124,7 @@ class Placement:
             known = None
         if known is None and found.last is not None:
             before |= self.set_rule(found.last)
-        self.matches.touch((found.name,))
+        self._matches.touch((found.name,))
         self.broken[f"syncrules/{found.name}"] = found.reason
         if found.reach is not None and known is None:  # of what was in force here we have the form
             self.reaches[found.name] = found.reach
@@ -139,10 +139,10 @@ class Placement:
         for version in changed:
             if answers[version]:
                 self._served.discard((version, kind[1]))
-                self.unserved[(version, kind[1])] = answers[version]
+                self._unserved[(version, kind[1])] = answers[version]
             else:
                 self._served.add((version, kind[1]))
-                self.unserved.pop((version, kind[1]), None)
+                self._unserved.pop((version, kind[1]), None)
         if not changed:
             return frozenset()
         self._index_rules()
@@ -150,9 +150,18 @@ class Placement:
         return frozenset().union(*(self._rule_nodes[rule.name] for rule, _ in self.named(kind)))
 
     def _answer(self, version_kind: tuple[str, str]) -> str | None:
-        return "" if version_kind in self._served else self.unserved.get(version_kind)
+        return "" if version_kind in self._served else self._unserved.get(version_kind)
 
     def _index_rules(self) -> None:
+        """The next question makes the index anew: a list brings thousands of rules one by one."""
+        self._stale = True
+        self._covered.clear()
+        self._wishes.clear()
+
+    def _refresh(self) -> None:
+        if not self._stale:
+            return
+        self._stale = False
         named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = defaultdict(list)
         # By name, so that which of two rules wins does not depend on who was created first.
         for name in sorted(self.rules):
@@ -161,7 +170,10 @@ class Placement:
         self._named = dict(named)
         known = {(entry.api_version, entry.kind) for pairs in named.values() for _, entry in pairs}
         self._served &= known
-        self.unserved = {pair: why for pair, why in self.unserved.items() if pair in known}
+        self._unserved = {pair: why for pair, why in self._unserved.items() if pair in known}
+        self._kinds_served = {
+            kind for kind, pairs in named.items() if any(self._is_served(entry) for _, entry in pairs)
+        }
         self._entries = {}
         for kind, pairs in named.items():
             if in_force := [pair for pair in pairs if self.in_force(pair[1])]:
@@ -170,29 +182,40 @@ class Placement:
         for pairs in self._entries.values():
             for rule, entry in pairs:
                 by_rule[rule.name].append(entry)
-        self.matches.indexed(by_rule)
-        self._covered.clear()
-        self._wishes.clear()
+        self._matches.indexed(by_rule)
 
     def touch_rules(self, kind: GroupKind) -> None:
         """Whether this kind can be listed has changed, and with it what the status of rules that name it says."""
-        self.matches.touch(rule.name for rule, _ in self.named(kind))
+        self._matches.touch(rule.name for rule, _ in self.named(kind))
 
     def _is_served(self, entry: sync_rule.Entry) -> bool:
         return (entry.api_version, entry.kind) in self._served
 
     def in_force(self, entry: sync_rule.Entry) -> bool:
         """Does it select anything?  Not if its version is not served; nor before that is known, while another is."""
+        self._refresh()
         if self._is_served(entry):
             return True
-        known = (entry.api_version, entry.kind) in self.unserved
-        return not known and not any(self._is_served(other) for _, other in self.named(entry.group_kind))
+        return (entry.api_version, entry.kind) not in self._unserved and entry.group_kind not in self._kinds_served
+
+    @property
+    def unserved(self) -> Mapping[tuple[str, str], str]:
+        """(apiVersion, kind) that rules name and the API server does not serve → its answer."""
+        self._refresh()
+        return self._unserved
+
+    @property
+    def matches(self) -> RuleMatches:
+        """Objects each rule selects, and whose status may have changed."""
+        self._refresh()
+        return self._matches
 
     # ---- questions -------------------------------------------------------------------------------
 
     def kinds(self) -> dict[GroupKind, tuple[str, ...]]:
         """Every kind a rule names (and Pods where something is ``referenced``) → the apiVersions to watch it at: the
         first one that is served counts."""
+        self._refresh()
         found = {
             kind: tuple(dict.fromkeys(entry.api_version for _, entry in entries))
             for kind, entries in self._named.items()
@@ -203,6 +226,7 @@ class Placement:
 
     def named(self, kind: GroupKind) -> list[tuple[sync_rule.Rule, sync_rule.Entry]]:
         """Entries that name this kind, by rule name, in force or not."""
+        self._refresh()
         return self._named.get(kind, [])
 
     def rule_names(self) -> set[str]:
@@ -263,6 +287,7 @@ class Placement:
         known = self._wishes.get(live.key)
         if known is not None and known[0] is live:
             return known[1]
+        self._refresh()
         covering = [
             (rule, entry, Desired(live=live, priority=entry.priority, delivery=entry.delivery or self._default))
             for rule, entry in self._entries.get(live.group_kind, ())
@@ -318,10 +343,11 @@ class Placement:
             if live is not None:
                 found |= self.nodes_for(live, among)
                 rules[side] = self._rules_of(live)
-        self.matches.object_changed(*rules)
+        self._matches.object_changed(*rules)
         return found
 
     def _rules_of(self, live: LiveObject) -> list[str]:
+        self._refresh()
         if live.group_kind == EDGE_ROUTES:  # what is wanted of these is never kept with the wishes of rules
             return [rule.name for rule, entry in self._entries.get(EDGE_ROUTES, ()) if entry.covers(live)]
         return [rule.name for rule, _, _ in self._covering(live)]
@@ -408,6 +434,7 @@ class Placement:
         return bool(pairs) and all((entry.api_version, entry.kind) in self.unserved for _, entry in pairs)
 
     def _kinds_of(self, node: str) -> Iterator[GroupKind]:
+        self._refresh()
         for kind, entries in self._entries.items():
             matching = [entry for rule, entry in entries if node in self._rule_nodes[rule.name]]
             if matching:

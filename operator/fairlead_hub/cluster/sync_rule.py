@@ -8,7 +8,6 @@ could be read last: that form stands in its own status (``lastReadable``), so th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -19,7 +18,6 @@ from fairlead_hub.cluster.custom_resources import specs
 from fairlead_hub.settings import Delivery
 from fairlead_wire import event, model_mistakes
 from fairlead_wire.errors import Malformed
-from fairlead_wire.mistakes import Mistake
 
 PRIORITY_DEFAULT = 5
 PRIORITY_MAX = 9
@@ -102,7 +100,8 @@ class Routes(msgspec.Struct, frozen=True, kw_only=True):
 def rule(body: dict[str, Any]) -> Rule:
     """Raises ``ValueError``: ``field: reason``, for each mistake."""
     spec = _spec(body)
-    _refuse(model_mistakes.find(spec, specs.SyncRuleSpec))
+    if found := mistakes_in(spec, specs.SyncRuleSpec):
+        raise ValueError(found)
     delivery, priority = _delivery(spec), _priority(spec, PRIORITY_DEFAULT)
     form = msgspec.json.encode(spec, order="sorted").decode()
     return Rule(
@@ -199,7 +198,8 @@ def routes(body: dict[str, Any]) -> Routes:
     spec = _spec(body)
     known = [name for name, _ in model_mistakes.fields(specs.EdgeRoutesSpec)]
     reach = {name: value for name, value in spec.items() if name == "nodeSelector" or name not in known}
-    _refuse(model_mistakes.find(reach, specs.EdgeRoutesReach))
+    if found := mistakes_in(reach, specs.EdgeRoutesReach):
+        raise ValueError(found)
     table = spec.get("routes")
     table = table if isinstance(table, dict) else {}
     named = {route["topic"] for route in table.values() if isinstance(route, dict) and _is_topic(route.get("topic"))}
@@ -220,12 +220,17 @@ def _spec(body: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _refuse(found: Iterable[Mistake]) -> None:
-    told = [str(each.below("spec")) for each in found]
+def mistakes_in(spec: Any, model: Any) -> str:
+    """All of them in one line, each with its path; empty when there are none."""
+    try:
+        model_mistakes.read(spec, model)
+    except (ValueError, RecursionError):
+        told = [str(each.below("spec")) for each in model_mistakes.find(spec, model)]
+    else:
+        return ""
     if len(told) > MISTAKES_TOLD_MAX:
         told[MISTAKES_TOLD_MAX:] = [f"and {len(told) - MISTAKES_TOLD_MAX} more"]
-    if told:
-        raise ValueError("; ".join(told))
+    return "; ".join(told) or "spec: cannot be read"
 
 
 def _entry(item: dict[str, Any], delivery: Delivery | None, priority: int) -> Entry:

@@ -1,8 +1,10 @@
-"""kopf: the operator's life around our own custom resources.
+"""kopf: the operator's handlers of what people write in SyncRules and EdgeRoutes.
 
-kopf watches SyncRules, EdgeRoutes and EdgeNodes and asks for a new verdict when one changes.  It never touches users'
-objects: no finalizers, no annotations, no handler that would need them (so no timers and daemons of its own).  What is
-delivered is watched by our own reflectors, which cost a fiftieth for each event and know when a list is complete.
+    kopf's watch ─handler─▶ held against the model of its definition (``spec_check``) ─▶ SpecCheck ─▶ the hub's loop
+
+The check runs in kopf's thread and ends in the condition ``Valid`` of the object.  Nothing that is sent to a node
+waits for kopf: what decides is listed and watched by the hub's reflectors (decision 0522 says why).  kopf never touches
+an object: no finalizers, no annotations, no handler that would need them (so no timers and daemons of its own).
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import Any
 
 import kopf
 
+from fairlead_hub.cluster import spec_check
+from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.io.kube import Access
 from fairlead_wire.io import logs
 
@@ -29,7 +33,7 @@ LONG_LIFE_SECONDS = 60.0
 _log = logs.get("hub.operator")
 
 
-def handlers(access: Access, ask: Callable[[str, str], None]) -> kopf.OperatorRegistry:
+def handlers(access: Access, hand: Callable[[SpecCheck], None]) -> kopf.OperatorRegistry:
     """A registry of this operator's own, so that two of them can live in one process (tests do)."""
     registry = kopf.OperatorRegistry()
 
@@ -59,33 +63,43 @@ def handlers(access: Access, ask: Callable[[str, str], None]) -> kopf.OperatorRe
         )
 
     @kopf.on.event(GROUP, VERSION, "syncrules", registry=registry)
-    async def rule_seen(name: str, **kwargs: Any) -> None:
-        ask("syncrules", name)
+    async def rule_seen(type: str | None, body: kopf.Body, **kwargs: Any) -> None:
+        if type != "DELETED":
+            hand(_checked("syncrules", body))
 
     @kopf.on.event(GROUP, VERSION, "edgeroutes", registry=registry)
-    async def routes_seen(name: str, **kwargs: Any) -> None:
-        ask("edgeroutes", name)
+    async def routes_seen(type: str | None, body: kopf.Body, **kwargs: Any) -> None:
+        if type != "DELETED":
+            hand(_checked("edgeroutes", body))
 
     return registry
 
 
-async def run(access: Access, changed: Callable[[str, str], None]) -> None:
-    """Until cancelled.  An API server that goes away ends kopf's watches; then it is started again.
+def _checked(collection: spec_check.Collection, body: kopf.Body) -> SpecCheck:
+    metadata, spec = body["metadata"], body.get("spec")
+    generation = metadata.get("generation", 0)
+    return spec_check.check(collection, metadata["name"], metadata["uid"], generation, spec)
+
+
+async def run(access: Access, checked: Callable[[SpecCheck], None]) -> None:
+    """Until cancelled; ``checked`` is called in the loop of the caller.
+
+    An API server that goes away ends kopf's watches; then it is started again.
 
     In a thread and loop of its own: when kopf ends, it takes the signals and every task of its loop along.
     """
-    # One object it cannot decode ends kopf, with two stack traces: ``operator_restarted`` says the same in a line, and
-    # verdicts are also given by the hub's own watches meanwhile.
+    # One object it cannot decode ends kopf, with two stack traces: ``operator_restarted`` says the same in a line.
     logging.getLogger("kopf").setLevel(logging.CRITICAL)
     loop = asyncio.get_running_loop()
 
-    def ask(collection: str, name: str) -> None:
-        loop.call_soon_threadsafe(changed, collection, name)
+    def hand(check: SpecCheck) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the hub has ended
+            loop.call_soon_threadsafe(checked, check)
 
     wait = RESTART_SECONDS
     while True:
         stop, started = threading.Event(), loop.time()
-        life = _begin(handlers(access, ask), stop)
+        life = _begin(handlers(access, hand), stop)
         try:
             reason = await asyncio.shield(life)
         except asyncio.CancelledError:

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.status.object_sync import condition
-from fairlead_hub.status.rule_status import MESSAGE_CHARS_MAX, conditions_of
+from fairlead_hub.status.rule_status import MESSAGE_CHARS_MAX, conditions_of, valid
 
 FAILING_MAX = 50
 """Nodes listed; the counts are of all."""
@@ -53,6 +54,7 @@ def of_routes(
     before: Mapping[str, Any],
     generation: int,
     now: str,
+    check: SpecCheck | None = None,
 ) -> dict[str, Any] | None:
     """``before`` is the status as it stands.  None when there is nothing to say yet."""
     broken = placement.broken.get(f"edgeroutes/{name}", "")
@@ -86,6 +88,7 @@ def of_routes(
                       generation, now),
             condition("Current", not lagging, "Lagging" if lagging else "Current", behind, conditions, generation,
                       now),
+            *valid(check, conditions, generation, now),
         ],
     }  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.status.object_sync import condition
 
 MESSAGE_CHARS_MAX = 1024
@@ -22,6 +23,7 @@ def of_rule(
     before: Mapping[str, Any],
     generation: int,
     now: str,
+    check: SpecCheck | None = None,
 ) -> dict[str, Any] | None:
     """``before`` is the status as it stands.  None when there is nothing to say yet."""
     broken = placement.broken.get(f"syncrules/{name}", "")
@@ -48,8 +50,17 @@ def of_rule(
             condition("Accepted", not broken, _accepted(placement, name), broken, conditions, generation, now),
             condition("Listed", listed, "Unlistable" if unlisted else "Listed" if listed else "Listing", why,
                       conditions, generation, now),
+            *valid(check, conditions, generation, now),
         ],
     }  # fmt: skip
+
+
+def valid(check: SpecCheck | None, before: list[dict[str, Any]], generation: int, now: str) -> list[dict[str, Any]]:
+    """The condition ``Valid``: as it was checked last, and nothing of a generation that is not checked yet."""
+    if check is None or check.generation != generation:
+        return [each for each in before if each.get("type") == "Valid"][:1]
+    reason = "Mistakes" if check.mistakes else "Valid"
+    return [condition("Valid", not check.mistakes, reason, check.mistakes, before, generation, now)]
 
 
 def _accepted(placement: Placement, name: str) -> str:

@@ -8,10 +8,12 @@ Each rule is looked at once a report, however much changed; what stands there al
 from __future__ import annotations
 
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.status import edge_routes_status, rule_status, status_cache
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.wall_clock import WallClock
 
+CHECKS_SPARE = 1000
 SYNC_RULES, EDGE_ROUTES = COLLECTIONS = ("syncrules", "edgeroutes")
 
 
@@ -30,12 +32,24 @@ class RuleStatuses:
         self._clock = clock
         self._cache = cache
         self._changed: set[status_cache.Name] = set()
+        self.checks: dict[status_cache.Name, SpecCheck] = {}
+        """How each object was found when its handler looked at it last."""
         self._tried: dict[status_cache.Name, tuple[status_cache.Status, str]] = {}
         """What was wanted last, and the version it was wanted on."""
 
     def changed(self, collection: str, name: str) -> None:
         """Its status may have to say something else."""
         self._changed.add((collection, "", name))
+
+    def checked(self, check: SpecCheck) -> None:
+        """A handler held it against the model of its definition."""
+        name: status_cache.Name = (check.collection, "", check.name)
+        if len(self.checks) > 2 * len(self.placement.rule_names()) + 2 * len(self.placement.routes) + CHECKS_SPARE:
+            # Of objects that were deleted before they were looked at.
+            self.checks = {each: found for each, found in self.checks.items() if each in self._cache.observed}
+        if self.checks.get(name) != check:
+            self.checks[name] = check
+            self._changed.add(name)
 
     def observed(self, collection: str, name: str, observed: status_cache.Observed) -> None:
         """As it stands in the API."""
@@ -46,6 +60,7 @@ class RuleStatuses:
         """It was deleted."""
         self._cache.vanished((collection, "", name), "")
         self._tried.pop((collection, "", name), None)
+        self.checks.pop((collection, "", name), None)
         self._changed.discard((collection, "", name))
 
     def report(self, now: float) -> None:
@@ -85,11 +100,11 @@ class RuleStatus(status_cache.Document, frozen=True, kw_only=True):
         collection, _, name = self.name
         placement, before = self.statuses.placement, observed.status if observed is not None else {}
         generation = observed.generation if observed is not None else 1
-        now = self.at
+        now, check = self.at, self.statuses.checks.get(self.name)
         if collection == SYNC_RULES:
-            return rule_status.of_rule(placement, name, before, generation, now) or {}
+            return rule_status.of_rule(placement, name, before, generation, now, check) or {}
         outcomes = self.statuses.routes.of(name)
-        return edge_routes_status.of_routes(placement, outcomes, name, before, generation, now) or {}
+        return edge_routes_status.of_routes(placement, outcomes, name, before, generation, now, check) or {}
 
     def is_told_by(self, observed: status_cache.Observed) -> bool:
         return _same(self.status(observed), observed.status)

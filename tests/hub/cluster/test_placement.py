@@ -170,3 +170,22 @@ def test_a_kind_that_is_served_at_no_version_keeps_nobody_waiting(placement):
     assert placement.not_synced("edge-1") == "" and placement.is_unserved(CONFIG_MAP.group_kind)
     placement.drop_rule("r")
     assert placement.unserved == {}
+
+
+def test_thousands_of_rules_are_indexed_once_not_once_for_each(monkeypatch):
+    """A list brings them one by one; a hub that indexed all for each did not come up within minutes."""
+    placement = Placement(ObjectCache(), Delivery())
+    asked: list[str] = []
+    is_served = Placement._is_served
+
+    def counted(self, entry):
+        asked.append(entry.kind)
+        return is_served(self, entry)
+
+    monkeypatch.setattr(Placement, "_is_served", counted)
+    for number in range(2000):
+        spec = {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}]}
+        placement.set_rule(sync_rule.rule({"metadata": {"name": f"r-{number}"}, "spec": spec}))
+    assert len(placement.named(("", "ConfigMap"))) == 2000
+    assert placement.in_force(placement.rules["r-0"].entries[0])
+    assert len(asked) <= 3 * 2000

@@ -1,4 +1,4 @@
-"""kopf around our own resources: asked for a verdict when one changes, never a finger on users' objects."""
+"""kopf around our own resources: each is checked when it changes, and nothing is written on users' objects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.cluster import Cluster
 from tests.support.hub import config_map, sync_rule
 from tests.support.upstream import until
 
+from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.io import kopf_handlers
 from fairlead_hub.io.kube import access
 
@@ -21,15 +23,17 @@ CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 class Asked:
-    """Remembers for what it was asked, and in which thread."""
+    """Remembers what was checked, and in which thread."""
 
     def __init__(self) -> None:
         self.asked: set[tuple[str, str]] = set()
+        self.mistakes: dict[str, str] = {}
         self.loops: set[asyncio.AbstractEventLoop] = set()
 
-    def ask(self, collection: str, name: str) -> None:
+    def checked(self, check: SpecCheck) -> None:
         self.loops.add(asyncio.get_running_loop())
-        self.asked.add((collection, name))
+        self.asked.add((check.collection, check.name))
+        self.mistakes[check.name] = check.mistakes
 
 
 @pytest.fixture
@@ -41,7 +45,7 @@ def kube(defined: Cluster) -> Iterator[Cluster]:
 @contextlib.asynccontextmanager
 async def operating(kube: Cluster) -> AsyncIterator[Asked]:
     desk = Asked()
-    task = asyncio.create_task(kopf_handlers.run(access(str(kube.kubeconfig)), desk.ask))
+    task = asyncio.create_task(kopf_handlers.run(access(str(kube.kubeconfig)), desk.checked))
     try:
         yield desk
     finally:
@@ -58,7 +62,7 @@ def routes(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.verify
-async def test_what_is_there_and_what_comes_is_asked_for(kube: Cluster) -> None:
+async def test_what_is_there_and_what_comes_is_checked(kube: Cluster) -> None:
     """In the hub's own loop, although kopf lives in another; an API server that was killed is found again."""
     await asyncio.to_thread(kube.apply, sync_rule("there", CONFIG_MAPS))
     async with operating(kube) as desk:
@@ -66,6 +70,7 @@ async def test_what_is_there_and_what_comes_is_asked_for(kube: Cluster) -> None:
         await asyncio.to_thread(kube.apply, routes("main"))
         await until(lambda: ("edgeroutes", "main") in desk.asked)
         assert desk.loops == {asyncio.get_running_loop()}
+        assert desk.mistakes == {"there": "", "main": ""}
         await asyncio.to_thread(kube.restart_apiserver)
         await asyncio.to_thread(kube.apply, sync_rule("after", CONFIG_MAPS))
         await until(lambda: ("syncrules", "after") in desk.asked, seconds=60)
@@ -140,3 +145,15 @@ async def test_a_kopf_that_ignores_being_asked_is_ended(monkeypatch: pytest.Monk
     life = kopf_handlers._begin(kopf_handlers.kopf.OperatorRegistry(), stop)
     stop.set()
     assert await asyncio.wait_for(life, 10) == "ended"
+
+
+async def test_an_object_it_cannot_decode_ends_a_life_of_kopf(
+    kube: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every one of its lives: so nothing that decides may wait for kopf.  The API server takes such an object."""
+    deep = json.dumps({**routes("deep"), "spec": {"routes": {"a": 0}}}).replace("0", "[" * 3000 + "]" * 3000)
+    file = tmp_path / "deep.json"
+    file.write_text(deep)
+    await asyncio.to_thread(kube.kubectl, "create", "--validate=false", "-f", str(file))
+    async with operating(kube):
+        await until(lambda: "operator_restarted" in caplog.text, seconds=60)

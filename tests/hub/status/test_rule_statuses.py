@@ -12,7 +12,9 @@ from tests.support.live import ROUTES
 
 from fairlead_hub.cluster import sync_rule as rules
 from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.status import status_cache
+from fairlead_hub.status.rule_statuses import CHECKS_SPARE
 from fairlead_wire import message
 
 
@@ -163,3 +165,43 @@ def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
     for update in edge.sent():
         edge.nack(update, code="too_large", reason="over the limit")
     assert lag() == "version 3 is not delivered: parked, too_large: over the limit"
+
+
+def conditions(status: status_cache.Status | None) -> dict[str, tuple[str, str]]:
+    assert status is not None
+    return {each["type"]: (each["status"], each["message"]) for each in status["conditions"]}
+
+
+def test_how_a_handler_found_an_object_is_told(core: Core) -> None:
+    """Of the generation that stands there, and kept over a restart of the hub until it is looked at again."""
+
+    def checked(generation: int, mistakes: str) -> None:
+        core.hub.rule_statuses.checked(
+            SpecCheck(collection="syncrules", name="r", uid="u", generation=generation, mistakes=mistakes)
+        )
+        core.hub.rule_statuses.report(core.now)
+
+    stands(core, "r")
+    core.hub.rule_statuses.report(core.now)
+    assert "Valid" not in conditions(wanted(core, "r")), "it was not looked at yet"
+    checked(1, "")
+    assert conditions(wanted(core, "r"))["Valid"] == ("True", "")
+    checked(1, "spec.priority: why")
+    status = wanted(core, "r")
+    assert conditions(status)["Valid"] == ("False", "spec.priority: why") and status is not None
+    checked(2, "")
+    stands(core, "r", **status)
+    core.hub.rule_statuses.report(core.now)
+    assert wanted(core, "r") is None, "what was said of this generation stands until the other one is seen"
+
+
+def test_checks_of_objects_that_are_gone_are_forgotten(core: Core) -> None:
+    """Also when the handler was later than the watch."""
+    stands(core, "r")
+    for number in range(3 * CHECKS_SPARE):
+        check = SpecCheck(collection="syncrules", name=f"late-{number}", uid="u", generation=1, mistakes="")
+        core.hub.rule_statuses.checked(check)
+    assert len(core.hub.rule_statuses.checks) <= CHECKS_SPARE + 10
+    core.hub.rule_statuses.checked(SpecCheck(collection="syncrules", name="r", uid="u", generation=1, mistakes=""))
+    core.hub.rule_statuses.vanished("syncrules", "r")
+    assert ("syncrules", "", "r") not in core.hub.rule_statuses.checks
