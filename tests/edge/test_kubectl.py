@@ -16,7 +16,8 @@ from tests.support.held import config_map, put
 from tests.support.pki import Authority
 
 from fairlead_edge.io.local_api.connections import Connections
-from fairlead_edge.io.local_api.listener import Listener, bound
+from fairlead_edge.io.local_api.listener import BACKLOG, Listener
+from fairlead_wire.io.acceptor import bound
 
 pytestmark = pytest.mark.kube
 
@@ -130,7 +131,7 @@ async def test_over_tls_with_the_token_also_secrets(kubectl: Kubectl, tmp_path: 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.certificate, pair.key)
     server = kubectl.api.client.server.handler  # type: ignore[attr-defined]
-    port = Listener(bound("127.0.0.1", 0), server, Connections(), context=context, plain=True)
+    port = Listener(bound("127.0.0.1", 0, backlog=BACKLOG), server, Connections(), context=context, plain=True)
     try:
         code, printed = await kubectl(
             "get",

@@ -29,6 +29,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from fairlead_edge.io.local_api.connections import STALLED_SECONDS_MAX, Connections
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
+from fairlead_wire.io.acceptor import Acceptor, bound
 
 TLS_HANDSHAKE: Final = b"\x16"
 OPENING_SECONDS_MAX: Final = 10.0
@@ -113,12 +114,16 @@ async def listen(
         try:
             assert runner.server is not None
             listener = Listener(
-                bound(host, port), runner.server, known, context=context, plain=plain or context is None
+                bound(host, port, backlog=BACKLOG),
+                runner.server,
+                known,
+                context=context,
+                plain=plain or context is None,
             )
             stack.push_async_callback(listener.close)
             at = listener.address
         except OSError as error:
-            raise CannotListen(f"{key} {host}:{port}: {error.strerror or error}") from None
+            raise CannotListen(f"{key} {error.strerror or error}") from None
         _log.info("listening", key=key, host=at[0], port=at[1], tls=context is not None, plain=plain)
         return stack.pop_all()
 
@@ -138,46 +143,22 @@ class Listener:
         context: ssl.SSLContext | None,
         plain: bool,
     ) -> None:
-        self._sockets = listening
         self._server = server
         self._known = known
         self._context = context
         self._plain = plain
-        self._opening: dict[asyncio.Task[None], None] = {}
-        """Oldest first."""
-        self._accepting = [asyncio.create_task(self._accept(each)) for each in listening]
-        self._accepting.append(asyncio.create_task(self._look()))
+        self._acceptor = Acceptor(
+            listening, lambda connection, peer: self._open(connection), self._end_stalled,
+            look_seconds=LOOK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
+        )  # fmt: skip
 
     @property
     def address(self) -> tuple[str, int]:
-        host, port = self._sockets[0].getsockname()[:2]
-        return host, port
+        return self._acceptor.address
 
     async def close(self) -> None:
         """Accept nothing more; connections that are open are their protocols' business."""
-        tasks = [*self._accepting, *self._opening]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for each in self._sockets:
-            each.close()
-
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, _ = await loop.sock_accept(listening)
-            except OSError as error:  # too many open files: those that are open will end
-                _log.warning("accept_failed", reason=str(error))
-                await asyncio.sleep(ACCEPT_RETRY_SECONDS)
-                continue
-            if len(self._opening) >= OPENING_MAX:
-                oldest = next(iter(self._opening))
-                del self._opening[oldest]
-                oldest.cancel()
-            task = asyncio.create_task(self._open(connection))
-            self._opening[task] = None
-            task.add_done_callback(lambda done: self._opening.pop(done, None))
+        await self._acceptor.close()
 
     async def _open(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -210,17 +191,12 @@ class Listener:
             victim.transport.abort()
         return True
 
-    async def _look(self) -> None:
-        """End the connections of those who do not read what they are answered."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            for stalled in self._known.stalled(self._server.connections, loop.time()):
-                _log.info(
-                    "client_does_not_read", reason="its answer waited too long", limit_seconds=STALLED_SECONDS_MAX
-                )
-                if stalled.transport is not None:
-                    stalled.transport.abort()
+    def _end_stalled(self) -> None:
+        """End the connections of clients that do not read what they are answered."""
+        for stalled in self._known.stalled(self._server.connections, asyncio.get_running_loop().time()):
+            _log.info("client_does_not_read", reason="its answer waited too long", limit_seconds=STALLED_SECONDS_MAX)
+            if stalled.transport is not None:
+                stalled.transport.abort()
 
     def _protocol(self) -> asyncio.BaseProtocol:
         made = self._server()
@@ -250,23 +226,3 @@ async def _first_byte(connection: socket.socket) -> bytes:
     finally:
         loop.remove_reader(connection.fileno())
     return connection.recv(1, socket.MSG_PEEK)
-
-
-def bound(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets, one for each address of ``host``; port 0 takes free ones.  Raises ``OSError``."""
-    made: list[socket.socket] = []
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, kind, protocol, _, at in dict.fromkeys(found):
-            made.append(opened := socket.socket(family, kind, protocol))
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            opened.bind(at)
-            opened.listen(BACKLOG)
-            opened.setblocking(False)
-    except OSError:
-        for each in made:
-            each.close()
-        raise
-    return made

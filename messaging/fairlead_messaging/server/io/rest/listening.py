@@ -11,7 +11,8 @@ import contextlib
 import resource
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from typing import Any
 
 from aiohttp import web
 
@@ -19,6 +20,7 @@ from fairlead_messaging.api.errors import Unavailable
 from fairlead_messaging.server.admission import HEAD_SECONDS, Admission, Limits, Verdict
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_wire.io import logs
+from fairlead_wire.io.acceptor import Acceptor, bound
 
 DESCRIPTORS_MAX = 65_536
 BACKLOG = 1024
@@ -142,41 +144,25 @@ class Port:
         self._gate = gate
         gate.watch(self._server)
         self._context = context
-        self._sockets = _bound(host, port)
-        self._tasks = [asyncio.create_task(self._accept(each)) for each in self._sockets]
-        self._tasks.append(asyncio.create_task(self._look()))
-        self._opening: set[asyncio.Task[None]] = set()
+        self._acceptor = Acceptor(
+            bound(host, port, backlog=BACKLOG), self._accepted, self._close_overdue,
+            look_seconds=LOOK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log,
+        )  # fmt: skip
 
     @property
     def address(self) -> tuple[str, int]:
-        host, port = self._sockets[0].getsockname()[:2]
-        return host, port
+        return self._acceptor.address
 
     async def close(self) -> None:
         """Accept nothing more."""
-        tasks = [*self._tasks, *self._opening]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for each in self._sockets:
-            each.close()
+        await self._acceptor.close()
 
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, address = await loop.sock_accept(listening)
-            except OSError as error:  # no descriptor is left: others hold them, and those that are open will end
-                _log.warning("accept_failed", reason=str(error), remedy="raise the limit of open files")
-                await asyncio.sleep(ACCEPT_RETRY_SECONDS)
-                continue
-            connection = _Connection(accepted)
-            if not self._gate.admit(connection, str(address[0]), loop.time()):
-                accepted.close()
-                continue
-            task = asyncio.create_task(self._open(connection, accepted))
-            self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
+    def _accepted(self, accepted: socket.socket, peer: str) -> Coroutine[Any, Any, None] | None:
+        connection = _Connection(accepted)
+        if not self._gate.admit(connection, peer, asyncio.get_running_loop().time()):
+            accepted.close()
+            return None
+        return self._open(connection, accepted)
 
     async def _open(self, connection: _Connection, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -200,28 +186,5 @@ class Port:
         self._gate.opened(connection, protocol)
         return protocol
 
-    async def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            self._gate.close_overdue(loop.time())
-
-
-def _bound(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets, one for each address of ``host``; port 0 takes free ones.  Raises: OSError."""
-    made: list[socket.socket] = []
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, kind, protocol, _, at in dict.fromkeys(found):
-            made.append(opened := socket.socket(family, kind, protocol))
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            opened.bind(at)
-            opened.listen(BACKLOG)
-            opened.setblocking(False)
-    except OSError as error:
-        for each in made:
-            each.close()
-        raise OSError(error.errno, f"{host}:{port}: {error.strerror or error}") from error
-    return made
+    def _close_overdue(self) -> None:
+        self._gate.close_overdue(asyncio.get_running_loop().time())

@@ -1,0 +1,111 @@
+"""Listening sockets, and the loop that accepts their connections until it is closed.
+
+    bound(host, port) ─→ sockets ─→ Acceptor ─(socket, peer)→ accepted() ─coroutine→ a task that opens the connection
+                                       └─ every ``look_seconds`` → look()
+
+What becomes of a connection, and of those that are open, is the business of who makes it: an HTTP server, mostly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fairlead_wire.io.logs import Logger
+
+Accepted = Callable[[socket.socket, str], Coroutine[Any, Any, None] | None]
+"""Gets the connection and the peer's address; what opens it, or None when it was closed at once."""
+
+
+def bound(host: str, port: int, *, backlog: int) -> list[socket.socket]:
+    """Listening sockets, one for each address of ``host``; port 0 takes free ones.
+
+    Raises: OSError naming host and port.
+    """
+    made: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, at in dict.fromkeys(found):
+            made.append(opened := socket.socket(family, kind, protocol))
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            opened.bind(at)
+            opened.listen(backlog)
+            opened.setblocking(False)
+    except OSError as error:
+        for each in made:
+            each.close()
+        raise OSError(error.errno, f"{host}:{port}: {error.strerror or error}") from error
+    return made
+
+
+class Acceptor:
+    """Accepts until ``close``; connections that are open then are left alone.
+
+    Each is opened in a task of its own, at most ``opening_max`` at a time: the oldest of these makes way.
+    """
+
+    def __init__(
+        self,
+        sockets: list[socket.socket],
+        accepted: Accepted,
+        look: Callable[[], None],
+        *,
+        look_seconds: float,
+        retry_seconds: float,
+        log: Logger,
+        opening_max: int | None = None,
+    ) -> None:
+        self._sockets = sockets
+        self._accepted = accepted
+        self._look = look
+        self._look_seconds = look_seconds
+        self._retry_seconds = retry_seconds
+        self._log = log
+        self._opening_max = opening_max
+        self._opening: dict[asyncio.Task[None], None] = {}
+        """Oldest first."""
+        self._tasks = [asyncio.create_task(self._accept(each)) for each in sockets]
+        self._tasks.append(asyncio.create_task(self._look_for_ever()))
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._sockets[0].getsockname()[:2]
+        return host, port
+
+    async def close(self) -> None:
+        """Accept nothing more."""
+        tasks = [*self._tasks, *self._opening]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listening)
+            except OSError as error:  # no descriptor is left: others hold them, and those that are open will end
+                self._log.warning("accept_failed", reason=str(error), remedy="raise the limit of open files")
+                await asyncio.sleep(self._retry_seconds)
+                continue
+            opening = self._accepted(connection, str(address[0]))
+            if opening is None:
+                continue
+            if self._opening_max is not None and len(self._opening) >= self._opening_max:
+                oldest = next(iter(self._opening))
+                del self._opening[oldest]
+                oldest.cancel()
+            task = asyncio.create_task(opening)
+            self._opening[task] = None
+            task.add_done_callback(lambda done: self._opening.pop(done, None))
+
+    async def _look_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            self._look()
