@@ -127,6 +127,19 @@ def test_a_bad_variable_is_named(tmp_path):
     assert caught.value.key == "port"
 
 
+def test_a_table_in_a_variable_is_judged_key_by_key():
+    """Everything that is wrong in it, where it is."""
+    environ = {"FAIRLEAD_EDGE_NODE": "n", "FAIRLEAD_EDGE_DELIVERY": '{maximum_delay = "x", minimum = 1}'}
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load("edge", Model, None, {**environ, "FAIRLEAD_EDGE_TOPICS": "[1, 2]"})
+    assert sorted(str(each.args[0]).partition("\n")[0] for each in caught.value.mistakes) == [
+        "FAIRLEAD_EDGE_DELIVERY: delivery.maximum_delay: must be a number, is 'x'",
+        "FAIRLEAD_EDGE_DELIVERY: delivery.minimum: unknown key",
+        "FAIRLEAD_EDGE_TOPICS: topics[0]: must be text, is 1",
+        "FAIRLEAD_EDGE_TOPICS: topics[1]: must be text, is 2",
+    ]
+
+
 def test_a_missing_file_is_named(tmp_path):
     """Never a stack trace."""
     with pytest.raises(settings.SettingsError, match=r"none\.toml: No such file"):
@@ -238,3 +251,14 @@ def test_a_deeply_nested_variable_is_a_sentence():
     """The same from the environment."""
     with pytest.raises(settings.SettingsError, match="must be"):
         settings.load("edge", Model, None, {"FAIRLEAD_EDGE_NODE": "n", "FAIRLEAD_EDGE_TOPICS": "[" * 5000})
+
+
+class Required(PydanticModel):
+    names: list[str]
+
+
+def test_a_key_whose_variable_is_bad_is_not_called_missing():
+    """It was given."""
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load("hub", Required, None, {"FAIRLEAD_HUB_NAMES": "[1]"})
+    assert [each.key for each in caught.value.mistakes] == ["names[0]"]

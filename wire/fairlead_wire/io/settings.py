@@ -83,7 +83,7 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
         except ValueError as error:
             said = reader.find(values, model) or mistakes.of(error)
     else:
-        told = {each.key for each in found}
+        told = {*overlay.unread, *(each.key for each in found)}
         said = tuple(each for each in reader.find(values, model) if each.key not in told)
     found += [SettingsError(overlay.origins.get(each.key, source), each.key, each.reason) for each in said]
     first, *more = found
@@ -152,6 +152,8 @@ class _Overlay:
         self._known: set[str] = set()
         self.origins: dict[str, str] = {}
         self.refused: list[SettingsError] = []
+        self.unread: set[str] = set()
+        """Keys whose variable was refused: nothing else can be said about them."""
 
     def lay(self, values: dict[str, Any], model: Any, prefix: str = "", path: str = "") -> bool:
         """True when a variable was for this table, or one below it."""
@@ -172,9 +174,11 @@ class _Overlay:
                 self.origins[key] = name
                 try:
                     values[own] = _value(self._environ[name], annotation, self._reader)
-                except ValueError as error:
+                except mistakes.Wrong as error:
                     values.pop(own, None)
-                    self.refused.append(SettingsError(name, key, str(error)))
+                    self.unread.add(key)
+                    found = (each.below(key) for each in error.mistakes)
+                    self.refused += (SettingsError(name, each.key, each.reason) for each in found)
         return any_here
 
     def unknown(self) -> Iterator[SettingsError]:
@@ -216,7 +220,7 @@ def _table_of(annotation: Any, reader: Reader) -> Any:
 def _value(text: str, annotation: Any, reader: Reader) -> Any:
     """Text of one variable as the key's type wants it: a TOML value when it fits, else the text itself.
 
-    Raises ``ValueError`` with the reason.
+    Raises ``mistakes.Wrong``: of the TOML value, if it is one.
     """
     candidates: list[Any] = []
     try:
@@ -224,10 +228,10 @@ def _value(text: str, annotation: Any, reader: Reader) -> Any:
     except (tomllib.TOMLDecodeError, RecursionError):
         pass  # not a TOML value: the text itself is tried below, and refused with its reason if it does not fit
     candidates.append(text)
-    reason = ""
+    refused: tuple[mistakes.Mistake, ...] = ()
     for candidate in candidates:
         found = reader.find_value(candidate, annotation)
         if not found:
             return candidate
-        reason = reason or str(found[0])
-    raise ValueError(reason)
+        refused = refused or found
+    raise mistakes.Wrong(*refused)
