@@ -181,6 +181,7 @@ class Hub:
             self.rules.routes_gone(live.resource.name)
             self._routes_read(live.resource.name, now)
             self.edge_routes.object_changed(live.resource.name)
+            self.rule_statuses.vanished("edgeroutes", live.resource.name)
         change = self.object_cache.remove(key, uid)
         if change is not None:
             self._object_changed(change, now, before_nodes)
@@ -273,9 +274,14 @@ class Hub:
     def drop_rule(self, name: str) -> None:
         was_broken = f"syncrules/{name}" in self.placement.broken
         nodes = self.rules.gone(name).nodes
+        self.rule_statuses.vanished("syncrules", name)
         if was_broken:
             self.node_status.changed(*nodes)
         self._compare_everything()
+
+    def rule_observed(self, collection: str, name: str, observed: status_cache.Observed) -> None:
+        """The status of a SyncRule or EdgeRoutes object as it stands."""
+        self.rule_statuses.observed(collection, name, observed)
 
     def _rule_read(self, read: Read, now: float) -> None:
         if read.notice is not None:
@@ -388,6 +394,14 @@ class Hub:
 
     # ---- documents of ours -----------------------------------------------------------------------
 
+    def is_echo(self, name: status_cache.Name, version: str, read: Callable[[], status_cache.Observed]) -> bool:
+        """Is this version of an ObjectSync no news?  Then the rest of it need not be read."""
+        return self.status_cache.is_echo(name, version, read)
+
+    def collection_restored(self, collection: str) -> None:
+        """The API server is an older copy of itself: versions of these documents begin again."""
+        self.status_cache.restored(collection)
+
     def document_observed(
         self, name: status_cache.Name, node: str, observed: status_cache.Observed, now: float
     ) -> None:
@@ -399,6 +413,15 @@ class Hub:
         """Somebody deleted an ObjectSync: it is written again if it still says something true."""
         if self.status_cache.vanished(name, node, version):
             self.sync_controller.vanished(node)
+
+    def documents_named(self, collection: str, names: set[str], version: str, now: float) -> None:
+        """A list of this version names these (``namespace/name``): other documents of ours were gone by then."""
+        for name in self.status_cache.missing(collection, names, version):
+            if collection == EDGE_NODES:
+                self.edge_node_vanished(name[2], now)
+            else:
+                spec = self.status_cache.observed[name].head["spec"]
+                self.document_vanished(name, str(spec.get("nodeName", "")), now)
 
     def documents_listed(self, collection: str, now: float) -> None:
         """The first list of our own documents is in: what was decided without them is decided again."""

@@ -74,8 +74,6 @@ class _KindSink:
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = api_json.header(raw)
-        if self._kind == EDGE_ROUTES_KIND:
-            self._hub.rule_statuses.vanished("edgeroutes", found.name)
         key = _key(self._kind, found)
         self._hub.remove_object(key, found.uid, self._clock())
 
@@ -88,7 +86,7 @@ class _KindSink:
     def on_lost(self, restored: bool) -> None:
         self._hub.kind_unsynced(self._kind.group_kind)
         if restored and self._kind == EDGE_ROUTES_KIND:
-            self._hub.status_cache.restored("edgeroutes")
+            self._hub.collection_restored("edgeroutes")
 
     def on_unlistable(self, reason: str, *, served: bool) -> None:
         self._hub.kind_frozen(self._kind.group_kind, reason)
@@ -153,13 +151,11 @@ class _RuleSink:
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         name = api_json.header(raw).name
-        self._hub.rule_statuses.vanished("syncrules", name)
         self._hub.drop_rule(name)
         self._changed()
 
     def on_listed(self, identities: set[str], version: str) -> None:
         for name in self._hub.placement.rule_names() - identities:
-            self._hub.rule_statuses.vanished("syncrules", name)
             self._hub.drop_rule(name)
         self._changed()
         self._hub.input_synced("syncrules")
@@ -167,7 +163,7 @@ class _RuleSink:
     def on_lost(self, restored: bool) -> None:
         """The next list tells; meanwhile the rules we know stay."""
         if restored:
-            self._hub.status_cache.restored("syncrules")
+            self._hub.collection_restored("syncrules")
 
     def on_unlistable(self, reason: str, *, served: bool) -> None:
         _unlistable("syncrules", reason, served)
@@ -182,7 +178,7 @@ class _OwnSink:
     def on_object(self, raw: msgspec.Raw) -> str:
         header = api_json.header(raw)
         name: status_cache.Name = (self._collection, header.namespace, header.name)
-        if self._collection != EDGE_NODES and self._hub.status_cache.is_echo(
+        if self._collection != EDGE_NODES and self._hub.is_echo(
             name, header.version, lambda: _observed(api_json.own(raw))
         ):
             return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
@@ -204,8 +200,7 @@ class _OwnSink:
         self._vanished(name, found.spec, found.header.version)
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        for name in self._hub.status_cache.missing(self._collection, identities, version):
-            self._vanished(name, self._hub.status_cache.observed[name].head["spec"], "")
+        self._hub.documents_named(self._collection, identities, version, self._clock())
         self._hub.documents_listed(self._collection, self._clock())
 
     def _vanished(self, name: status_cache.Name, spec: dict[str, Any], version: str) -> None:
@@ -217,7 +212,7 @@ class _OwnSink:
     def on_lost(self, restored: bool) -> None:
         """The next list tells."""
         if restored:
-            self._hub.status_cache.restored(self._collection)
+            self._hub.collection_restored(self._collection)
 
     def on_unlistable(self, reason: str, *, served: bool) -> None:
         _unlistable(self._collection, reason, served)
@@ -314,7 +309,7 @@ def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
     found = api_json.own(raw)
     header = found.header
     observed = status_cache.Observed(version=header.version, generation=header.generation, status=found.status, head={})
-    hub.rule_statuses.observed(collection, header.name, observed)
+    hub.rule_observed(collection, header.name, observed)
     return header.name
 
 
