@@ -1,4 +1,4 @@
-"""The ingest program: settings, Spark, one query for each pipeline, until told to stop or all is in.
+"""The ingest program: settings, Spark, one query for each pipeline, until stopped by a signal or all is in.
 
 Exit status: 0 stopped or done; 1 stopped because someone has to look (the last log line says why, by code);
 2 cannot start as configured. One pipeline that stops does not stop the others; the program ends when none can run.

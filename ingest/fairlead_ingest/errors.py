@@ -68,7 +68,7 @@ class Fault(Temporary):
 
 
 def explain(text: str) -> tuple[str | None, str]:
-    """(code, sentence) for the text of somebody else's error; no code where waiting or deciding is not known to help.
+    """(code, sentence) for the text of an error not ours; no code where waiting or deciding is not known to help.
 
     Java and the file system below it have no codes of ours, but some of their texts mean what ours do.
     """

@@ -133,7 +133,7 @@ class Events(Model):
     """What the job publishes about its tables."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
-    """Where commits, gaps and stops are told ([events](events.md)); empty: nowhere."""
+    """Where commits, gaps and stops are published ([events](events.md)); empty: nowhere."""
 
 
 class Settings(Model):
@@ -169,7 +169,7 @@ class Settings(Model):
     on_expired: Literal["count", "gap", "fail"] = "count"
     """Unread messages outlived their TTL: `count` and go on, `gap` also leaves a gap row, `fail` stops."""
     on_recreated: Literal["fail", "restart"] = "fail"
-    """A topic was deleted and made anew: `fail` stops, `restart` reads the new one and leaves a gap row for the old."""
+    """A topic was deleted and made again: `fail` stops, `restart` reads the new one; the old one leaves a gap row."""
     reader: Annotated[str, AfterValidator(_reader)] = "ingest"
     """The name under which the service knows how far the job is: letters, digits, `.`, `_` and `-`, at most 128."""
     pipelines: list[Pipeline] = Field(default=[])

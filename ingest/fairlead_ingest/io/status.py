@@ -89,7 +89,7 @@ def _fresh(recent: Sequence[Committed]) -> tuple[float | str | None, float | str
 def of_topic(
     topic: str, offset: TopicOffset | None, client: BulkClient | None, now: datetime.datetime
 ) -> dict[str, Any]:
-    """How far the table is behind one topic, or why nobody can say; at most two requests."""
+    """How far the table is behind one topic, or why that is not known; at most two requests."""
     at = offset or TopicOffset()
     facts: dict[str, Any] = {"topic": topic, "position": at.position, "generation": at.generation}
     if client is None:

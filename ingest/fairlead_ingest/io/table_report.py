@@ -17,7 +17,7 @@ QUANTILES = (0.5, 0.95, 0.99)
 
 
 def of(name: str, table_format: TableFormat, path: Path) -> Facts:
-    """The facts of one table and its companions. Raises ``Stop`` where there is no table."""
+    """The facts of one table and its side tables. Raises ``Stop`` where there is no table."""
     table = tables.existing(table_format, path)
     held = set(table.schema.names)
     wanted = ["_published_at", "_ingested_at", *(each for each in ("node", "priority", "enqueued_at") if each in held)]

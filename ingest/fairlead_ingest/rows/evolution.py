@@ -1,7 +1,7 @@
 """Fields of bodies that no column takes yet, under the contract's mode ``evolve``.
 
     tasks    look at the bodies they write: which fields have no column, and what is in them
-    driver   adds the columns, then has the batch tried again: the query starts anew and reads the fields into them
+    driver   adds the columns, then has the batch tried again: the query starts again and reads the fields into them
 
 A column's type follows from the first batch that has the field: numbers are ``double`` (a sensor that says 20 today
 says 20.5 tomorrow), true and false ``boolean``, all else ``string``, objects and arrays as their JSON text. Only fields
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 import pyarrow as pa
 
-# A producer that numbers its fields must not make a table that nobody can open.
+# A producer that numbers its fields must not make a table that no reader can open.
 COLUMNS_MAX = 1_000
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 TYPES: Mapping[str, pa.DataType] = {"double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}

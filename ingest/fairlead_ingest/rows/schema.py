@@ -28,7 +28,7 @@ from fairlead_ingest.rows.fitting import Judge
 FREEZE, RESCUE, EVOLVE = MODES = ("freeze", "rescue", "evolve")
 EXACT, ROUND = DECIMALS = ("exact", "round")
 SCHEMA_BYTES_MAX = 1024 * 1024
-# So many fields are named in an error; whoever has more has another schema.
+# So many fields are named in an error; a body with more misfits is of another schema.
 MISFITS_MAX = 10
 NAME_CHARS_MAX = 255
 RESCUED = "_rescued"

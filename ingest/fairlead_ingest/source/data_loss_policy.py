@@ -2,9 +2,9 @@
 
 The service deletes rows for one reason only: their time to live has passed. So a start that has expired means unread
 messages died of their own age. By default that is counted and reading goes on at the oldest row; ``gap`` also leaves a
-row in the table's gaps, ``fail`` stops. A topic deleted and made anew is another matter: someone did it, and the rest
-of the old one is gone whatever its age, so the default is to stop; ``restart`` reads the new one from its beginning and
-leaves a gap row for the old. A different service behind the same address is never read from.
+row in the table's gaps, ``fail`` stops. A topic deleted and made again is another matter: a person did it, and the
+rest of the old one is gone whatever its age, so the default is to stop; ``restart`` reads the new one from its
+beginning and leaves a gap row for the old. A different service behind the same address is never read from.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def expired(topic: str, position: str, oldest: str, rows: int | None, policy: st
 
 
 def further(known: Gap | None, gap: Gap) -> Gap:
-    """``gap``, after ``known`` had been found: more has expired since. Of a topic made anew the reason stays."""
+    """``gap``, after ``known`` had been found: more has expired since. Of a topic made again the reason stays."""
     if known is None:
         return gap
     rows = None if known.rows is None or gap.rows is None else known.rows + gap.rows
@@ -47,7 +47,7 @@ def recreated(topic: str, offset: TopicOffset, generation: int, policy: str) -> 
     if policy == "fail":
         raise errors.Stop(
             errors.RECREATED,
-            f"{topic} was deleted and made anew (generation {offset.generation} became {generation}); what was unread"
+            f"{topic} was deleted and made again (generation {offset.generation} became {generation}); what was unread"
             ' of the old one is gone. Set on_recreated = "restart" to read the new one from its beginning',
         )
     return TopicOffset(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from fairlead_ingest.source.offsets import EXPIRED, RECREATED, Offsets
 
-# The policy under which an expired stretch is worth a gap row; under "count" it is only counted.
+# The policy under which an expired range is worth a gap row; under "count" it is only counted.
 EXPIRED_IS_GAP = "gap"
 
 
@@ -19,7 +19,7 @@ EXPIRED_IS_GAP = "gap"
 class GapRow:
     """From ``from_position`` (exclusive) of ``from_generation`` to ``to_position`` (inclusive), ``rows`` were not read.
 
-    ``to_position`` is "" where the end is unknown (the old generation is gone); ``rows`` None where nobody can know.
+    ``to_position`` is "" where the end is unknown (the old generation is gone), ``rows`` None where it is not known.
     """
 
     topic: str

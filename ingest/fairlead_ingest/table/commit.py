@@ -69,7 +69,7 @@ class AlreadyIn:
 
 
 class Collided(Temporary):
-    """Somebody else committed since the state was looked at; look again and decide again."""
+    """Another writer committed since the state was looked at; look again and decide again."""
 
 
 def application_id(query_id: str) -> str:

@@ -1,6 +1,6 @@
 """Which commits of a table's history the version that is current is made of.
 
-A table's log keeps what somebody has taken back: after a RESTORE the newest commit of ours may speak of rows that are
+A table's log keeps what was taken back: after a RESTORE the newest commit of ours may speak of rows that are
 gone. So history is read from its newest end, and what a RESTORE jumped over is passed over here too.
 
     12 RESTORE to 7 · 11 batch · … · 8 batch · 7 batch        the newest of ours that counts is 7
@@ -68,6 +68,6 @@ def _target(parameters: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 def _overwrites(operation: str, parameters: Mapping[str, Any]) -> bool:
-    """The whole table; a part that was named by a condition is somebody's correction."""
+    """The whole table; a part that was named by a condition is a correction."""
     is_whole = not parameters.get("predicate") and not parameters.get("replaceWhere")
     return operation == "WRITE" and str(parameters.get("mode", "")).lower() == "overwrite" and is_whole

@@ -20,7 +20,7 @@ _MISFIT = re.compile(rf"{MISFIT} at (?P<names>[^:]+)(?::|$)")
 _AT = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\{.*\}|\[.*\]", re.DOTALL)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
-# More than this many bars tell nobody anything; the rest is summed up.
+# More bars than this are of no use to a reader; the rest is summed up.
 BARS_MAX = 48
 
 
@@ -41,7 +41,7 @@ class Facts:
     name: str
     table: str
     rows: int
-    # As `status` says it: seconds for half, and for 95 %, of what the last commits brought; None where nobody knows.
+    # As `status` says it: seconds for half, and for 95 %, of what the last commits brought; None: unknown.
     fresh: tuple[float | str | None, float | str | None] = (None, None)
     by_node: Sequence[tuple[str, int]] = ()
     by_hour: Sequence[tuple[str, int]] = ()

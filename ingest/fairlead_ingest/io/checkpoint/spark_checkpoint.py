@@ -76,7 +76,7 @@ def end_of(checkpoint: Path, batch: int) -> Offsets:
         lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
     except OSError as error:
         if max(_planned(checkpoint), default=-1) > batch:
-            # Spark keeps the last few; ours is not among them, so somebody else has planned all of those.
+            # Spark keeps the last few; ours is not among them, so another job has planned all of those.
             raise errors.Wait(
                 errors.CHECKPOINT_TAKEN, f"another job uses {checkpoint}, and has gone on since batch {batch}"
             ) from error

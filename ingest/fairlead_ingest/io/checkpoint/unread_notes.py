@@ -1,14 +1,14 @@
 """Why messages that a batch was promised did not come, as its tasks know: rolled back, or of a topic that is gone.
 
 The service counts rolled-back messages into its plan and leaves them out of its pages; of a topic that was deleted and
-made anew since the plan nothing can be read any more. What else did not come has expired.
+made again since the plan nothing can be read any more. What else did not come has expired.
 
-    partitions (driver)   empties the batch's folder, names it in each stretch
-    read (task)           leaves a note where a stretch had any
+    partitions (driver)   empties the batch's folder, names it in each partition
+    read (task)           leaves a note where a range had any
     commit (driver)       adds them up: what was promised and did not come is these, and what expired
 
 Source and sink meet nowhere but in the checkpoint, so the notes lie there; the folder is named by where the batch ends.
-A batch that is tried again makes its notes anew.
+A batch that is tried again makes its notes again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def prepare(checkpoint: Path, end: Offsets) -> Path:
 
 
 def note(folder: Path, topic: str, after: str, hidden: int = 0, *, recreated: bool = False) -> None:
-    """Leave a note about the stretch that begins ``after``; a task that is run twice leaves one. Raises ``OSError``."""
+    """Leave a note about the range that begins ``after``; a task that is run twice leaves one. Raises ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{topic} {after}".encode()).hexdigest()[:32]
     draft = folder / f".{uuid.uuid4().hex}"

@@ -1,6 +1,6 @@
 """``GET /healthz``, ``/readyz`` and ``/metrics`` in plain HTTP, from a thread of its own; receipts where they are on.
 
-The job's main thread drives Spark and may be busy for seconds; whoever asks for health is answered all the same, from
+The job's main thread drives Spark and may be busy for seconds; probes are answered all the same, from
 facts the main thread left in ``Health``.
 """
 

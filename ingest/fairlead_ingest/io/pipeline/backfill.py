@@ -44,7 +44,7 @@ def reserved(client: BulkClient, table_format: TableFormat, into: Path, pipeline
 
     As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
     """
-    # What only rows say is nobody's account: a job that goes on from there does so from the highest.
+    # Where only rows say how far the table goes, a job goes on from the highest, so nothing is reserved for it.
     held = {
         topic: offset
         for topic, offset in table_format.reached(into).topics.items()
@@ -61,7 +61,7 @@ def reserved(client: BulkClient, table_format: TableFormat, into: Path, pipeline
             generation = client.offsets(topic, "earliest").generation
         except TopicMissing:
             continue
-        # A topic that was made anew is all unread, and the job's.
+        # A topic that was made again is all unread, and the job's.
         bounds[topic] = offset.position if offset.generation in (0, generation) else ""
     return bounds
 
@@ -115,7 +115,7 @@ def run(
 ) -> dict[str, int]:
     """Add what ``into`` lacks of the pipeline's topics in that time; rows before and after. Raises ``Stop``.
 
-    ``total`` is told how many messages will be looked at, ``progress`` how many more were.
+    ``total`` is called with how many messages will be looked at, ``progress`` with how many more were.
     """
     options = source_options(session, settings, pipeline)
     name = pipeline.sink or settings.sink

@@ -1,4 +1,4 @@
-"""Watches what a query commits to its table, and tells the rest of the world.
+"""Watches what a query commits to its table, and reports it.
 
     table's log ──observe──▶ metrics, log, events on the system topic, the reader's position in the service
 
@@ -27,7 +27,7 @@ log = logs.get("ingest.commits")
 # Commits of an earlier run that are published again at a start, in case it was killed before it published them.
 PUBLISHED_AGAIN_MAX = 8
 # Positions are reported to the service beside the work, no longer than this at a time: a service that is slow or
-# silent would keep the other pipelines and a stop waiting, for every topic anew.
+# silent would keep the other pipelines and a stop waiting, once for each topic.
 REPORT_SECONDS_MAX = 5.0
 # Entries of the log that are read first; more only where all of them are new.
 _ENTRIES = 8

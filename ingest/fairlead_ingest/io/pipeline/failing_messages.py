@@ -21,7 +21,7 @@ from fairlead_ingest.source.offsets import Offsets
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.io import logs
 
-log = logs.get("ingest.poison")
+log = logs.get("ingest.failing_messages")
 # Below this many messages a range is cut at one of them, above by the service's own count.
 NAMED_ROWS_MAX = 1000
 FOLDER = "fairlead-probe"

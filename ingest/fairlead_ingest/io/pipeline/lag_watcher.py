@@ -15,7 +15,7 @@ from fairlead_messaging.client.io.bulk_client import BulkClient
 # Asking more often would be most of an idle job's requests.
 LAG_SECONDS = 15.0
 # Asked beside the work, no longer than this at a time: a service that is slow or silent would keep the other pipelines
-# and a stop waiting, for every topic anew.
+# and a stop waiting, once for each topic.
 ASK_SECONDS_MAX = 5.0
 
 

@@ -1,4 +1,4 @@
-"""One batch of one stream on its way into a table and its side tables: once, whoever else commits at the same time.
+"""One batch of one stream on its way into a table and its side tables: once, also beside other writers.
 
 decide (``table.commit``) ─▶ append ─▶ done
    ▲                            │ collided
@@ -46,7 +46,7 @@ class BatchCommit:
         return isinstance(self._decide(table, NO_COUNTS, is_side_table=False), AlreadyIn)
 
     def append(self, table: Path, files: list[WrittenFile], counts: BatchCounts) -> None:
-        """Rows, once, whoever else commits at the same time. Raises ``Stop``, ``Wait``."""
+        """Rows, once, also beside other writers. Raises ``Stop``, ``Wait``."""
         self._append(table, lambda: files, counts, is_side_table=False)
 
     def append_dead_letters(self, table: Path, dead: list[WrittenFile]) -> None:
@@ -77,7 +77,7 @@ class BatchCommit:
             is_in = isinstance(decided, AlreadyIn)
             if is_in and not is_side_table:
                 return
-            # Looked at after deciding: what somebody commits in between collides with what was decided.
+            # Looked at after deciding: what another writer commits in between collides with what was decided.
             new = files()
             if is_in and not new:
                 return
@@ -148,7 +148,7 @@ def counts_of(
         dead_letters=sum(file.rows for file in dead),
         bytes=sum(file.size for file in rows),
         # What was promised and did not come had passed its time to live when it was read, unless the query leaves rows
-        # out by itself: then that is what it did, and the few that expired in between cannot be told from them.
+        # out by itself: then that is what it did, and the few that expired in between are counted with them.
         filtered=absent if selects else 0,
         expired_unread=sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
         expired_starts=sum(gap.reason == EXPIRED for gap in jumps),

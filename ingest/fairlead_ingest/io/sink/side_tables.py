@@ -1,8 +1,8 @@
 """Dead letters and gaps once each, also where a checkpoint was lost between their commit and the rows'.
 
-They are committed before the rows, so a crash in between leaves companions that are ahead of the rows. The same
+They are committed before the rows, so a crash in between leaves side tables that are ahead of the rows. The same
 checkpoint tries the batch again, and some of it may have expired or stopped to fit by then; a new one goes on from the
-rows, under another name and with batches cut elsewhere. So what would be written anew is compared with what is there:
+rows, under another name and with batches cut elsewhere. So what would be written again is compared with what is there:
 dead letters by their identity, gaps by where they begin. Only then is the table read, and only beyond the place where
 the batch begins.
 """
@@ -74,7 +74,7 @@ def _known(table_format: TableFormat, table: Path, end: Offsets, columns: list[s
 
 
 def _content(table: Path, file: WrittenFile) -> pa.Table:
-    """The rows of a file that nobody sees yet, with the columns that its place stands for."""
+    """The rows of a file that is not committed yet, with the columns that its place stands for."""
     waiting = pending_path(table, file.path)
     rows = pq.ParquetFile(waiting if waiting.exists() else table / file.path).read()
     day = pc.strptime(file.date, format="%Y-%m-%d", unit="s").cast(pa.date32())

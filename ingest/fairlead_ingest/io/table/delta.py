@@ -96,7 +96,7 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
     target = DeltaTable(str(table))
     # From here on the log itself sees who else commits; what came between deciding and now it would not see.
     if not decided.follows(target.transaction_version(commit.COMMIT_SEQUENCE) or 0):
-        raise Collided(f"{table}: somebody else has committed since")
+        raise Collided(f"{table}: another writer has committed since")
     now_ms = int(time.time() * 1000)
     properties = CommitProperties(
         custom_metadata=decided.metadata,
@@ -126,7 +126,7 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
             commit_properties=properties,
         )
     except CommitFailedError as error:
-        raise Collided(f"{table}: somebody else committed at the same moment ({error})") from error
+        raise Collided(f"{table}: another writer committed at the same moment ({error})") from error
     except DeltaError as error:
         if "No space left" in str(error):
             raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error

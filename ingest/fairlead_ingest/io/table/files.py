@@ -1,7 +1,7 @@
 """Parquet files of one task: rows grouped by partition, good ones apart from dead letters.
 
 Files are complete and on disk (fsync) before their names leave the task; until the driver commits them to a table they
-are nobody's, and vacuum finds those of a task that was killed. Rows wait in memory up to ``GROUP_BYTES`` per file.
+belong to no table, and vacuum finds those of a killed task. Rows wait in memory up to ``GROUP_BYTES`` per file.
 Where the folder itself is what readers look at (plain Parquet), files wait in ``_pending`` until they are committed.
 """
 

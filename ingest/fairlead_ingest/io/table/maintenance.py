@@ -3,7 +3,7 @@
 Both work beside a running job: its appends and a compaction never conflict, and vacuum only takes files older than the
 longest batch can be. Compaction goes partition by partition, so that progress can be shown and a stop loses little.
 Plain Parquet cannot be compacted: no file system takes several files away and puts another in their place in one step,
-so somebody who reads the folder meanwhile would meet rows twice or not at all.
+so a program that reads the folder meanwhile would meet rows twice or not at all.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def open_table(path: Path) -> DeltaTable:
         if (path / COMMITS).is_dir():
             raise errors.Stop(
                 errors.TABLE_UNFIT,
-                f"{path}: plain Parquet files cannot be joined while somebody may read the folder (rows would be there"
+                f"{path}: plain Parquet files cannot be joined while the folder may be read (rows would be there"
                 ' twice or not at all); a longer trigger makes fewer files, sink = "delta" joins them at any time',
             ) from None
         raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here") from None

@@ -1,15 +1,15 @@
 """Folders of plain Parquet files with a commit log of our own, for readers that know no Delta.
 
     <table>/_commits/00000000000000000012.json   commit 12: the files it added, and all the table knows since
-    <table>/_pending/part-….pending              what tasks have written, nobody's yet
+    <table>/_pending/part-….pending              what tasks have written, not committed yet
     <table>/_topic=…/_date=…/part-….parquet      committed rows, and only those
 
-A commit is one manifest, written and fsynced under another name and then linked to its number: whoever finds the number
-taken has collided. From that moment it stands. Only then do its files move to where readers look; what a kill leaves
+A commit is one manifest, written and fsynced under another name and then linked to its number: a writer that finds the
+number taken has collided. From that moment it stands. Only then do its files move to where readers look; what a kill leaves
 pending is moved by the next writer before it does anything else, so only the newest commit can have files to move.
 
-So whoever reads the folder by name (Spark, DuckDB, polars, a shell) meets each committed row once and no other; a batch
-of several files appears file by file. ``_pending`` and ``_commits`` are hidden from Spark by their first letter and
+So a program that reads the folder by name (Spark, DuckDB, polars, a shell) meets each committed row once and no other;
+a batch of several files appears file by file. ``_pending`` and ``_commits`` are hidden from Spark by their first letter and
 from patterns by their endings. The folder must be on one file system, and that must have hard links.
 """
 
@@ -86,7 +86,7 @@ def ensure(table: Path, schema: pa.Schema) -> None:
         (table / COMMITS).mkdir(parents=True, exist_ok=True)
         sync(table)
         first = _Manifest(number=0, timestamp=_now_ms(), columns=msgspec.Raw(wanted.to_json().encode()))
-        _ = _publish(table, first)  # whoever made it first wanted the same, or is told so with the next look
+        _ = _publish(table, first)  # another that made it first wanted the same, or the next look refuses
         return
     _move_in(table, newest)
     missing = table_format.missing_columns(table, newest.schema(), schema)
@@ -125,7 +125,7 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
     """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Wait``."""
     newest = _required(table)
     if not decided.follows(newest.transactions.get(commit.COMMIT_SEQUENCE, 0)):
-        raise Collided(f"{table}: somebody else has committed since")
+        raise Collided(f"{table}: another writer has committed since")
     with _room(table):
         _move_in(table, newest)
         if files:
@@ -215,7 +215,7 @@ def _follow(table: Path, before: _Manifest, **changes: Any) -> None:
     """The commit after ``before``, and its files where readers look."""
     manifest = msgspec.structs.replace(before, number=before.number + 1, timestamp=_now_ms(), **changes)
     if not _publish(table, manifest):
-        raise Collided(f"{table}: somebody else committed at the same moment")
+        raise Collided(f"{table}: another writer committed at the same moment")
     _move_in(table, manifest)
     if manifest.number % TIDY_EVERY == 0:
         for number in _numbers(table):

@@ -61,7 +61,7 @@ def of(sink: str) -> TableFormat:
 
 
 def beside(table: Path, suffix: str) -> Path:
-    """The path of a table's companion."""
+    """The path of a table's side table."""
     return table.with_name(table.name + suffix)
 
 

@@ -17,9 +17,9 @@ from fairlead_wire.errors import Temporary
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A batch asks a hundred times, and all is asked anew after one question without an answer: where every twentieth is
-# told "not now" (429, 503), the batch never ends unless that one question waits. A service that says nothing is not
-# waited for here: each try may take ``request_seconds``.
+# A batch makes a hundred requests, and all of them again after one has failed: where every twentieth is answered "not
+# now" (429, 503), the batch never ends unless that one request waits. A service that does not answer is not waited for
+# here: each try may take ``request_seconds``.
 NOT_NOW = DeliveryPolicy(
     retries_with_no_delay=0,
     minimum_delay_retries=0,

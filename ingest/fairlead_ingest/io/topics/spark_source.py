@@ -240,8 +240,8 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _after(offset: TopicOffset, plan: Plan, target: str | None) -> TopicOffset:
     """The place after the batch that ``plan`` allows; ``offset`` itself where there is nothing to take or to count.
 
-    Messages may leave a topic without being read, by a life of their own that was short. The totals of both ends tell
-    how many: where nothing is left to read, what has gone is a batch of its own, of no rows.
+    Messages with a short time to live may leave a topic unread. The totals of both ends say how many: where nothing
+    is left to read, what has gone is a batch of its own, of no rows.
     """
     before, total = offset.known_total, plan.passed
     # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.

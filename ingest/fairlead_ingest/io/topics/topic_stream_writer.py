@@ -2,8 +2,8 @@
 
     write (each task)   the first to come begins the batch's transaction and leaves its pointer beside the checkpoint;
                         all store their rows under it
-    commit (driver)     publish (nobody sees it yet) → note "batch 12 is transaction 97", fsync → commit the transaction
-    tried again         the note is there: transaction 97 is committed now if it was not, what was stored anew aborted
+    commit (driver)     publish (unseen yet) → note "batch 12 is transaction 97", fsync → commit the transaction
+    tried again         the note is there: transaction 97 is committed now if it was not, what was stored again aborted
 
 So whatever is killed when, readers of committed rows see every batch once, all of it or nothing. The note is only made
 when all that is missing is the commit, and a transaction is committed or not as a whole: the service says which. It
@@ -106,7 +106,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     # --- inside
 
     def _transaction(self, client: BulkClient, attempt: str) -> int:
-        """The one all tasks of this attempt share; made by whoever comes first."""
+        """The one all tasks of this attempt share; made by the task that comes first."""
         place = self._folder / attempt
         if not place.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def _give_up(client: BulkClient, pointer: int) -> None:
     try:
         client.abort(pointer)
     except (Temporary, Permanent):
-        return  # it ends by its timeout, and nobody sees its rows meanwhile
+        return  # it ends by its timeout, and no reader sees its rows meanwhile
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,7 +1,7 @@
 """Writing a DataFrame into a topic, all of it or nothing: the seed's long transaction.
 
     writer (driver) begins ─→ tasks store their rows under it ─→ commit: publish what was stored, commit
-                                                                  abort: nobody ever sees a row
+                                                                  abort: no reader ever sees a row
 
 Readers see the rows when the transaction is committed, in the order of the tasks' stores. A task that Spark tries again
 would store its rows twice under the same transaction, so the whole write is given up instead; run it again.
@@ -80,7 +80,7 @@ class TopicWriter(DataSourceArrowWriter):
             try:
                 client.abort(self._pointer)
             except (Temporary, Permanent):
-                return  # it ends by its timeout, and nobody sees its rows meanwhile
+                return  # it ends by its timeout, and no reader sees its rows meanwhile
 
 
 def portions(payloads: list[Any]) -> Iterator[list[bytes]]:
