@@ -5,12 +5,13 @@
     <table>/_topic=…/_date=…/part-….parquet      committed rows, and only those
 
 A commit is one manifest, written and fsynced under another name and then linked to its number: a writer that finds the
-number taken has collided. From that moment it stands. Only then do its files move to where readers look; what a kill leaves
-pending is moved by the next writer before it does anything else, so only the newest commit can have files to move.
+number taken has collided. From that moment it stands. Only then do its files move to where readers look; what a kill
+leaves pending is moved by the next writer before it does anything else, so only the newest commit can have files to
+move.
 
 So a program that reads the folder by name (Spark, DuckDB, polars, a shell) meets each committed row once and no other;
-a batch of several files appears file by file. ``_pending`` and ``_commits`` are hidden from Spark by their first letter and
-from patterns by their endings. The folder must be on one file system, and that must have hard links.
+a batch of several files appears file by file. ``_pending`` and ``_commits`` are hidden from Spark by their first letter
+and from patterns by their endings. The folder must be on one file system, and that must have hard links.
 """
 
 from __future__ import annotations
