@@ -98,7 +98,7 @@ async def test_a_poll_that_moved_on_leaves_its_page_at_its_new_place(topics: Top
     assert (await waiting).payloads == ["after"]
     assert await topics.payloads("t", startFrom=start, limit=1) == ["aborted"]
     topics.clock.forward(100_001)
-    await topics.broker.clean()
+    await topics.broker.cleaner.clean()
     assert await topics.payloads("t", startFrom=start, limit=1) == ["after"]
 
 
@@ -160,7 +160,7 @@ async def test_the_same_answers_with_and_without(seed: int) -> None:
                     await _waited(each, starts[-1])
             elif doing == "clean":
                 for each in pair:
-                    await each.broker.clean()
+                    await each.broker.cleaner.clean()
             elif doing == "ttl":
                 seconds = random.choice([2, 5, 1000])
                 for each in pair:

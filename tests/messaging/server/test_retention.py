@@ -38,11 +38,11 @@ async def test_topic_ttl_removes_messages_and_payloads(kv: OrderedKV) -> None:
         await topics.create("t", ttl=3)
         await topics.publish("t", *["x"] * 3000)
         await publish_by_reference(topics, "p")
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert rows(kv, keys.MESSAGE, keys.PAYLOAD) == 3002
         topics.clock.forward(3001)
         await topics.publish("t", "y")
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert rows(kv, keys.MESSAGE, keys.PAYLOAD, keys.REFERENCE) == 1
         assert await topics.payloads("t") == ["y"]
         assert (await topics.ok("POST", "topics/t/plan", {}))["rows"] == 1
@@ -57,11 +57,11 @@ async def test_old_generations_are_removed(kv: OrderedKV) -> None:
             await publish_by_reference(topics, "p")
             if generation < 2:
                 await topics.ok("DELETE", "topics/t")
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert rows(kv, keys.MESSAGE) == 2
         assert await topics.payloads("t") == ["m2", "p"]
         await topics.ok("DELETE", "topics/t")
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert rows(kv) == 0
         await topics.create("t")
         assert (await topics.properties("t"))["generation"] == "4"
@@ -74,7 +74,7 @@ async def test_a_neighbour_with_a_similar_name_is_not_touched(kv: OrderedKV) -> 
             await topics.create(name)
             await topics.publish(name, name)
         await topics.ok("DELETE", "topics/t")
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert await topics.payloads("t-1") == ["t-1"]
         assert await topics.payloads("s") == ["s"]
 
@@ -85,7 +85,7 @@ async def test_message_ttl_removes_single_messages(kv: OrderedKV) -> None:
         await topics.create("t", ttl=100)
         await topics.publish("t", "a", *({"payload": b64("b"), "ttl": 1} for _ in range(50)), "c")
         topics.clock.forward(1001)
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert rows(kv, keys.MESSAGE) == 2
         assert rows(kv, keys.EXPIRY) == 0
         assert await topics.payloads("t") == ["a", "c"]
@@ -104,7 +104,7 @@ async def test_stored_but_never_published(kv: OrderedKV) -> None:
             await topics.finish(pointer, how)
             assert rows(kv, keys.PAYLOAD) == 1
             await topics.ok("DELETE", "topics/t")
-            await topics.broker.clean()
+            await topics.broker.cleaner.clean()
             await topics.create("t")
 
 
@@ -114,10 +114,10 @@ async def test_silent_producers_are_forgotten_after_thirty_days(kv: OrderedKV) -
         await topics.create("t", ttl=1)
         await topics.publish("t", "a", producer={"id": "p", "epoch": 1, "sequence": 0})
         topics.clock.forward(29 * 86_400_000)
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert rows(kv, keys.PRODUCER) == 1
         topics.clock.forward(2 * 86_400_000)
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert rows(kv, keys.PRODUCER) == 0
 
 
@@ -129,7 +129,7 @@ async def test_counting_goes_on_after_removal(kv: OrderedKV) -> None:
         topics.clock.forward(6000)
         await topics.publish("t", *["y"] * 3000)
         topics.clock.forward(5000)
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
         assert (await topics.ok("POST", "topics/t/plan", {}))["rows"] == 3000
         await topics.ok("PUT", "topics/t/readers/r", {"position": ""})
         [reader] = await topics.ok("GET", "topics/t/readers")

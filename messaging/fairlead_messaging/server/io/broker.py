@@ -1,22 +1,20 @@
-"""The running service: the store, its one writer, and readers in threads."""
+"""The running service: joins the store, its one writer, readers in threads, and what is done beside them."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TypeVar
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
-from fairlead_messaging.server import retention
-from fairlead_messaging.server.clock_guard import ClockJumpGuard
 from fairlead_messaging.server.commands import Command, CreateTopic, RemoveRows
+from fairlead_messaging.server.io.cleaner import Cleaner
 from fairlead_messaging.server.io.committer import Committer
 from fairlead_messaging.server.io.notifier import Notifier
+from fairlead_messaging.server.io.snapshot_readers import SnapshotReaders
+from fairlead_messaging.server.io.transaction_keeper import TransactionKeeper
 from fairlead_messaging.server.log import keys, reader, topics
 from fairlead_messaging.server.log.topic import Topic, expand_system_topics
 from fairlead_messaging.server.memory_budget import MemoryBudget
@@ -26,18 +24,12 @@ from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 from fairlead_messaging.server.transactions.commands import (
-    ExpireTransactions,
-    MarkAborted,
-    PruneTransactions,
     Rollback,
     TransactionCommand,
 )
 from fairlead_wire.io import logs
 
-READER_THREADS = 4
 SYSTEM_NAMESPACE = "system"
-TEND_SECONDS_MAX = 0.25
-"""How late a transaction's timeout may be noticed after the clock was moved."""
 
 PROBE_SECONDS = 5.0
 """A write so long ago says nothing about the disk as it is."""
@@ -55,23 +47,19 @@ class Broker:
         self.now_ms = now_ms
         self._kv = kv
         self._notifier = Notifier()
-        self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
+        self._readers = SnapshotReaders(kv)
         self._cache = PageCache(settings.cache.max_bytes)
         self._cache_lock = threading.Lock()
         self.bodies = MemoryBudget(settings.bodies_bytes_max, "too_many_bodies")
         self.pages = MemoryBudget(settings.pages_bytes_max, "too_many_pages")
-        # Bulk pages are made one after another: they are all processor, and two threads taking turns at the
-        # interpreter need longer for both than one does.
-        self._bulk_reader = ThreadPoolExecutor(1, "bulk-reader")
-        self._cleaner = ThreadPoolExecutor(1, "cleaner")
-        # Of its own, so that who asks how the service is does not wait behind thousands of polls.
-        self._prober = ThreadPoolExecutor(1, "prober")
         self._service = Service(kv)
         self._committer = Committer(kv, self._service, now_ms, self._notifier.notify)
-        self._chores = asyncio.Event()
-        self._tasks = [asyncio.create_task(self._tend()), asyncio.create_task(self._clean())]
-        self.removed_rows = 0
-        self.cleanups = 0
+        self._keeper = TransactionKeeper(self._committer, self._service, now_ms)
+        self.cleaner = Cleaner(kv, self._committer, self._readers, now_ms)
+        self._tasks = [
+            asyncio.create_task(self._keeper.run()),
+            asyncio.create_task(self.cleaner.run(settings.cleanup.interval_seconds)),
+        ]
         self.service_id = self._mint_service_id(new_id)
         self.closing = False
 
@@ -100,86 +88,17 @@ class Broker:
     async def change(self, command: Command[Result], size: int = 0) -> Result:
         """The command's answer, durable.  Raises MessagingError."""
         answer = await self._committer.submit(command, size)
-        if isinstance(command, TransactionCommand):
-            self._chores.set()
-        elif isinstance(command, Rollback):
-            self._chores.set()
-            while any(each.pointer == command.pointer for each in self._service.transactions.rolling):
-                await self._committer.submit(MarkAborted())
+        if isinstance(command, TransactionCommand | Rollback):
+            self._keeper.notify()
+        if isinstance(command, Rollback):
+            await self._keeper.finish_rollback(command.pointer)
         return answer
-
-    async def _tend(self) -> None:
-        """End transactions whose time is up, and mark the rows of aborted ones."""
-        self._chores.set()  # what an earlier run left behind
-        while True:
-            transactions = self._service.transactions
-            expiry = transactions.next_expiry_ms()
-            if not self._chores.is_set() and (expiry is None or expiry >= self.now_ms()):
-                # Not simply the time until expiry: the clock may step meanwhile, and whoever began or ended a
-                # transaction may have hung up before it was done.
-                due_seconds = TEND_SECONDS_MAX if expiry is None else (expiry + 1 - self.now_ms()) / 1000
-                timeout = min(due_seconds, TEND_SECONDS_MAX)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._chores.wait(), timeout)
-            self._chores.clear()
-            try:
-                if expiry is not None and expiry < self.now_ms():
-                    await self._committer.submit(ExpireTransactions())
-                while self._service.transactions.unmarked or self._service.transactions.rolling:
-                    await self._committer.submit(MarkAborted())
-            except Unavailable as error:
-                _log.warning("transactions_not_tended", reason=error.message)
-                self._chores.set()
-                await asyncio.sleep(error.retry_after_seconds)
-
-    async def _clean(self) -> None:
-        watch = ClockJumpGuard(self.now_ms(), _steady_ms())
-        while True:
-            await asyncio.sleep(self.settings.cleanup.interval_seconds)
-            if not watch.look(self.now_ms(), _steady_ms()):
-                _log.warning("cleanup_waits", reason="the clock jumped ahead")
-                continue
-            try:
-                await self.clean()
-            except (Unavailable, StorageError) as error:
-                _log.warning("cleanup_failed", reason=str(error))
-
-    async def clean(self) -> None:
-        """One pass over every topic: remove what nobody can read any more."""
-        while await self._committer.submit(PruneTransactions()):
-            continue
-        for topic in await self.read(topics.every):
-            emptied: dict[bytes, tuple[bytes, bytes]] = {}
-            more, resume = True, b""
-            while more:
-                found = await self.read(partial(retention.sweep, topic=topic, now_ms=self.now_ms(), resume=resume))
-                more, resume = found.more, found.resume
-                if not len(found.batch) and not found.silent:
-                    continue
-                await self._committer.submit(RemoveRows(batch=found.batch, silent=found.silent), found.batch.size)
-                self.removed_rows += len(found.batch) + len(found.silent)
-                for low, high in found.emptied:
-                    # One range a table, and only once at the end: each compaction reads all that lies in it.
-                    before = emptied.get(low[:1], (low, high))
-                    emptied[low[:1]] = (min(low, before[0]), max(high, before[1]))
-            for low, high in emptied.values():
-                await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.compact, low, high)
-        await asyncio.get_running_loop().run_in_executor(self._cleaner, self._kv.reclaim)
-        self.cleanups += 1
 
     async def read(
         self, look: Callable[[Snapshot], Result], *, sequential: bool = False, probe: bool = False
     ) -> Result:
-        """Run ``look`` on a fresh snapshot in a reader thread; ``sequential`` for bulk pages."""
-        threads = self._prober if probe else self._bulk_reader if sequential else self._readers
-        return await asyncio.get_running_loop().run_in_executor(threads, self._look, look, sequential)
-
-    def _look(self, look: Callable[[Snapshot], Result], sequential: bool) -> Result:
-        try:
-            with self._kv.snapshot(sequential=sequential) as snapshot:
-                return look(snapshot)
-        except StorageError as error:
-            raise Unavailable("the store cannot be read", code="storage_failed") from error
+        """Run ``look`` on a fresh snapshot in a reader thread, as ``SnapshotReaders.read``."""
+        return await self._readers.read(look, sequential=sequential, probe=probe)
 
     def topic(self, namespace: str, name: str) -> Topic:
         """The living topic as it stands on disk.  Raises NotFound, Refused."""
@@ -283,10 +202,6 @@ class Broker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._committer.close()
-        for threads in (self._readers, self._bulk_reader, self._cleaner, self._prober):
-            await asyncio.to_thread(threads.shutdown)
+        await self._readers.close()
+        await self.cleaner.close()
         self._kv.close()
-
-
-def _steady_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

@@ -26,15 +26,6 @@ async def test_a_data_directory_keeps_its_id() -> None:
     await again.close()
 
 
-async def test_cleanup_runs_by_itself() -> None:
-    """Every ``interval_seconds``."""
-    async with serving(cleanup={"interval_seconds": 0.05}) as topics:
-        await topics.create("t", ttl=1)
-        await topics.publish("t", "a")
-        topics.clock.forward(5000)
-        await until(lambda: topics.broker.removed_rows > 0)
-
-
 async def test_stopping_wakes_long_polls_and_refuses_changes() -> None:
     """Nobody waits for a service that is going away."""
     async with serving() as topics:

@@ -119,7 +119,7 @@ async def test_an_expired_start_is_410_with_the_oldest(topics: Topics) -> None:
         assert (answer.status, answer.code, answer.body["error"]["expired"]) == (410, "expired", 1)
         assert (await page(topics, after=answer.body["error"]["oldest"])).body == [b"c"]
     assert (await page(topics, after="")).body == [b"c"]
-    await topics.broker.clean()
+    await topics.broker.cleaner.clean()
     assert (await page(topics, after=first)).status == 410
 
 

@@ -197,7 +197,7 @@ async def test_a_rollback_whose_first_rows_have_expired(topics: Topics) -> None:
     topics.clock.forward(9000)
     last = await topics.publish("t", "new", tx=pointer)
     topics.clock.forward(2000)
-    await topics.broker.clean()
+    await topics.broker.cleaner.clean()
     wide = {**first, "endTimestamp": last["endTimestamp"], "endSequenceId": last["endSequenceId"]}
     assert (await topics.ask("POST", "topics/t/rollback", {**wide, "startTimestamp": 1})).status == 400
     await topics.ok("POST", "topics/t/rollback", wide)
@@ -214,7 +214,7 @@ async def test_a_rollback_of_what_expired_by_its_own_time_to_live(topics: Topics
     await topics.publish("t", "other")
     topics.clock.forward(5001)
     if cleaned:
-        await topics.broker.clean()
+        await topics.broker.cleaner.clean()
     for _ in range(2):
         await topics.ok("POST", "topics/t/rollback", detail)
     later = {**detail, "endTimestamp": detail["endTimestamp"] + 1}

@@ -133,7 +133,7 @@ async def test_space_that_comes_and_goes(store: str, disk: SmallDisk) -> None:
             disk.free()
             assert await ready(topics) == 200
             topics.clock.forward(5000)
-            await topics.broker.clean()
+            await topics.broker.cleaner.clean()
     kv.close()
 
 

@@ -1,0 +1,60 @@
+"""What transactions need beside their commands: timeouts, and marks on the rows of those that did not commit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from fairlead_messaging.api.errors import Unavailable
+from fairlead_messaging.server.io.committer import Committer
+from fairlead_messaging.server.service import Service
+from fairlead_messaging.server.transactions.commands import ExpireTransactions, MarkAborted
+from fairlead_wire.io import logs
+
+LATE_SECONDS_MAX = 0.25
+"""How late a timeout may be noticed after the clock was moved."""
+
+_log = logs.get("messaging.transactions")
+
+
+class TransactionKeeper:
+    """``run`` it as a task; ``notify`` it when a transaction began, ended or was rolled back."""
+
+    def __init__(self, committer: Committer, service: Service, now_ms: Callable[[], int]) -> None:
+        self._committer = committer
+        self._service = service
+        self._now_ms = now_ms
+        self._changed = asyncio.Event()
+
+    def notify(self) -> None:
+        self._changed.set()
+
+    async def finish_rollback(self, pointer: int) -> None:
+        """Returns once no rollback of this transaction is being carried out."""
+        while any(each.pointer == pointer for each in self._service.transactions.rolling):
+            await self._committer.submit(MarkAborted())
+
+    async def run(self) -> None:
+        """For ever: end transactions whose time is up, and mark the rows of aborted ones."""
+        self._changed.set()  # what an earlier run left behind
+        while True:
+            transactions = self._service.transactions
+            expiry = transactions.next_expiry_ms()
+            if not self._changed.is_set() and (expiry is None or expiry >= self._now_ms()):
+                # Not simply the time until expiry: the clock may step meanwhile, and whoever began or ended a
+                # transaction may have hung up before it was done.
+                due_seconds = LATE_SECONDS_MAX if expiry is None else (expiry + 1 - self._now_ms()) / 1000
+                timeout = min(due_seconds, LATE_SECONDS_MAX)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), timeout)
+            self._changed.clear()
+            try:
+                if expiry is not None and expiry < self._now_ms():
+                    await self._committer.submit(ExpireTransactions())
+                while self._service.transactions.unmarked or self._service.transactions.rolling:
+                    await self._committer.submit(MarkAborted())
+            except Unavailable as error:
+                _log.warning("transactions_not_tended", reason=error.message)
+                self._changed.set()
+                await asyncio.sleep(error.retry_after_seconds)
