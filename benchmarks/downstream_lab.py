@@ -190,7 +190,7 @@ async def reached(what: str, condition: Any, seconds: float = 120.0, every: floa
 
 
 async def all_recorded(plant: Plant) -> None:
-    """The book is empty: every record is written."""
+    """Nothing waits to be written: every status is in the API."""
     ends = time.monotonic() + 300
     while await plant.metric("records_dirty") > 0:
         assert time.monotonic() < ends, "records are not written within 300 s"

@@ -77,10 +77,10 @@ class ReadyLoop:
         documents = self._documents if self._documents is not None and not self._documents.done() else None
         kube_events = self._kube_events if self._kube_events is not None and not self._kube_events.done() else None
         ready = self._hub.take_ready(now, documents=documents is not None, kube_events=kube_events is not None)
-        self._sender.send(ready.sessions)
         if documents is not None:
             documents.set_result(ready.documents)
         if kube_events is not None:
             kube_events.set_result(ready.kube_events)
         if self._publisher is not None and ready.cloud_events:
             self._publisher.publish(ready.cloud_events)
+        self._sender.send(ready.sessions)  # last: whatever goes wrong with a socket, nothing taken is lost

@@ -79,3 +79,19 @@ async def test_a_writer_that_has_gone_is_given_nothing(core: Core) -> None:
     edge.ack(*edge.sent())
     loop.perform()
     assert len(core.hub.status_cache.take(core.now)) == 1
+
+
+async def test_a_socket_that_fails_costs_no_document(core: Core, caplog: pytest.LogCaptureFixture) -> None:
+    """A mistake while sending must not lose what was taken in the same turn."""
+    loop = ReadyLoop(core.hub, Shell(core))
+    core.put("a")
+    edge = core.connect()
+    edge.ack(*[header for header in edge.sent() if hasattr(header, "uid")])
+
+    class Broken(Shell):
+        def send(self, sessions: Iterable[NodeSession]) -> None:
+            raise RuntimeError("a mistake of ours")
+
+    loop._sender = Broken(core)
+    async with asyncio.timeout(30):
+        assert len(await loop.documents()) == 1
