@@ -180,7 +180,8 @@ class NodeStatus:
         """Its deletion guard tripped, was approved or ended, or another number of removals waits."""
         self._unreported.add(node)
         observed = self._cache.observed.get((EDGE_NODES, "", node))
-        said = (observed.status.get("deletionGuard") or {}) if observed is not None else {}
+        status = observed.status if observed is not None else {}
+        said = status.get("deletionGuard") or status.get("brake") or {}  # the former name is of hubs before 0.2
         if guard is None or not guard.stops or guard.tripped is None or said.get("id") == guard.tripped.id:
             return []
         return [notice.of_node(node, "Warning", "DeletionGuard", guard.why)]
