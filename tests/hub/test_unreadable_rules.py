@@ -90,7 +90,7 @@ async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_nobody(
 
         broken["spec"]["delivery"] = BAD_DELIVERY
         kube.apply([broken, sync_rule("aaa", maps(namespace), delivery=BAD_DELIVERY)])
-        told = ("False", "spec.delivery: maximum_delay")
+        told = ("False", "spec.delivery.maximum_delay")
         await until("told", lambda: condition(kube, "syncrules", "theirs", "Accepted")[1].startswith(told[1]))
         kube.kubectl("delete", "configmap", "-n", namespace, "a1", "b1")
         await until("the good rule goes on", lambda: own(node.held, namespace) == {"a1", "a2", "b2"})
