@@ -157,10 +157,12 @@ class EdgeRoutesController:
 
     def rows_of(self, node: str) -> list[dict[str, Any]]:
         """``status.routes`` of its EdgeNode."""
-        before = self._written(node)
         if node not in self._sessions:
-            return list(before.values())
-        return node_routes.bounded(self._row(node, routes, before) for routes in self._of_node(node))
+            return list(self._written(node).values())
+        objects, said = self._of_node(node), self._said.get(node, {})
+        # What stands there is read only where the node has not said anything yet: all nodes may be asked about.
+        before = self._written(node) if any(routes.name not in said for routes in objects) else {}
+        return node_routes.bounded(self._row(node, routes, before) for routes in objects)
 
     def _of_node(self, node: str) -> list[sync_rule.Routes]:
         """Objects that select it."""
