@@ -23,8 +23,12 @@ from fairlead_messaging.api.message_id import (
     parse_hex,
 )
 from fairlead_messaging.api.requests import (
+    CHANGE_CHARS_MAX,
+    CHANGES_MAX,
     LIMIT_MAX,
     SPLITS_MAX,
+    TIMEOUT_SECONDS_DEFAULT,
+    TIMEOUT_SECONDS_MAX,
     WAIT_MS_MAX,
     PollRequest,
     PublishRequest,
@@ -209,3 +213,19 @@ def rollback_range(body: RollbackDetail) -> tuple[Position, Position]:
 def published_of(answer: Published) -> responses.PublishedByProducer:
     """For a producer: the sequences stored now and those known from before."""
     return responses.PublishedByProducer(producer=responses.Published(stored=answer.stored, known=answer.known))
+
+
+def timeout(seconds: float | None) -> float:
+    """Raises: Refused outside what a transaction may last."""
+    if seconds is None:
+        return TIMEOUT_SECONDS_DEFAULT
+    if not 0 < seconds <= TIMEOUT_SECONDS_MAX:
+        raise Refused(f"timeout must be more than 0 and at most {TIMEOUT_SECONDS_MAX:g} seconds", code="bad_timeout")
+    return seconds
+
+
+def changes(asked: list[str]) -> list[str]:
+    """Raises: Refused when there are too many or too long keys."""
+    if len(asked) > CHANGES_MAX or any(len(change) > CHANGE_CHARS_MAX for change in asked):
+        raise Refused(f"changes: at most {CHANGES_MAX} keys of {CHANGE_CHARS_MAX} characters", code="bad_changes")
+    return asked

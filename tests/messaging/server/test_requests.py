@@ -6,9 +6,8 @@ import pytest
 
 from fairlead_messaging.api.errors import Refused, TooLarge
 from fairlead_messaging.api.message_id import FIRST, Position
-from fairlead_messaging.api.requests import WAIT_MS_MAX, PollRequest, PublishRequest, RollbackDetail
+from fairlead_messaging.api.requests import PollRequest, PublishRequest
 from fairlead_messaging.server import requests
-from fairlead_messaging.server.commands import Published
 from fairlead_messaging.server.log.message import columns
 
 
@@ -45,20 +44,13 @@ def test_starts() -> None:
     assert requests.start(PollRequest(startFrom=2**63 - 1, inclusive=False)) > FIRST
 
 
-def test_limits_are_cut_to_the_services_own() -> None:
-    """None means the maximum; what is not positive is refused."""
-    assert [requests.limit(asked, 100) for asked in (None, 1, 100, 1000)] == [100, 1, 100, 100]
-    assert [requests.wait_ms(asked) for asked in (0, 10, 10**9)] == [0, 10, WAIT_MS_MAX]
-    for asked in (0, -1, 2**31):
+def test_timeouts_and_change_sets_are_bounded() -> None:
+    """Before the writer sees them."""
+    assert (requests.timeout(None), requests.timeout(600), requests.changes(["x"])) == (30.0, 600, ["x"])
+    for seconds in (0, -1, 601, float("nan")):
         with pytest.raises(Refused):
-            requests.limit(asked, 100)
+            requests.timeout(seconds)
     with pytest.raises(Refused):
-        requests.splits(0)
-
-
-def test_the_rollback_detail_is_flat_and_goes_back() -> None:
-    """What is answered is what is accepted."""
-    detail = requests.rollback_of(9, Published(first=Position(1, 2), last=Position(3, 4)))
-    again = requests.decode(requests.encode(detail), RollbackDetail)
-    assert requests.rollback_range(again) == (Position(1, 2), Position(3, 4))
-    assert again.transactionWritePointer == 9
+        requests.changes(["x" * 2000])
+    with pytest.raises(Refused):
+        requests.changes(["x"] * 20_000)

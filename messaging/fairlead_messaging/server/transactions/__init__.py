@@ -4,7 +4,8 @@
          ├─abort─────→ aborted ─┐
          └─timeout, operator→ invalid ─┴→ every row marked, so that no reader needs to know the pointer any more
 
-    manager      the open ones, and the order of commits (optimistic conflict detection by changed keys)
+    manager      the open ones, and the order of commits
+    conflicts    which keys were committed meanwhile: of two that changed one, only the first commits
     transaction  one record: state, and what it touched in each topic
     publish      rows with the pointer; payloads stored first, published later by one reference
     rollback     one publish undone, in bounded pieces

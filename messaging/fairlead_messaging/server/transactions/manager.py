@@ -1,4 +1,4 @@
-"""The transaction manager: start, commit, abort, invalidate, time out, settle.
+"""The transaction manager: start, commit, abort, invalidate, time out, mark what did not commit.
 
 Every change is a record in the same atomic batch as everything else, so nothing is visible before it is
 durable, and non-transactional traffic does not depend on it.  Pointers only grow, whatever the clock does
@@ -7,28 +7,21 @@ durable, and non-transactional traffic does not depend on it.  Pointers only gro
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from itertools import islice
 
-from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
+from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, Position, decode_position
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
-from fairlead_messaging.server.transactions import transaction
+from fairlead_messaging.server.transactions import conflicts, transaction
+from fairlead_messaging.server.transactions.conflicts import DIGEST_BYTES, CommittedKeys
 from fairlead_messaging.server.transactions.transaction import State, Transaction
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
 POINTERS_PER_MS = 1_000_000
-TIMEOUT_SECONDS_DEFAULT = 30.0
-TIMEOUT_SECONDS_MAX = 600.0
-"""How long one producer may hold up every transactional reader."""
-
 OPEN_MAX = 1000
-CHANGES_MAX = 10_000
-CHANGE_CHARS_MAX = 1024
 RECORD_KEPT_MS = 86_400_000
 """How long a finished transaction still answers with its state."""
 
@@ -39,13 +32,6 @@ SETTLE_BYTES_MAX = 1024 * 1024
 PRUNE_ROWS_MAX = 500
 """Finished transactions looked at in one turn."""
 
-CHANGE_BYTES = 8
-"""Of the digest by which a changed key is remembered; two that are alike by chance are a conflict that was none."""
-CHANGED_MAX = 1_000_000
-"""Keys remembered of what committed while others were open.  Beyond it the oldest are forgotten, and a transaction
-begun before they were committed is in conflict with whatever it changed."""
-FORGOTTEN_MAX = 50_000
-"""Keys forgotten in one turn; at least as many as one commit may add."""
 OPEN_MARGIN_POINTERS = 3_600_000 * POINTERS_PER_MS
 """Transactions begun so much earlier than the oldest open one ended before it began, however the clock stepped."""
 
@@ -64,10 +50,7 @@ class TransactionManager:
         self.open: dict[int, Transaction] = {}
         newest = kv.get(keys.service("pointer"))
         self._last = max(last_pointer, int.from_bytes(newest, "big") if newest else 0)
-        self._changed: dict[bytes, int] = {}
-        """Digest of a key → when it was last committed, oldest first."""
-        self._forgotten = 0
-        """The newest of what is no longer among them."""
+        self.committed_keys = CommittedKeys()
         self._fresh: set[int] = set()
         self._closed: dict[int, Transaction] = {}
         self._pruned = b""
@@ -184,11 +167,10 @@ class TransactionManager:
         found = self.writable(pointer, now_ms)
         if any(touched.rolling is not None for touched in found.touched):
             raise Unavailable("a rollback of this transaction is being carried out", code="rolling_back")
-        digests = [_digest(change) for change in changes]
-        is_forgotten = bool(digests) and self._forgotten >= pointer
-        if is_forgotten or any(self._changed.get(digest, 0) >= pointer for digest in digests):
+        changed = conflicts.digests(changes)
+        if self.committed_keys.conflict(pointer, changed):
             return self._finish(found, State.ABORTED, batch, now_ms)
-        found.changed = b"".join(digests)
+        found.changed = b"".join(changed)
         return self._finish(found, State.COMMITTED, batch, now_ms)
 
     def abort(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
@@ -262,21 +244,8 @@ class TransactionManager:
                     self._pruned = key + b"\x00"
                     return True
         self._pruned = b""
-        self._forget_changes()
+        self.committed_keys.forget(self._oldest_open())
         return False
-
-    def _forget_changes(self) -> None:
-        """Those before the oldest open transaction concern nobody; beyond the limit the oldest go, which is noted."""
-        oldest = self._oldest_open()
-        gone: list[bytes] = []
-        for digest, at in islice(self._changed.items(), FORGOTTEN_MAX):
-            if at >= oldest and len(self._changed) - len(gone) <= CHANGED_MAX:
-                break
-            gone.append(digest)
-            if at >= oldest:
-                self._forgotten = max(self._forgotten, at)
-        for digest in gone:
-            del self._changed[digest]
 
     def _finish(self, found: Transaction, state: State, batch: Batch, now_ms: int) -> Transaction:
         found.state, found.finished_ms, found.finished_at = state, now_ms, self._last
@@ -296,29 +265,7 @@ class TransactionManager:
 
     def _note_changes(self, found: Transaction) -> None:
         if found.state is not State.COMMITTED or self._oldest_open() > found.finished_at:
-            return  # nobody is open who could be in conflict with it
-        digests = [found.changed[at : at + CHANGE_BYTES] for at in range(0, len(found.changed), CHANGE_BYTES)]
-        for digest in digests or map(_digest, found.changes):
-            self._changed.pop(digest, None)  # so that the order is that of the commits
-            self._changed[digest] = found.finished_at
-        self._forget_changes()
-
-
-def _digest(change: str) -> bytes:
-    return hashlib.blake2b(change.encode(errors="surrogatepass"), digest_size=CHANGE_BYTES).digest()
-
-
-def check_timeout(seconds: float | None) -> float:
-    """Raises: Refused outside what a transaction may last."""
-    if seconds is None:
-        return TIMEOUT_SECONDS_DEFAULT
-    if not 0 < seconds <= TIMEOUT_SECONDS_MAX:
-        raise Refused(f"timeout must be more than 0 and at most {TIMEOUT_SECONDS_MAX:g} seconds", code="bad_timeout")
-    return seconds
-
-
-def check_changes(changes: list[str]) -> list[str]:
-    """Raises: Refused when there are too many or too long keys."""
-    if len(changes) > CHANGES_MAX or any(len(change) > CHANGE_CHARS_MAX for change in changes):
-        raise Refused(f"changes: at most {CHANGES_MAX} keys of {CHANGE_CHARS_MAX} characters", code="bad_changes")
-    return changes
+            return  # none is open that could be in conflict with it
+        whole = [found.changed[at : at + DIGEST_BYTES] for at in range(0, len(found.changed), DIGEST_BYTES)]
+        self.committed_keys.add(whole or conflicts.digests(found.changes), found.finished_at)
+        self.committed_keys.forget(self._oldest_open())

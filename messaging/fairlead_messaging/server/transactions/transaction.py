@@ -97,7 +97,7 @@ class Transaction(msgspec.Struct, kw_only=True):
     changes: list[str] = []
     """As an earlier version wrote them; see ``changed``."""
     changed: bytes = b""
-    """Digests of the keys it changed, ``CHANGE_BYTES`` each: a whole key may have a kilobyte."""
+    """Digests of the keys it changed, ``conflicts.DIGEST_BYTES`` each: a whole key may have a kilobyte."""
     finished_at: int = 0
     """The newest pointer when it finished: transactions above it began afterwards."""
 

@@ -14,7 +14,6 @@ from fairlead_messaging.api.requests import CommitRequest, StartRequest
 from fairlead_messaging.server import requests
 from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest.http import BROKER, body, check_content_type, json_response
-from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, Start
 from fairlead_messaging.server.transactions.manager import Started
 from fairlead_messaging.server.transactions.transaction import State, Transaction, TransactionView
@@ -23,7 +22,7 @@ from fairlead_messaging.server.transactions.transaction import State, Transactio
 async def start(request: web.Request) -> web.Response:
     check_content_type(request, JSON)
     asked = requests.decode(await body(request) or b"{}", StartRequest)
-    seconds = manager.check_timeout(asked.timeout)
+    seconds = requests.timeout(asked.timeout)
     started: Started = await request.app[BROKER].change(Start(timeout_seconds=seconds))
     return json_response(
         responses.Started(started.transaction.pointer, started.snapshot.encode(), started.transaction.expires_ms)
@@ -36,7 +35,7 @@ async def commit(request: web.Request) -> web.Response:
     raw = await body(request) or b"{}"
     parse = partial(requests.decode, raw, CommitRequest)
     asked = parse() if len(raw) < LARGE_BYTES else await asyncio.to_thread(parse)
-    command = Commit(pointer=_pointer(request), changes=manager.check_changes(asked.changes))
+    command = Commit(pointer=_pointer(request), changes=requests.changes(asked.changes))
     finished: Transaction = await request.app[BROKER].change(command, len(raw))
     if finished.state is not State.COMMITTED:
         raise Conflict(
