@@ -57,13 +57,16 @@ def new_gaps(table_format: TableFormat, table: Path, missing: Sequence[GapRow], 
 def _known(table_format: TableFormat, table: Path, end: Offsets, columns: list[str]) -> pa.Table | None:
     """Rows of ``table`` of topics in which it is ahead of where the batch begins; None where it is in none.
 
-    A backfill leaves no account, so a topic without one may be anywhere.
+    A backfill moves no positions, so a topic without one may be anywhere; and where the table was restored before, its
+    rows go further than its positions.
     """
-    reached = table_format.reached(table)
+    reached, highest = table_format.reached(table), table_format.highest_ids(table)
     ahead = [
         topic
-        for topic, place in end.topics.items()
-        if topic not in reached.topics or commit.is_ahead(reached, topic, place)
+        for topic, offset in end.topics.items()
+        if topic not in reached.topics
+        or commit.is_ahead(reached, topic, offset)
+        or highest.get(topic, "") > offset.start_position
     ]
     if not ahead:
         return None

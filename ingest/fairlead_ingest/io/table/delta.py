@@ -91,6 +91,19 @@ def reached(table: Path) -> Offsets:
     return Offsets() if found is None else _reached(found, _newest(found)[0])
 
 
+def highest_ids(table: Path) -> dict[str, str]:
+    """By topic, the highest id that the statistics of its files say."""
+    found = _open(table)
+    actions = None if found is None else pa.table(found.get_add_actions(flatten=True))
+    if actions is None or not {"max._id", "partition._topic"} <= set(actions.column_names):
+        return {}
+    highest = (
+        actions.select(["max._id", "partition._topic"]).group_by("partition._topic").aggregate([("max._id", "max")])
+    )
+    topics, ids = (highest[name].to_pylist() for name in ("partition._topic", "max._id_max"))
+    return {topic: last for topic, last in zip(topics, ids, strict=True) if last is not None}
+
+
 def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
     """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Stop``, ``Wait``."""
     target = DeltaTable(str(table))

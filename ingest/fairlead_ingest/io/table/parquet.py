@@ -122,6 +122,11 @@ def reached(table: Path) -> Offsets:
     return Offsets() if newest is None else _info(newest).reached
 
 
+def highest_ids(table: Path) -> dict[str, str]:
+    """Nothing: our log has no statistics, and a folder has no RESTORE that could set its positions back."""
+    return {}
+
+
 def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
     """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Wait``."""
     newest = _required(table)

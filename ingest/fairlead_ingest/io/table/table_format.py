@@ -50,6 +50,12 @@ class TableFormat(Protocol):
     def reached(self, table: Path) -> Offsets:
         """How far the table goes per topic."""
 
+    def highest_ids(self, table: Path) -> dict[str, str]:
+        """By topic, the highest id of its rows as the log's statistics say; a topic without such statistics is absent.
+
+        A table may hold more than ``reached`` says: restored and filled again by a backfill, which moves no positions.
+        """
+
     def last_entries(self, table: Path, limit: int) -> list[LogEntry]:
         """The newest commits, newest first."""
 

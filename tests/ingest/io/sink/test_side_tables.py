@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from tests.support.messaging_service import upstream_message
 
-from fairlead_ingest.io.sink.spark_sink import StreamWriter
+from fairlead_ingest.io.sink.spark_sink import BatchWriter, StreamWriter
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
@@ -122,6 +123,26 @@ def test_dead_letters_of_a_lost_checkpoint_are_not_written_again(stream: Stream,
     stream.batch(0, {1: GOOD, 2: BAD, 3: BAD, 4: BAD})
     assert stream.ids(DEAD_LETTERS) == [position(2), position(3), position(4)]
     assert stream.ids("") == [position(1)]
+
+
+def test_dead_letters_that_a_backfill_brought_after_a_restore_are_not_written_again(tmp_path: Path) -> None:
+    """The dead letters alone were restored and filled again, later the rows alone: the log of the first says less than
+    its rows do."""
+    stream = Stream("delta", tmp_path)
+    stream.batch(0, {1: GOOD, 2: BAD})
+    rows, dead = DeltaTable(str(tmp_path / "rows")), DeltaTable(str(tmp_path / f"rows{DEAD_LETTERS}"))
+    before = rows.version(), dead.version()
+    stream.batch(1, {3: GOOD, 4: BAD}, after=2)
+    stream.batch(2, {5: GOOD, 6: BAD}, after=4)
+    DeltaTable(str(tmp_path / f"rows{DEAD_LETTERS}")).restore(before[1])
+    backfill = BatchWriter(table_format="delta", table=tmp_path / "rows")
+    backfill.commit([backfill.write(iter(page({4: BAD, 6: BAD}).to_batches()))])
+    DeltaTable(str(tmp_path / "rows")).restore(before[0])
+    stream.lose_checkpoint()
+    stream.batch(0, {3: GOOD, 4: BAD}, after=2)
+    stream.batch(1, {5: GOOD, 6: BAD, 7: BAD}, after=4)
+    assert stream.ids(DEAD_LETTERS) == [position(2), position(4), position(6), position(7)]
+    assert stream.ids("") == [position(1), position(3), position(5)]
 
 
 def test_smaller_batches_after_a_lost_checkpoint_repeat_no_dead_letter(

@@ -99,3 +99,15 @@ def test_a_commit_is_on_disk_before_anybody_hears_of_it(table: Path, monkeypatch
     (file,) = written(table, "01")
     delta.append(table, [file], decided(table, 0, "01"))
     assert synced == [Path(file.path).name, "_date=2026-11-20", "00000000000000000001.json", "_delta_log"]
+
+
+def test_the_highest_id_of_a_topic_is_known_without_reading_rows(table: Path, tmp_path: Path) -> None:
+    """Also where the positions say less, after a RESTORE and a backfill, and after files were joined."""
+    assert delta.highest_ids(tmp_path / "none") == delta.highest_ids(table) == {}
+    delta.append(table, written(table, "01", "03"), decided(table, 0, "03"))
+    delta.append(table, written(table, "02", "04"), Append())
+    assert delta.highest_ids(table) == {TOPIC: "04"}
+    DeltaTable(str(table)).optimize.compact()
+    assert delta.highest_ids(table) == {TOPIC: "04"}
+    DeltaTable(str(table)).restore(1)
+    assert delta.highest_ids(table) == {TOPIC: "03"}
