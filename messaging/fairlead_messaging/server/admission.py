@@ -1,4 +1,4 @@
-"""Which connections may stay, so that nobody who holds connections keeps others out, probes least of all.
+"""Which connections may stay, so that a client that holds connections keeps no others out, probes least of all.
 
     accepted ─admit→ waiting (for a first or next request) ─begin→ answered ─rest→ waiting …
                         └─ longer than HEAD_SECONDS | IDLE_SECONDS, or room is needed → closed, the longest first

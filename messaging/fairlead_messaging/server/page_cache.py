@@ -35,7 +35,7 @@ class PageKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPage:
-    """An encoded page.  ``end`` is the topic's high mark it was read at, None when a limit ended the page.
+    """An encoded page.  ``end`` is the log's end it was read at, None when a limit ended the page.
 
     ``oldest_live`` is the bound it was read with: should it ever go back (a longer ttl, a clock set back), messages
     that were left out would be alive again.
@@ -50,7 +50,7 @@ class CachedPage:
     complete: bool = True
 
 
-def question(topic: Topic, after: MessageId, limit: int, content_type: str) -> PageKey:
+def page_key(topic: Topic, after: MessageId, limit: int, content_type: str) -> PageKey:
     return PageKey(
         namespace=topic.namespace,
         name=topic.name,
@@ -71,26 +71,26 @@ class PageCache:
         self.hits = 0
         self.misses = 0
 
-    def get(self, asked: PageKey, oldest_live: MessageId, high: bytes | None) -> CachedPage | None:
+    def get(self, key: PageKey, oldest_live: MessageId, log_end: bytes | None) -> CachedPage | None:
         """The page, if it is what the store would answer now."""
-        found = self._pages.get(asked)
+        found = self._pages.get(key)
         if (
             found is None
             or found.first <= oldest_live
             or oldest_live < found.oldest_live
-            or (found.end is not None and found.end != high)
+            or (found.end is not None and found.end != log_end)
         ):
             self.misses += 1
             return None
-        self._pages.move_to_end(asked)
+        self._pages.move_to_end(key)
         self.hits += 1
         return found
 
-    def put(self, asked: PageKey, page: CachedPage) -> None:
+    def put(self, key: PageKey, page: CachedPage) -> None:
         """Too large a page for the budget is simply not kept."""
-        before = self._pages.pop(asked, None)
+        before = self._pages.pop(key, None)
         self.size += _size(page) - (_size(before) if before is not None else 0)
-        self._pages[asked] = page
+        self._pages[key] = page
         while self.size > self._bytes_max:
             _, dropped = self._pages.popitem(last=False)
             self.size -= _size(dropped)

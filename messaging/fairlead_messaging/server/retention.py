@@ -1,4 +1,4 @@
-"""What may be removed for good: rows nobody can read any more.
+"""What may be removed for good: rows that cannot be read any more.
 
     older generations      unreachable since the topic was deleted or created anew
     past the topic's ttl   one range from the topic's beginning, so nothing is scanned
@@ -172,7 +172,7 @@ def _remove_expired_messages(
 
 
 def _leave_tombstone(snapshot: Snapshot, found: Sweep, key: bytes, expires_ms: int) -> None:
-    """What subscriptions still have to count keeps an empty row; one nobody will see again just goes."""
+    """What subscriptions still have to count keeps an empty row; one that will not be seen again just goes."""
     raw = snapshot.get(key)
     if raw is None:
         return

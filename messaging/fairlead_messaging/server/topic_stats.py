@@ -13,12 +13,12 @@ from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 TOPICS_MAX = 1000
-"""Topics told of in one scrape; the alphabetically first."""
+"""Topics in one scrape; the alphabetically first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStats:
-    """``messages`` and ``size`` (bytes) live in it; ``blocked_seconds``: age of its first undecided row."""
+    """``messages`` and ``size`` (bytes) live in it; ``blocked_seconds``: age of its first uncommitted row."""
 
     topic: str
     messages: int

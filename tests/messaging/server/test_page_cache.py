@@ -9,7 +9,7 @@ import pytest
 from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.page_cache import CachedPage, PageCache, question
+from fairlead_messaging.server.page_cache import CachedPage, PageCache, page_key
 
 TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=10)
 
@@ -22,20 +22,20 @@ def test_the_budget_holds_and_the_least_used_goes_first() -> None:
     """Bytes kept never exceed what was allowed."""
     cache = PageCache(5000)
     for number in range(5):
-        cache.put(question(TOPIC, bytes([number]), 10, "x"), page(500))
-        cache.get(question(TOPIC, bytes([0]), 10, "x"), b"", None)
+        cache.put(page_key(TOPIC, bytes([number]), 10, "x"), page(500))
+        cache.get(page_key(TOPIC, bytes([0]), 10, "x"), b"", None)
         assert cache.size <= 5000
-    cache.put(question(TOPIC, b"big", 10, "x"), page(3000))
-    assert cache.get(question(TOPIC, bytes([0]), 10, "x"), b"", None) is not None
-    assert cache.get(question(TOPIC, bytes([1]), 10, "x"), b"", None) is None
-    cache.put(question(TOPIC, b"huge", 10, "x"), page(6000))
+    cache.put(page_key(TOPIC, b"big", 10, "x"), page(3000))
+    assert cache.get(page_key(TOPIC, bytes([0]), 10, "x"), b"", None) is not None
+    assert cache.get(page_key(TOPIC, bytes([1]), 10, "x"), b"", None) is None
+    cache.put(page_key(TOPIC, b"huge", 10, "x"), page(6000))
     assert (cache.size, len(cache)) == (0, 0)
 
 
 def test_expired_and_outgrown_pages_are_not_served() -> None:
     """A page whose first message expired, or behind whose end something came, is asked anew."""
     cache = PageCache(5000)
-    key = question(TOPIC, b"", 10, "x")
+    key = page_key(TOPIC, b"", 10, "x")
     cache.put(key, page(1, first=b"\x05", end=b"high"))
     assert cache.get(key, b"\x04", b"high") is not None
     assert cache.get(key, b"\x04", b"higher") is None

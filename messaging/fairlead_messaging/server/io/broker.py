@@ -107,19 +107,19 @@ class Broker:
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
 
-    def cached(self, topic: Topic, asked: PageKey) -> CachedPage | None:
+    def cached(self, topic: Topic, key: PageKey) -> CachedPage | None:
         """A page that another reader got before, if the store would still answer the same."""
         try:
-            high = self._kv.get(keys.log_end(topic))
+            log_end = self._kv.get(keys.log_end(topic))
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
         with self._cache_lock:
-            return self._cache.get(asked, reader.oldest_live(topic, self.now_ms()), high)
+            return self._cache.get(key, reader.oldest_live(topic, self.now_ms()), log_end)
 
-    def keep(self, asked: PageKey, page: CachedPage) -> None:
+    def keep(self, key: PageKey, page: CachedPage) -> None:
         """Called by reader threads."""
         with self._cache_lock:
-            self._cache.put(asked, page)
+            self._cache.put(key, page)
 
     @property
     def cache(self) -> PageCache:

@@ -2,7 +2,7 @@
 
 Commands are judged in order, one at a time, on the event loop (large ones in the writer's thread); the write
 waits in a thread.  While one batch is being written the next one gathers, so the batch grows with the load
-and nobody waits for a timer.
+and no request waits for a timer.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ LARGE_BYTES = 256 * 1024
 
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 WAITING_COMMANDS_MAX = 10_000
-"""Beyond these callers are told to come back later."""
+"""Beyond these callers are asked to come back later."""
 
 RETRY_AFTER_SECONDS = 1.0
 TELL_SECONDS = 10.0
-"""How often a store that goes on failing is told of in the log."""
+"""How often a store that goes on failing is written to the log."""
 
 _log = logs.get("messaging.committer")
 
@@ -111,7 +111,7 @@ class Committer:
     async def _is_back(self) -> bool:
         """After a failure a write of nothing comes first: a store may need it to be opened again, and judging reads it.
 
-        While that fails all that waits is told so at once.
+        While that fails all that waits is refused at once.
         """
         try:
             await asyncio.get_running_loop().run_in_executor(self._writer, self._kv.apply, Batch())

@@ -64,7 +64,7 @@ class Metrics:
         self.transactions = self._gauge("transactions_in_progress", "Transactions that may still publish")
         self.messages = self._gauge("topic_messages", "Messages a topic holds", "topic")
         self.bytes = self._gauge("topic_bytes", "Payload bytes a topic holds", "topic")
-        self.blocked = self._gauge("topic_blocked_seconds", "Age of a topic's first undecided message", "topic")
+        self.blocked = self._gauge("topic_blocked_seconds", "Age of a topic's first uncommitted message", "topic")
         self.lag_messages = self._gauge("reader_lag_messages", "Messages a reader is behind", "topic", "reader")
         self.lag_seconds = self._gauge("reader_lag_seconds", "Age of a reader's next message", "topic", "reader")
         # Finding a labelled child costs more than counting in it; a topic's are looked up once.

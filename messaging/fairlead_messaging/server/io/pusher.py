@@ -1,4 +1,4 @@
-"""Pushes the messages of subscriptions: one task for each, so that a dead endpoint delays nobody else.
+"""Pushes the messages of subscriptions: one task for each, so that a dead endpoint delays no other.
 
 What is done in which order is ``push``'s; here it is done.  A look at the table every few seconds starts what is
 missing and ends what is gone, so that no request cut short leaves a subscription without its task.
@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import socket
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from fairlead_messaging.api.errors import MessagingError, NotFound
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.io.endpoint_resolver import EndpointResolver
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.log import keys, topics
 from fairlead_messaging.server.log.message import Message
@@ -56,41 +54,10 @@ PAUSE_SECONDS_MAX = 1.0
 """The clock is looked at so often while waiting for a time: it may step."""
 DEFECT_PAUSE_SECONDS = 5.0
 
-RESOLVER_THREADS = 32
-NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-
 Name = tuple[str, str, str]
 """Namespace, topic, subscription."""
 
 _log = logs.get("messaging.pusher")
-
-
-class _Resolver(AbstractResolver):
-    """Leaves out the addresses nobody may be pushed to: a name can mean another address each time it is asked for.
-
-    It has threads of its own: a name server that does not answer holds one for many seconds, and others are needed
-    for what has nothing to do with names.
-    """
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolver")
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
-        allowed = [
-            ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=protocol, flags=NUMERIC)
-            for kind, _, protocol, _, at in found
-            if endpoint.is_endpoint(str(at[0]))
-        ]
-        if not allowed:
-            raise OSError(f"{host} is link-local: not pushed to")
-        return allowed
-
-    async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,7 +80,7 @@ class Pusher:
         self._random = Random()
         self._running: dict[Name, _Running] = {}
         self._session: aiohttp.ClientSession | None = None
-        self._resolver = _Resolver()
+        self._resolver = EndpointResolver()
         self._looking: asyncio.Task[None] | None = None
 
     @property
@@ -163,7 +130,7 @@ class Pusher:
                 await self._look()
             except MessagingError as error:
                 _log.warning("subscriptions_not_read", reason=error.message, remedy="the store is tried again")
-            except Exception:  # noqa: BLE001 - a record nobody can read must not leave all others without their tasks
+            except Exception:  # noqa: BLE001 - a record that cannot be read must not leave all others without their tasks
                 _log.exception("subscriptions_not_read")
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -42,7 +42,7 @@ class TransactionKeeper:
             transactions = self._service.transactions
             expiry = transactions.next_expiry_ms()
             if not self._changed.is_set() and (expiry is None or expiry >= self._now_ms()):
-                # Not simply the time until expiry: the clock may step meanwhile, and whoever began or ended a
+                # Not simply the time until expiry: the clock may step meanwhile, and a client that began or ended a
                 # transaction may have hung up before it was done.
                 due_seconds = LATE_SECONDS_MAX if expiry is None else (expiry + 1 - self._now_ms()) / 1000
                 timeout = min(due_seconds, LATE_SECONDS_MAX)

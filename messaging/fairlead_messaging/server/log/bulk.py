@@ -1,4 +1,4 @@
-"""Bulk reading: where a topic stands, how a stretch of it is split, and what has expired unread.
+"""Bulk reading: where a topic stands, how a range of it is split, and what has expired unread.
 
 A bulk reader never passes the *last stable offset*: from its start up to there nothing changes, so the same range read
 twice, today or after a crash, holds the same messages (less what has expired).
@@ -52,10 +52,10 @@ def last_stable(snapshot: Snapshot, topic: Topic, first_uncommitted: Uncommitted
     For a reader that starts behind an uncommitted message: ids from its start on, at or below.
     """
     raw = snapshot.get(keys.log_end(topic))
-    high = running_totals.decode_log_end(raw) if raw is not None else None
-    if high is None or high.generation != topic.generation:
+    end = running_totals.decode_log_end(raw) if raw is not None else None
+    if end is None or end.generation != topic.generation:
         return FIRST
-    last = last_of(high.position.encode())
+    last = last_of(end.position.encode())
     return min(last, before(first_uncommitted.message_id)) if first_uncommitted is not None else last
 
 

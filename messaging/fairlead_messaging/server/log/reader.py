@@ -33,7 +33,7 @@ JUDGED_ROWS_MAX = 50_000
 class Page:
     """Messages as two columns; ``next_position`` is the exclusive start of the next page.
 
-    ``complete`` says that the scan reached the end, or the first undecided row (``blocked``), and not a limit.
+    ``complete`` says that the scan reached the end, or the first uncommitted row (``blocked``), and not a limit.
     ``aborted`` and ``expired`` count messages passed over: of aborted transactions, and past a ttl of their own.
     """
 
@@ -157,7 +157,7 @@ def _past(position: PositionBytes, page: Page, upto: MessageId) -> MessageId:
 
 
 def is_expired(position: PositionBytes, ttl_seconds: int, now_ms: int) -> bool:
-    """Whether a message is past a ttl of its own (0: it has none); expired is decided, also in an open transaction."""
+    """Whether a message is past a ttl of its own (0: it has none), also in an open transaction."""
     return ttl_seconds > 0 and now_ms > timestamp_of(position) + ttl_seconds * 1000
 
 

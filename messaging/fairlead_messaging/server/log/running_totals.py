@@ -1,7 +1,7 @@
-"""How many messages and bytes a topic has ever held, so that counting a stretch needs no scan.
+"""How many messages and bytes a topic has ever held, so that counting a range needs no scan.
 
 Every ``MARK_ROWS`` messages or ``MARK_BYTES`` bytes the running total is written beside the row it counts
-up to (inclusive).  A stretch is then the difference of two totals, exact but for one short scan at each end.
+up to (inclusive).  A range is then the difference of two totals, exact but for one short scan at each end.
 Totals count what was stored: rolled-back messages and those past their own time to live are among them.
 """
 
@@ -77,7 +77,7 @@ def decode_log_end(raw: bytes) -> LogEnd:
 def row_size(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"", upto: bytes = b"") -> RunningTotal:
     """What one message row adds: itself, or the payload rows it refers to.
 
-    ``after`` (exclusive) and ``upto`` (inclusive) are positions of payload rows, for a stretch that begins or ends
+    ``after`` (exclusive) and ``upto`` (inclusive) are positions of payload rows, for a range that begins or ends
     inside of a reference.
     """
     row = rows.decode(value)
@@ -147,16 +147,16 @@ def everything(snapshot: Snapshot, topic: Topic) -> RunningTotal:
     raw = snapshot.get(keys.log_end(topic))
     if raw is None:
         return RunningTotal()
-    high = decode_log_end(raw)
-    return high.total if high.generation == topic.generation else RunningTotal()
+    end = decode_log_end(raw)
+    return end.total if end.generation == topic.generation else RunningTotal()
 
 
 def split_at(
     snapshot: Snapshot, topic: Topic, after: MessageId, upto_id: MessageId, count: int, size: int
 ) -> tuple[MessageId, RunningTotal]:
-    """The furthest id within after < id ≤ upto such that the stretch has at most ``count`` messages and ``size`` bytes.
+    """The furthest id within after < id ≤ upto such that the range has at most ``count`` messages and ``size`` bytes.
 
-    At least one row is taken.  Returns the id (``after`` when the stretch is empty) and what the stretch holds.
+    At least one row is taken.  Returns the id (``after`` when the range is empty) and what the range holds.
     """
     prefix, marks = keys.table(keys.MESSAGE, topic), keys.table(keys.MARK, topic)
     end = prefix + upto_id[:POSITION_BYTES] + b"\x00"
@@ -176,7 +176,7 @@ def split_at(
                 after[POSITION_BYTES:] if begins_here else b"", upto_id[POSITION_BYTES:] if ends_here else b"",
             )  # fmt: skip
             if begins_here and not weight.rows:
-                continue  # all of it lies before the stretch
+                continue  # all of it lies before the range
             grown = taken.plus(*weight)
             if taken.rows and (grown.rows > count or grown.size > size):
                 return False

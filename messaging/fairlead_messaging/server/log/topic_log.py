@@ -54,10 +54,10 @@ class TopicLog:
         candidates: list[Position] = []
         written = self._kv.get(keys.log_end(topic))
         if written is not None:
-            high = running_totals.decode_log_end(written)
-            candidates.append(high.position)
-            if high.generation == topic.generation:
-                self.total = high.total
+            end = running_totals.decode_log_end(written)
+            candidates.append(end.position)
+            if end.generation == topic.generation:
+                self.total = end.total
         if topic.exists:
             with self._kv.snapshot() as snapshot:
                 newest = snapshot.last_below(self.message_prefix, keys.above(self.message_prefix))
@@ -162,5 +162,5 @@ class TopicLog:
     def write_end(self, batch: Batch) -> None:
         """Where it ends now; once a batch."""
         assert self.topic is not None
-        high = LogEnd(self.sequencer.last, abs(self.topic.generation), self.total)
-        batch.put(keys.log_end(self.topic), high.encode())
+        end = LogEnd(self.sequencer.last, abs(self.topic.generation), self.total)
+        batch.put(keys.log_end(self.topic), end.encode())

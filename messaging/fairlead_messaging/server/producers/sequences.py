@@ -1,7 +1,7 @@
 """Which messages of one producer and epoch are known: exactly those that were stored, however many gaps lie between.
 
 A high-water mark would drop messages that come late or out of order.  A limit on gaps would bring a producer to a
-standstill for what is nobody's fault: topics that share its stream, messages whose time ended on the way, a restored
+standstill for no fault of its own: topics that share its stream, messages whose time ended on the way, a restored
 disk.  So the intervals lie in pages, as a B-tree keeps its leaves; a publish reads and writes only the pages its
 numbers fall into, and each page is forgotten by its own age.
 

@@ -46,7 +46,7 @@ class Batch:
         self.size += len(low) + len(high)
 
     def remove(self, removals: Batch) -> None:
-        """Take over what cleaning found; whoever writes rows again later in this batch asks ``is_removed`` before."""
+        """Take over what cleaning found; what writes rows again later in this batch asks ``is_removed`` before."""
         self.operations += removals.operations
         self.size += removals.size
         for kind, low, high in removals.operations:

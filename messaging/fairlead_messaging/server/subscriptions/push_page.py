@@ -1,8 +1,8 @@
 """What a subscription has before it: the next messages to push, and how many beside them are over.
 
 Unlike a reader's page it counts each expired message in the gap where it stands, so that the note which moves the
-position over a gap counts what lay in it, once, whatever fails in between.  Aborted messages are nobody's and not
-counted; an undecided one ends the page, unless its time is over: expired is decided.
+position over a gap counts what lay in it, once, whatever fails in between.  Aborted messages are not
+counted; an uncommitted one ends the page, unless its time is over: an expired one is over.
 """
 
 from __future__ import annotations

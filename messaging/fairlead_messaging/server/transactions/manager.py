@@ -178,7 +178,7 @@ class TransactionManager:
         return self._finish(self.writable(pointer, now_ms), State.ABORTED, batch, now_ms)
 
     def invalidate(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
-        """For operators: ends whoever holds up the readers.  Raises: Conflict when it is not in progress."""
+        """For operators: ends one that holds up the readers.  Raises: Conflict when it is not in progress."""
         found = self.find(pointer)
         if found is None or found.state is not State.IN_PROGRESS:
             self.writable(pointer, now_ms)
@@ -229,7 +229,7 @@ class TransactionManager:
         return None
 
     def prune(self, batch: Batch, now_ms: int) -> bool:
-        """Forget finished transactions that nobody can ask about in earnest any more; True while there may be more."""
+        """Forget finished transactions that ended too long ago to be asked about; True while there may be more."""
         oldest = self._oldest_open()
         # A transaction ends after it began, so none that began later than this is due.
         due = min(max(0, (now_ms - RECORD_KEPT_MS) * POINTERS_PER_MS), 2**63)
@@ -256,7 +256,7 @@ class TransactionManager:
                     payloads + touched.published.encode() + b"\x00", payloads + touched.stored.encode() + b"\x00"
                 )
         for touched in found.touched:
-            touched.rolling = None  # whoever did not commit shows nothing
+            touched.rolling = None  # a transaction that did not commit shows nothing
         if state is not State.COMMITTED:
             self._fresh.add(found.pointer)
         self.write(found, batch)

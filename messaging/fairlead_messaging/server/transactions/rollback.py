@@ -82,7 +82,7 @@ def _slice(
 def _check_ends(kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int, touched: Touched) -> None:
     """Raises: Refused unless the detail begins and ends at a row of its pointer, or where one may have expired."""
     prefix = keys.table(keys.MESSAGE, topic)
-    # The topic's time to live may have been shorter for a while: what went then is told by the mark alone.
+    # The topic's time to live may have been shorter for a while: only the mark says what went then.
     removed = kv.get(keys.table(keys.REMOVED, topic)) or b""
     for end in (command.first, command.last):
         value = kv.get(prefix + end.encode())

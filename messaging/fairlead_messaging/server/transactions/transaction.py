@@ -2,7 +2,7 @@
 
 in_progress ─→ committed            every message decided at once
     ├────────→ aborted ─┐
-    └────────→ invalid ─┴→ marked   every row marked, so that nobody needs to remember the pointer
+    └────────→ invalid ─┴→ marked   every row marked, so that no reader needs to remember the pointer
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rolling(msgspec.Struct, frozen=True, array_like=True):
 class Touched(msgspec.Struct, kw_only=True):
     """What a transaction did in one topic.
 
-    ``first`` … ``last`` bound its message rows that may be undecided (None: none), ``begin`` is the first of them
+    ``first`` … ``last`` bound its message rows that may be uncommitted (None: none), ``begin`` is the first of them
     ever, rolled back or not; ``stored`` and ``published`` are positions in the payload table, ``pending_*`` what
     was stored since the last publish.  ``shortest_ttl`` (seconds, 0: none): the least of its messages' own.
     """

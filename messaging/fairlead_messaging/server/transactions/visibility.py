@@ -1,6 +1,6 @@
 """Which rows a reader may see (seed: transactional messaging, "Consuming").
 
-A reader stops at the first undecided row, so every reader sees one and the same sequence.
+A reader stops at the first uncommitted row, so every reader sees one and the same sequence.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def decode_snapshot(raw: bytes) -> TransactionSnapshot:
 
 
 def _read_committed(view: TransactionView) -> RowStates:
-    """The service's own judgement: everything committed by now."""
+    """By the service: everything committed by now."""
 
     def states(pointer: int) -> RowState:
         if pointer < 0 or pointer in view.aborted:

@@ -97,14 +97,6 @@ async def test_an_absurd_pause_stops_nobody(topics: Topics) -> None:
         await until(lambda: len(endpoint.bodies) == 2)
 
 
-async def test_a_name_that_means_the_metadata_service_is_not_pushed_to() -> None:
-    """Whatever it meant when the subscription was made; 2852039166 is 169.254.169.254 to a resolver."""
-    resolver = pusher._Resolver()
-    with pytest.raises(OSError, match="link-local"):
-        await resolver.resolve("2852039166", 80)
-    assert [each["host"] for each in await resolver.resolve("127.0.0.1", 80)] == ["127.0.0.1"]
-
-
 async def test_the_endpoints_own_pause_is_honoured(topics: Topics) -> None:
     """Retry-After, kept with the attempt on disk."""
     async with listening() as endpoint:

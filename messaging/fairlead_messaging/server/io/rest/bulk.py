@@ -60,7 +60,7 @@ class _Standing:
 def _standing(
     request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int, after: MessageId = FIRST
 ) -> _Standing:
-    """As a reader sees it that starts after an id: what is undecided before does not concern it."""
+    """As a reader sees it that starts after an id: what is uncommitted before does not concern it."""
     topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
     bulk.check_generation(topic, generation)
     view = TransactionView(snapshot)
@@ -76,7 +76,7 @@ def _standing(
 
 
 async def poll(request: web.Request) -> web.StreamResponse:
-    """One Arrow page: after < id ≤ upto, never past the stable position unless ``isolation`` is ``none``."""
+    """One Arrow page: after < id ≤ upto, never past the last stable offset unless ``isolation`` is ``none``."""
     started = time.perf_counter()
     broker, metrics = request.app[BROKER], request.app[METRICS]
     check_content_type(request, JSON)

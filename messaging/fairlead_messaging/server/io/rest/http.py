@@ -52,7 +52,7 @@ async def body(request: web.Request) -> bytes:
         size += len(chunk)
         if size > size_max:
             raise _too_large(size_max)
-        # As it arrives, not as it was announced: who announces much and sends nothing keeps nobody out.
+        # As it arrives, not as it was announced: a client that announces much and sends nothing keeps no others out.
         broker.bodies.take(len(chunk))
         _body_bytes.set(size)
         chunks.append(chunk)

@@ -123,10 +123,10 @@ async def poll(request: web.Request) -> web.StreamResponse:
     after = requests.start(asked)
     limit = requests.limit(asked.limit, broker.settings.poll_limit_max)
     within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
-    question = page_cache.question(topic, after, limit, content_type)
-    kept = broker.cached(topic, question)
+    key = page_cache.page_key(topic, after, limit, content_type)
+    kept = broker.cached(topic, key)
     if kept is None:
-        ask = _Ask(broker, question, within, asked.isolation == "read_committed")
+        ask = _Ask(broker, key, within, asked.isolation == "read_committed")
         kept = await broker.read_until((namespace, name), ask.look, _is_enough, requests.wait_ms(asked.wait_ms))
     metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
@@ -136,31 +136,29 @@ async def poll(request: web.Request) -> web.StreamResponse:
 class _Ask:
     """One poll, looked at again each time the topic changes while it waits."""
 
-    def __init__(
-        self, broker: Broker, question: PageKey, within: TransactionSnapshot | None, read_committed: bool
-    ) -> None:
+    def __init__(self, broker: Broker, key: PageKey, within: TransactionSnapshot | None, read_committed: bool) -> None:
         self._broker = broker
-        self._question = question
+        self._key = key
         self._within = within
         self._read_committed = read_committed
-        self._after = question.after
+        self._after = key.after
 
     def look(self, snapshot: Snapshot) -> CachedPage:
         self._broker.pages.check()
-        topic = topics.lookup(snapshot, self._question.namespace, self._question.name)
+        topic = topics.lookup(snapshot, self._key.namespace, self._key.name)
         now_ms = self._broker.now_ms()
         read_from = self._after
         page = reader.read(
             snapshot,
             topic,
             after=read_from,
-            limit=self._question.limit,
+            limit=self._key.limit,
             bytes_max=self._broker.settings.poll_bytes_max,
             now_ms=now_ms,
             states=visibility.row_states(TransactionView(snapshot), self._within, read_committed=self._read_committed),
         )
         self._after = page.next_position
-        is_avro = self._question.content_type == AVRO
+        is_avro = self._key.content_type == AVRO
         kept = CachedPage(
             body=avro.encode_page(page) if is_avro else requests.encode_page(page),
             next_position=page.next_position,
@@ -170,8 +168,8 @@ class _Ask:
             end=snapshot.get(keys.log_end(topic)) if page.complete else None,
             complete=page.complete,
         )
-        if page.ids and page.plain and topic.generation == self._question.generation:
-            self._broker.keep(replace(self._question, after=read_from), kept)
+        if page.ids and page.plain and topic.generation == self._key.generation:
+            self._broker.keep(replace(self._key, after=read_from), kept)
         return kept
 
 
