@@ -11,22 +11,24 @@ operation of a set.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from fairlead_edge.outbox.queue_id import QueueId
 
 
 class InFlight:
-    """One for each open store."""
+    """One for each open store.  ``left`` is called with what leaves, before it does."""
 
-    def __init__(self) -> None:
+    def __init__(self, left: Callable[[QueueId, Collection[int]], None] = lambda queue, offsets: None) -> None:
+        self._left = left
         self._out: dict[QueueId, set[int]] = defaultdict(set)
         self._doubtful: dict[QueueId, set[int]] = defaultdict(set)
         self.ended_in_doubt: Counter[QueueId] = Counter()
         """Messages counted as expired or evicted that may be in their topic, since the start."""
 
-    def take(self, queue: QueueId, offsets: Iterable[int]) -> None:
+    def take(self, queue: QueueId, offsets: Collection[int]) -> None:
         """These leave now."""
+        self._left(queue, offsets)
         self._out[queue].update(offsets)
 
     def give_back(self, queue: QueueId, offsets: Iterable[int], *, in_doubt: bool = False) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -17,9 +17,13 @@ from fairlead_edge.io.outbox import statements as sql
 from fairlead_edge.io.outbox.bodies import Bodies
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.checksum import of_reference, of_run
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.queue_id import QueueId
+
+HANDED_OUT_MAX: Final = 10_000
+"""Messages of one queue that are remembered as handed out before a start; the hub's window is far smaller."""
 
 # ---- read ----------------------------------------------------------------------------------------------------------
 
@@ -71,6 +75,16 @@ def fetch(
         if room <= 0:
             break
     return found
+
+
+def handed_out(connection: apsw.Connection, queue: QueueId, highest: int) -> tuple[int, list[int]]:
+    """The last offset the queue ever gave, and which offsets up to ``highest`` are not done."""
+    number = number_of(connection, queue)
+    if number is None:
+        return NOTHING_DONE, []
+    [(next_offset, done)] = rows(connection, sql.EXTENT_OF_QUEUE, (number,))
+    present = rows(connection, sql.OLDEST_OFFSETS, (number, done, HANDED_OUT_MAX))
+    return next_offset - 1, [offset for (offset,) in present if offset <= highest]
 
 
 # ---- append --------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from fairlead_edge.io.outbox import (
 from fairlead_edge.io.outbox import statements as sql
 from fairlead_edge.io.outbox.append import append
 from fairlead_edge.io.outbox.eviction import Eviction
+from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
 from fairlead_edge.io.outbox.totals_file import TotalsFile
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.unused_pages import give_back
@@ -76,7 +77,8 @@ class SqliteOutbox:
         self.path = path
         self.epoch = epoch
         self.max_bytes = max_bytes
-        self.in_flight = InFlight()
+        self._handed_out = HandedOutFile(Path(f"{path}.handed-out"))
+        self.in_flight = InFlight(self._handed_out.note)
         self._evicts = False
         """Something was ever evicted: then what leaves is read by the writer, who also evicts."""
         self.salvaged = ""
@@ -95,11 +97,13 @@ class SqliteOutbox:
             if node:
                 store_identity.own(connection, node)
             found.append(store_identity.load_stamp(connection))
+            self._remember_handed_out(connection)
 
         try:
             self.writer = Writer(path, setup=setup, audit=audit.audit, closing=self._close_transaction)
         except BaseException:
             self._totals.close()
+            self._handed_out.close()
             raise
         self._clock = store_clock.open_clock(found[0])
 
@@ -136,6 +140,16 @@ class SqliteOutbox:
             for each in totals.queues
         )
         return lambda: self._totals.write(msgspec.structs.replace(totals, queues=queues))
+
+    def _remember_handed_out(self, connection: apsw.Connection) -> None:
+        """What left before this opening and is still here may have arrived: it is in doubt."""
+        highest: dict[QueueId, int] = {}
+        for queue, at in self._handed_out.read().items():
+            last, left = log.handed_out(connection, queue, at)
+            self.in_flight.give_back(queue, left, in_doubt=True)
+            if last > NOTHING_DONE:
+                highest[queue] = min(at, last)
+        self._handed_out.begin(highest)
 
     def now(self) -> float:
         """The store's clock: seconds since it was first opened."""
@@ -361,6 +375,7 @@ class SqliteOutbox:
             await self.stamp()
         await self.writer.close()
         self._totals.close()
+        self._handed_out.close()
 
 
 def _log_gap(queue: QueueId, gap: Gap) -> None:

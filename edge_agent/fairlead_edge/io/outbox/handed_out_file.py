@@ -1,0 +1,65 @@
+"""``outbox.db.handed-out``: up to which offset each queue's messages have left, so that a kill forgets none in doubt.
+
+Not flushed: it survives the end of the process, however that comes, and not a power cut.  What it says is a bound:
+everything that left is at or below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.outbox.queue_id import QueueId
+
+BYTES_MAX: Final = 64 * 1024
+"""Some hundred queues; of more than fit nothing is written down."""
+
+_decoder: Final = msgspec.json.Decoder(list[tuple[str, int, int]])
+
+
+class HandedOutFile:
+    """Open for as long as the store is.  A disk that takes nothing leaves it as it was; no caller waits for it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._highest: dict[QueueId, int] = {}
+
+    def read(self) -> dict[QueueId, int]:
+        """The highest offset of each queue that left, before this opening; nothing when it is damaged."""
+        try:
+            crc, size, rest = os.pread(self._file, BYTES_MAX, 0).split(b" ", 2)
+            content = rest[: int(size)]
+            if int(crc, 16) != zlib.crc32(content):
+                return {}
+            return {QueueId(endpoint, priority): offset for endpoint, priority, offset in _decoder.decode(content)}
+        except (OSError, ValueError, RecursionError):
+            return {}
+
+    def begin(self, highest: Mapping[QueueId, int]) -> None:
+        """Go on from these; what was written of another store is forgotten."""
+        self._highest = dict(highest)
+        self._write()
+
+    def note(self, queue: QueueId, offsets: Iterable[int]) -> None:
+        """These leave now; called before they do, on either of the store's threads."""
+        highest = max(offsets, default=-1)
+        if highest <= self._highest.get(queue, -1):
+            return
+        self._highest[queue] = highest
+        self._write()
+
+    def _write(self) -> None:
+        content = msgspec.json.encode([(each.endpoint, each.priority, at) for each, at in self._highest.copy().items()])
+        line = b"%08x %d %b\n" % (zlib.crc32(content), len(content), content)
+        if len(line) <= BYTES_MAX:
+            with contextlib.suppress(OSError):
+                os.pwrite(self._file, line, 0)
+
+    def close(self) -> None:
+        os.close(self._file)
