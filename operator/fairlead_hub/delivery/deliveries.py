@@ -30,6 +30,7 @@ from fairlead_hub.delivery.delivery_events import (
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow
 from fairlead_hub.delivery.key_state import (
+    IN_SYNC,
     Backoff,
     Cause,
     ImpossibleTransition,
@@ -267,16 +268,18 @@ class Deliveries:
             self._failed(refused, header.code, header.reason, now, permanent=header.permanent, after=after)
 
     def _acked(self, answered: Answered, now: float) -> None:
-        acked = answered.message
+        acked = answered.token
         key = acked.key
         held = self.held.get(key)
         record = self.unsynced.get(key)
+        state = IN_SYNC if record is None else record.state
+        is_current = type(state) is InFlight and state.id == answered.id
         if acked.held is not None:
             if held is not None and held.uid != acked.uid:
                 # A new object under an old name: the edge dropped the old one in the same commit, so its record goes.
                 self.events.append(Removed(key=key, uid=held.uid, path=held.path))
             self.held[key] = acked.held
-            seconds = now - record.since if record is not None and is_pending(record.state) else 0.0
+            seconds = now - record.since if record is not None and (is_current or is_pending(state)) else 0.0
             self.events.append(Acked(key=key, held=acked.held, seconds=seconds))
         else:
             if held is not None and held.uid == acked.uid:
@@ -287,8 +290,7 @@ class Deliveries:
         if record is None:
             self.offer(key, now)
             return
-        is_current = _is_current(record, answered.id)
-        if type(record.state) is InFlight and not is_current:
+        if type(state) is InFlight and not is_current:
             return
         desired = self._view.desired(self.node, key)
         if _is(self.held.get(key), desired):
@@ -318,7 +320,7 @@ class Deliveries:
         after: float | None = None,
     ) -> None:
         """A send was refused or not answered; of an older send of the key that says nothing any more."""
-        failed = answered.message
+        failed = answered.token
         key = failed.key
         record = self.unsynced.get(key)
         if record is None or not _is_current(record, answered.id):
@@ -402,7 +404,7 @@ class Deliveries:
         """What time asks for: sends that were not answered, retries, and what was parked."""
         try:
             for lapsed in self.in_flight.lapsed(now):
-                self._failed(lapsed, "timeout", f"no ack within {lapsed.message.policy.ack_timeout:g} s", now)
+                self._failed(lapsed, "timeout", f"no ack within {lapsed.token.policy.ack_timeout:g} s", now)
             if not self.paused:
                 self._wake(now)
         except ImpossibleTransition as error:

@@ -8,7 +8,6 @@ sent ─▶ in flight ─┬─ acked ──▶ Answered        one in flight pe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
@@ -32,11 +31,8 @@ class InFlightMessage(msgspec.Struct, kw_only=True, gc=False):
         return ContentId(self.uid, self.held.digest if self.held is not None else "")
 
 
-class Answered(NamedTuple):
-    """A message that was acked, nacked, or not answered in time."""
-
-    id: int
-    message: InFlightMessage
+Answered = window.InFlight[InFlightMessage]
+"""A message (``token``, sent under ``id``) that was acked, nacked, or not answered in time."""
 
 
 class InFlightWindow:
@@ -84,14 +80,14 @@ class InFlightWindow:
                 if entry.id < newest:
                     continue
                 self._lapsed[key] = entry.id
-            yield Answered(entry.id, entry.token)
+            yield entry
 
     def nacked(self, id: int, now: float) -> Answered | None:
         """The send that was refused; None when there was none, or it was answered before."""
         self._answered(id, now)
         self._chunked.pop(id, None)
         for entry in self._window.settle(id):
-            return Answered(entry.id, entry.token)
+            return entry
         return None
 
     def progressed(self, id: int, now: float) -> None:
@@ -111,7 +107,7 @@ class InFlightWindow:
         self._allow_for_slow_links(now)
         for entry in self._window.lapse(now):
             self._lapsed.setdefault(entry.token.key, 0)
-            yield Answered(entry.id, entry.token)
+            yield entry
 
     def _allow_for_slow_links(self, now: float) -> None:
         """Frames arrive in order: what was sent after the last answer counts its timeout from that answer.

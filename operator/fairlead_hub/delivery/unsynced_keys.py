@@ -108,24 +108,29 @@ class UnsyncedKeys:
             was_pending = False
             record = self.stopped.get(key)
         before = IN_SYNC if record is None else record.state
-        if TRANSITIONS[type(before)].get(event) is not type(after):
+        kind = type(after)
+        if TRANSITIONS[type(before)].get(event) is not kind:
             raise ImpossibleTransition(key, before, event, after)
         if record is None:
             self.pending[key] = KeyState(after, now)
         else:
             self._leave(key, record.state)
             record.state = after
-            if was_pending is not is_pending(after):
+            if (kind is not InFlight or not was_pending) and was_pending is not is_pending(after):
                 self._change_side(key, record, now)
-        self._enter(key, after)
+        self._counts[_INDEX[kind]] += 1
+        if kind is not InFlight:
+            self._enter(key, after)
 
     def matched(self, key: str) -> None:
         """The edge holds what is wanted: there is nothing to know of the key any more."""
-        side = self.pending if key in self.pending else self.stopped
+        side = self.pending
         record = side.get(key)
-        before = IN_SYNC if record is None else record.state
-        if record is None or "matched" not in TRANSITIONS[type(before)]:
-            raise ImpossibleTransition(key, before, "matched", IN_SYNC)
+        if record is None:
+            side = self.stopped
+            record = side.get(key)
+        if record is None or "matched" not in TRANSITIONS[type(record.state)]:
+            raise ImpossibleTransition(key, IN_SYNC if record is None else record.state, "matched", IN_SYNC)
         self._leave(key, record.state)
         del side[key]
 
@@ -149,10 +154,6 @@ class UnsyncedKeys:
             self._timers.cancel(key)
 
     def _enter(self, key: str, after: Recorded) -> None:
-        kind = type(after)
-        self._counts[_INDEX[kind]] += 1
-        if kind is InFlight:
-            return
         if type(after) is Queued:
             self._queue.add(key, after.priority)
         elif type(after) is Backoff:

@@ -22,7 +22,7 @@ def flight(name="a", version="1"):
 def acked(flights, id, now=0.0, *, cumulative=False):
     """Id and version of all that this ack tells."""
     found = flights.acked(id, cumulative=cumulative, now=now)
-    return [(one.id, one.message.held.version) for one in found]
+    return [(one.id, one.token.held.version) for one in found]
 
 
 def test_an_ack_settles_a_message_once(flights):
@@ -37,7 +37,7 @@ def test_an_ack_settles_a_message_once(flights):
 def test_a_late_ack_tells_what_is_held_and_leaves_the_newer_send_in_flight(flights):
     """The first send lapsed, the second is on its way: the first did arrive after all."""
     flights.sent(1, flight(version="1"), 10, 0.0)
-    assert [(one.id, one.message.held.version) for one in flights.lapsed(5.0)] == [(1, "1")]
+    assert [(one.id, one.token.held.version) for one in flights.lapsed(5.0)] == [(1, "1")]
     flights.sent(2, flight(version="2"), 10, 6.0)
     assert acked(flights, 1, 7.0) == [(1, "1")] and len(flights) == 1
     assert acked(flights, 2, 8.0) == [(2, "2")]
@@ -56,7 +56,7 @@ def test_a_nack_names_the_message_it_is_about_once(flights):
     """Also a late one: whether it is still the key's message in flight, the key's state knows."""
     flights.sent(1, one := flight(), 10, 0.0)
     list(flights.lapsed(5.0))
-    assert flights.nacked(1, 6.0) == (1, one)
+    assert flights.nacked(1, 6.0).token is one
     assert flights.nacked(1, 6.0) is None and flights.nacked(99, 6.0) is None
 
 
@@ -66,7 +66,7 @@ def test_what_follows_an_answer_on_a_slow_link_counts_from_that_answer(flights):
     flights.sent(2, flight("b"), 10, 0.0)
     assert acked(flights, 1, 4.0) == [(1, "1")]
     assert list(flights.lapsed(5.0)) == [] and flights.next_deadline() == 9.0
-    assert [one.message.key for one in flights.lapsed(9.0)] == [flight("b").key]
+    assert [one.token.key for one in flights.lapsed(9.0)] == [flight("b").key]
 
 
 def test_progress_restarts_the_timer_of_what_travels_in_parts_only(flights):
@@ -75,5 +75,5 @@ def test_progress_restarts_the_timer_of_what_travels_in_parts_only(flights):
     flights.sent(2, flight("b"), 10, 0.0)
     flights.progressed(1, 4.0)
     flights.progressed(2, 4.0)
-    assert [one.message.key for one in flights.lapsed(5.0)] == [flight("b").key]
+    assert [one.token.key for one in flights.lapsed(5.0)] == [flight("b").key]
     assert len(flights) == 1 and flights.has_room
