@@ -33,6 +33,7 @@ from fairlead_hub.ready import Ready
 from fairlead_hub.rule_reader import Read, RuleReader
 from fairlead_hub.settings import Settings
 from fairlead_hub.status import edge_node, status_cache
+from fairlead_hub.status.edge_node import EdgeNodeDocument
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.status.notice import Notice, of_node
@@ -344,10 +345,12 @@ class Hub:
         self._pass_on([of_node(node, "Warning", "AnnotationRenamed", text) for text in renamed], now)
         readable = edge_node.readable(observed)
         is_news = self.status_cache.observe((EDGE_NODES, "", node), node, readable)
-        self.grants.remember(node, edge_node.granted_topics(readable))
+        topics = edge_node.granted_topics(readable)
+        self.grants.remember(node, topics)
         self.node_status.observed(node, readable, now, is_news=is_news, connected=node in self.sessions)
         self.identities.observed(node, observed.status, annotations)
-        self._topics_written(node, now)
+        if is_news:
+            self._topics_written(node, topics, now)
         before = self.node_controls.paused(node)
         if self.node_controls.observed(node, annotations, observed.status):
             self._controls_changed(node, before, now)
@@ -361,7 +364,7 @@ class Hub:
                 self.identities.forget(node)
             elif node in self.placement.nodes:
                 self.node_status.changed(node)
-            self._topics_written(node, now)
+            self._topics_written(node, frozenset(), now)
         before = self.node_controls.paused(node)
         if self.node_controls.vanished(node):
             self._controls_changed(node, before, now)
@@ -445,7 +448,11 @@ class Hub:
         self.counts.record_writes[answer.value] += 1
         is_news = self.status_cache.answered(wanted, answer, there, now, reason=reason)
         if wanted.name[0] == EDGE_NODES:
-            self._topics_written(wanted.node, now)
+            stands = self.status_cache.observed.get(wanted.name)
+            if answer is status_cache.Answer.WRITTEN and stands is there and isinstance(wanted, EdgeNodeDocument):
+                self._topics_written(wanted.node, wanted.facts.granted_topics, now)
+            else:
+                self._topics_written(wanted.node, edge_node.granted_topics(stands), now)
         return is_news
 
     def document_unwritten(self, wanted: status_cache.Wanted, now: float) -> None:
@@ -605,10 +612,9 @@ class Hub:
         if self.grants.widen(node):
             self.node_status.changed(node)
 
-    def _topics_written(self, node: str, now: float) -> None:
-        """Its EdgeNode stands in the API: EdgeRoutes that waited for their topics to be written down go to the node."""
-        stands = self.status_cache.observed.get((EDGE_NODES, "", node))
-        self.grants.written(node, edge_node.granted_topics(stands))
+    def _topics_written(self, node: str, topics: frozenset[str], now: float) -> None:
+        """Its EdgeNode names these as it stands in the API: EdgeRoutes that waited for that go to the node."""
+        self.grants.written(node, topics)
         session = self.sessions.get(node)
         if session is not None:
             for key in session.unsynced.withheld():
