@@ -4,6 +4,7 @@
     every second                 ─sweep─────▶ what lags or is kept is written down; edited status is compared
     every reconcile interval     ─reconcile─▶ differences are offered again, left-over documents are collected
 
+What parked is tried again by a timer of its own key (``delivery.backoff``), or at once when something about it changed.
 Order law: an edge acknowledges what is on its disk, then the status says so.  Status may lag behind the edge's store
 and never leads; whatever a crash left half done is found again by comparing.
 """
