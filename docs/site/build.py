@@ -38,15 +38,15 @@ SECTIONS = {
 }
 # The first two digits of a decision's number.
 AREAS = {
-    "00": "How it is tested, and the link's frames",
+    "00": "Tests, and the frames of the link",
     "01": "Messaging",
     "02": "Routes",
     "03": "Ingest",
     "04": "The hub",
-    "05": "The edge agent, and the inner rooms",
+    "05": "The edge agent",
     "06": "Messages at the edge",
     "07": "Installing",
-    "08": "Documents and messages to people",
+    "08": "Documents, settings and messages to people",
     "09": "Security at the border",
 }
 DECISIONS = DOCS / "decisions"

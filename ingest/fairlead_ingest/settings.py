@@ -145,7 +145,8 @@ class Settings(Model):
     """`namespace/name`; one that is not there yet is waited for. Required without `[[pipelines]]`, as the two below."""
     table: Folder = ""
     """A folder that every task can reach, no URL of an object store
-    ([why](../decisions/0312-tables-are-folders.md)); beside it lie `<table>_dead_letters` and `<table>_gaps`."""
+    ([why](../decisions/0312-tables-are-folders-for-now.md)); beside it lie `<table>_dead_letters` and
+    `<table>_gaps`."""
     checkpoint: Folder = ""
     """A folder as well. No two of a job's folders are the same, none lies in a table (but in a hidden folder of it)."""
     trigger: Annotated[str | int | float, AfterValidator(_trigger)] = 1

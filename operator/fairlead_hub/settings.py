@@ -163,8 +163,9 @@ class Settings(Model):
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     link_ca: FilePath | None = None
-    """Authority of edge nodes, and of nothing else ([why](../decisions/0437-nodes-have-an-authority-of-their-own.md));
-    a node's identity is its certificate's name. Absent: `tls_ca`."""
+    """Authority of edge nodes, and of nothing else
+    ([why](../decisions/0437-separate-certificate-authority-for-nodes.md)); a node's identity is its
+    certificate's name. Absent: `tls_ca`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
     delivery: DeliverySettings = DeliverySettings()
