@@ -81,6 +81,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         assets()
     except NoControlPlane as error:
         pytest.exit(str(error), returncode=1)
+    _processes.started.clear()  # nor is building the control plane
 
 
 @pytest.fixture(autouse=True)
