@@ -19,8 +19,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
-from fairlead_ingest import transforms
-from fairlead_ingest.io import tables
+from fairlead_ingest.rows import transforms
+from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.pipeline.query import table_schema
 
 url, topic, other, folder = sys.argv[1:]
@@ -37,10 +37,10 @@ payloads.write.format("fairlead").options(url=url, topics=other).mode("append").
 
 # A stream into a table.
 rows = transforms.lineage(spark.readStream.format("fairlead").options(**options).load())
-table, kind = Path(folder) / "rows", tables.of("delta")
-kind.ensure(table, table_schema(rows.schema))
-kind.ensure(tables.beside(table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
-kind.ensure(tables.beside(table, tables.GAPS), tables.GAPS_SCHEMA)
+table, table_format = Path(folder) / "rows", tables.of("delta")
+table_format.ensure(table, table_schema(rows.schema))
+table_format.ensure(tables.beside(table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
+table_format.ensure(tables.beside(table, tables.GAPS), tables.GAPS_SCHEMA)
 checkpoint = str(Path(folder) / "checkpoint")
 writer = rows.writeStream.format("fairlead_delta").options(table=str(table), checkpoint=checkpoint)
 query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()

@@ -25,7 +25,7 @@ from fairlead_messaging.client.io.bulk_client import BulkClient
 # One pass of a stream from topic to topic, as a user writes it.
 STREAM = """
 import sys
-from fairlead_ingest.io import session
+from fairlead_ingest.io.pipeline import session
 url, source, target, checkpoint = sys.argv[1:]
 spark = session.start(master="local[2]", driver_memory="1g", conf={})
 rows = spark.readStream.format("fairlead").options(url=url, topics=source).load().repartition(2)
@@ -183,8 +183,8 @@ def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_
     script, checkpoint = tmp_path / "stream.py", tmp_path / "checkpoint"
     script.write_text(STREAM)
     command = [sys.executable, str(script), messaging.url, topic, target, str(checkpoint)]
-    modules = ["fairlead_messaging.client.io.sync_client"]
-    environ = kill_after(tmp_path, modules, "BulkClient.transact", "args[1].endswith('/commit')")
+    modules = ["fairlead_messaging.client.io.bulk_client"]
+    environ = kill_after(tmp_path, modules, "BulkClient.commit", "True")
     first = start("stream", command, tmp_path / "stream.log", environ=environ)
     wait_until(
         "the JVM was killed",
