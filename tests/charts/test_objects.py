@@ -16,8 +16,9 @@ from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io.settings import load
+from fairlead_wire.model import Model
 
-MODELS: dict[str, type[msgspec.Struct]] = {
+MODELS: dict[str, type[msgspec.Struct] | type[Model]] = {
     "hub": HubSettings,
     "messaging": MessagingSettings,
     "ingest": IngestSettings,

@@ -199,7 +199,7 @@ def test_no_option_of_topics_itself_breaks_it(
     """Where the service is and who we are, before any of its commands."""
     monkeypatch.setattr(retry, "PATIENT", None)
     group = main.build().commands["topics"]
-    wrong = []
+    wrong: list[str] = []
     for parameter in group.params:
         for value in bad_values(parameter, files, urls):
             option = max(parameter.opts, key=len)

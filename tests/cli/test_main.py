@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,7 +90,7 @@ def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
         raise ModuleNotFoundError(f"No module named 'kopf' ({name})", name="kopf")
 
     main.build()
-    monkeypatch.setattr(main.importlib, "import_module", no_package)
+    monkeypatch.setattr(importlib, "import_module", no_package)
     done = CliRunner().invoke(main.root, ["hub", "run"])
     assert done.exit_code == 2
     assert done.output == (
@@ -104,7 +105,7 @@ def test_a_fault_of_ours_is_not_blamed_on_an_extra(monkeypatch: pytest.MonkeyPat
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     main.build()
-    monkeypatch.setattr(main.importlib, "import_module", no_module)
+    monkeypatch.setattr(importlib, "import_module", no_module)
     done = CliRunner().invoke(main.root, ["hub", "run"])
     assert isinstance(done.exception, ModuleNotFoundError)
 

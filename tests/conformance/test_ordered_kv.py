@@ -33,7 +33,10 @@ def kv(kind: str, tmp_path: Path) -> Iterator[OrderedKV]:
 
 
 def opened(kind: str, directory: Path) -> OrderedKV:
-    return {"memory": lambda _: MemoryKV(), "sqlite": SqliteKV, "rocksdb": RocksKV}[kind](directory)
+    stores: dict[str, Callable[[Path], OrderedKV]] = {
+        "memory": lambda _: MemoryKV(), "sqlite": SqliteKV, "rocksdb": RocksKV,
+    }  # fmt: skip
+    return stores[kind](directory)
 
 
 def put(kv: OrderedKV, **rows: str) -> None:

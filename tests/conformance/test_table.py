@@ -245,4 +245,4 @@ def test_others_read_what_is_committed_and_only_that(table_format: TableFormat, 
     pattern = f"{table}/**/*.parquet"
     assert pl.scan_parquet(pattern, hive_partitioning=True).collect()["_topic"].to_list() == [TOPIC, TOPIC]
     query = f"select _topic, count(*) from read_parquet('{pattern}', hive_partitioning = true) group by 1"
-    assert duckdb.sql(query).fetchall() == [(TOPIC, 2)]
+    assert duckdb.execute(query).fetchall() == [(TOPIC, 2)]

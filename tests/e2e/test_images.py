@@ -67,7 +67,7 @@ def test_files_that_belong(path: str, wanted: bool) -> None:
 
 def test_equal_content_makes_equal_layers(tmp_path: Path) -> None:
     """Times and owners are no part of a layer, so that images share what they share."""
-    digests = []
+    digests: list[str] = []
     for name in ("one", "two"):
         root = tmp_path / name
         (root / "bin").mkdir(parents=True)

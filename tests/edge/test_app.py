@@ -73,7 +73,7 @@ async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents:
         [delivery] = body["results"][0]["deliveries"]
         assert (delivery["endpoint"], delivery["priority"]) == ("iothub", 1)
         header, content = await peer.expect(message.Upstream)
-        assert header.stream == "iothub_Pri1"
+        assert isinstance(header, message.Upstream) and header.stream == "iothub_Pri1"
         assert body["results"][0]["id"].encode() in codec.unpack(header.encoding, content)
 
         await off_loop(agent.kill)  # before the batch was acknowledged

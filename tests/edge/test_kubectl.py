@@ -130,7 +130,7 @@ async def test_over_tls_with_the_token_also_secrets(kubectl: Kubectl, tmp_path: 
     pair = authority.issue("edge-1", hosts=("127.0.0.1",))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.certificate, pair.key)
-    server = kubectl.api.client.server.handler  # type: ignore[attr-defined]
+    server = kubectl.api.client.server.handler
     port = Listener(bound("127.0.0.1", 0, backlog=BACKLOG), server, Connections(), context=context, plain=True)
     try:
         code, printed = await kubectl(

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import msgspec
 from tests.faults.collect import Count
@@ -128,7 +127,7 @@ async def _round(hub: HubServer, agent: EdgeAgent, fleet: Fleet, random: Random)
         agent.kill()
         fleet.count["kills"] += 1
         agent.launch()
-    ended: list[Any] = await asyncio.gather(listening, sending, return_exceptions=True)
+    ended = await asyncio.gather(listening, sending, return_exceptions=True)
     for end in ended:
         if isinstance(end, BaseException) and not isinstance(end, ConnectionClosed):
             raise end

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 from tests.faults.collect import Count
 from tests.support.messaging_program import MessagingProgram
@@ -49,7 +49,7 @@ class Endpoint:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version: ClassVar[str] = "HTTP/1.1"
+            protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
                 payload = self.rfile.read(int(self.headers["Content-Length"])).decode()

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from tests.faults.collect import Count
 from tests.faults.fault_upstream import Producer
@@ -25,13 +25,20 @@ SECONDS_BETWEEN = (0.2, 1.5)
 DRAIN_SECONDS = 120.0
 
 
+class Victim(Protocol):
+    """A program that may be killed and started again."""
+
+    def kill(self) -> object: ...
+    def start(self) -> object: ...
+
+
 def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
     """Kill ``kills`` times, drain, read the topic."""
     random = Random(seed)
     with tempfile.TemporaryDirectory() as folder, WholeLine(Path(folder)) as line:
         producer = Producer(line.edge, Random(seed), short=False)
         producer.thread.start()
-        victims = {"edge": line.edge, "hub": line.hub, "messaging": line.messaging}
+        victims: dict[str, Victim] = {"edge": line.edge, "hub": line.hub, "messaging": line.messaging}
         killed: Counter[str] = Counter()
         for kill in range(kills):
             time.sleep(random.uniform(*SECONDS_BETWEEN))

@@ -64,6 +64,7 @@ def test_one_node_in_detail_names_every_key(core):
     core.now = 1.5
     core.put("new")
     found = explain.node(core.hub, "edge-1", core.now)
+    assert found is not None
     [pending] = found["pendingObjects"]
     assert (pending["key"], pending["step"]) == ("configmaps/shop/new", "queued")
     [parked] = found["parkedObjects"]
@@ -80,6 +81,7 @@ def test_lists_are_bounded(core):
         core.put(f"c{n}")
     core.connect().sent()
     found = explain.node(core.hub, "edge-1", 0.0)
+    assert found is not None
     assert len(found["pendingObjects"]) == explain.LIST_MAX
     assert found["pending"] == explain.LIST_MAX + 20
 

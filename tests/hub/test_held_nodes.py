@@ -171,7 +171,8 @@ def test_explain_and_status_say_held_and_why(core):
     found = explain.explain(core.hub, "edge-1", "configmap", "shop", "b", core.now)
     assert found["code"] == "paused" and f"paused, waiting since 2.0 s: {WHY}" in found["answer"]
     assert explain.explain(core.hub, "edge-1", "configmap", "shop", "a", core.now)["code"] == "held"
-    assert explain.node(core.hub, "edge-1", core.now)["paused"] == WHY
+    shown = explain.node(core.hub, "edge-1", core.now)
+    assert shown is not None and shown["paused"] == WHY
     edge.leave()
     assert WHY in explain.explain(core.hub, "edge-1", "configmap", "shop", "b", core.now)["answer"]
 
@@ -248,7 +249,8 @@ async def test_a_wiped_namespace_is_stopped_after_the_first_few(core):
     assert len(edge.session.held) == 3
     found = explain.explain(core.hub, "edge-1", "configmap", "shop", "c4", core.now)
     assert found["code"] == "deletion_guard" and "kubectl annotate enode edge-1" in found["answer"]
-    assert explain.node(core.hub, "edge-1", core.now)["deletionGuard"]["count"] == 3
+    shown = explain.node(core.hub, "edge-1", core.now)
+    assert shown is not None and shown["deletionGuard"]["count"] == 3
 
 
 async def test_the_id_lets_them_go_and_an_old_id_does_not(core):

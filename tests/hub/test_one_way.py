@@ -33,8 +33,8 @@ def written(tree: ast.Module) -> Iterator[tuple[int, ast.Attribute]]:
                 found = [target]
             case _:
                 continue
-        for target in found:
-            for each in ast.walk(target):
+        for assigned in found:
+            for each in ast.walk(assigned):
                 if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
                     yield node.lineno, each
 

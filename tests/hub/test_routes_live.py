@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from tests.support import processes
 from tests.support.cluster import Cluster
 from tests.support.edge_agent import EdgeAgent
 from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
+
+from fairlead_cli.simulated_node import SimulatedNode
 
 OURS = "/apis/fairlead.dev/v1alpha1"
 UP = "FROM /messages/* INTO $upstream"
@@ -65,6 +68,14 @@ def row(kube: Cluster, name: str, node: str = "edge-1") -> dict[str, Any]:
     rows = kube.get(f"{OURS}/edgenodes/{node}").get("status", {}).get("routes", [])
     found = [each for each in rows if each["name"] == name and each.get("observedGeneration") == generation]
     return found[0] if found else {}
+
+
+def holds(node: SimulatedNode, key: str) -> bool:
+    return key in node.held
+
+
+def lacks(node: SimulatedNode, key: str) -> bool:
+    return key not in node.held
 
 
 def wait_until(what: str, condition: Callable[[], Any]) -> Any:
@@ -138,11 +149,11 @@ async def test_a_topic_is_granted_before_the_node_may_use_it(kube: Cluster, hub:
         for number in range(3):
             topic, key = f"shop/t{number}", f"edgeroutes.fairlead.dev//r{number}"
             kube.apply(edge_routes(f"r{number}", {"all": {"route": UP, "topic": topic}}))
-            await until("the node has it", lambda key=key: key in nodes["edge-1"].held)
+            await until("the node has it", partial(holds, nodes["edge-1"], key))
             hub.kill()
             granted = kube.get(f"{OURS}/edgenodes/edge-1")["status"]["grantedTopics"]
             assert topic in granted
             kube.kubectl("delete", "eroutes", f"r{number}")
             hub.start()
-            await until("gone", lambda key=key: key not in nodes["edge-1"].held)
+            await until("gone", partial(lacks, nodes["edge-1"], key))
             assert topic in hub.json("/v1/nodes/edge-1")["grantedTopics"]

@@ -157,7 +157,7 @@ async def test_a_rule_broken_while_no_hub_looked_keeps_what_it_selected(
 async def test_routes_that_cannot_be_read_keep_only_themselves(kube: Cluster, namespace: str, hub: HubProcess) -> None:
     """The node goes on with the version it holds; what is wrong stands in the object's status."""
     kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1"), sync_rule("good", maps(namespace))])
-    routes = {
+    routes: dict[str, Any] = {
         "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "main"},
         "spec": {"schemaVersion": "1.1", "routes": {"all": "FROM /messages/* INTO $upstream"}},
     }  # fmt: skip

@@ -146,7 +146,7 @@ def test_every_message_is_a_row_or_a_dead_letter_in_spark(
 def assert_unchanged(row: dict[str, Any], name: str, data_type: str) -> None:
     """A typed value is what the body says, judged by another reader of JSON; what is missing is in `_rescued`."""
     body = json.loads(row["body"], parse_float=decimal.Decimal, parse_int=decimal.Decimal) if row["body"] else None
-    said = body.get(name) if isinstance(body, dict) else None
+    said: Any = body.get(name) if isinstance(body, dict) else None
     held = row[name]
     if held is None:
         assert said is None or row.get("_rescued") == row["body"], (name, row["body"][:300])

@@ -44,8 +44,8 @@ def cluster(tmp_path: Path) -> Iterator[str]:
         wait_until("both workers have registered", registered, seconds=SECONDS, describe=started[0].tail)
         yield master
     finally:
-        for each in reversed(started):
-            each.kill()
+        for running in reversed(started):
+            running.kill()
 
 
 @pytest.mark.spark

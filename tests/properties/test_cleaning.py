@@ -100,7 +100,8 @@ class World:
             case 0:
                 return Start(timeout_seconds=self.random.choice([1, 60]))
             case 1 if self.open:
-                return self.random.choice([Abort, Abort, _commit])(pointer=self.random.choice(self.open))
+                pointer = self.random.choice(self.open)
+                return self.random.choice([Abort(pointer=pointer), Abort(pointer=pointer), _commit(pointer)])
             case 2 if self.details:
                 pointer, detail = self.random.choice(self.details)
                 assert detail.first is not None and detail.last is not None

@@ -13,7 +13,7 @@ from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 
-ODD = st.sampled_from(
+ODD: st.SearchStrategy[object] = st.sampled_from(
     [None, True, -1, 0, 2**31, 2**53, 10**16, 1e300, "", "x", "-5", "²", "1970-01-01T00:00:00Z", [], {}]
 )
 ANYTHING = st.recursive(

@@ -62,7 +62,7 @@ FRAMES = st.one_of(
 STORIES = st.lists(st.tuples(FRAMES, st.floats(0, 12)), max_size=15)
 
 
-def said(edge: Edge, header: dict[str, Any], content: bytes) -> bool:
+def said(edge: Liar, header: dict[str, Any], content: bytes) -> bool:
     """Has the session taken this frame?  It may be refused as a peer's mistake, and as nothing else."""
     if header.get("parentID") == LAST:
         header = {**header, "parentID": edge.last}

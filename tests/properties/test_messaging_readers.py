@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from tests.support.messaging_core import NAMESPACE, Core
 
-from fairlead_messaging.api.message_id import FIRST, timestamp_of
+from fairlead_messaging.api.message_id import FIRST, MessageId, timestamp_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish, Published, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, bulk_page
@@ -39,7 +39,7 @@ TIMEOUT_SECONDS = 20.0
 class Told:
     """A message as whoever published it knows it; ``state``: plain, open, committed or gone."""
 
-    id: bytes
+    id: MessageId
     payload: str
     ttl_seconds: int
     pointer: int = 0
@@ -74,7 +74,7 @@ class History:
         self.names += count
         return [Message(f"m{self.names + index}".encode(), ttl) for index, ttl in enumerate(ttls)]
 
-    def note(self, ids: list[bytes], messages: list[Message], pointer: int, state: str) -> None:
+    def note(self, ids: list[MessageId], messages: list[Message], pointer: int, state: str) -> None:
         for message_id, (payload, ttl_seconds) in zip(ids, messages, strict=True):
             self.told.append(Told(message_id, payload.decode(), ttl_seconds, pointer, state))
 
@@ -83,7 +83,7 @@ class History:
         ids = self.published(messages, None)
         self.note(ids, messages, 0, "plain")
 
-    def published(self, messages: list[Message], pointer: int | None) -> list[bytes]:
+    def published(self, messages: list[Message], pointer: int | None) -> list[MessageId]:
         """The new rows' ids: what a reader of everything sees that was not there before."""
         asked = Publish(namespace=NAMESPACE, name=TOPIC, messages=messages, pointer=pointer)
         with self.core.kv.snapshot() as snapshot:
@@ -160,7 +160,7 @@ class History:
 
     # --- the law
 
-    def expect(self, after: bytes, *, committed: bool) -> list[str]:
+    def expect(self, after: MessageId, *, committed: bool) -> list[str]:
         """What the model says a reader sees behind a start, at the time that cleaning has seen at the latest."""
         seen = []
         for each in sorted(self.told, key=lambda told: told.id):
@@ -188,7 +188,7 @@ class History:
                 assert self.pages(after, limit, committed=committed) == self.expect(after, committed=committed)
         assert self.arrow(after) == self.expect(after, committed=True)
 
-    def pages(self, after: bytes, limit: int, *, committed: bool) -> list[str]:
+    def pages(self, after: MessageId, limit: int, *, committed: bool) -> list[str]:
         seen: list[str] = []
         while True:
             page = self.core.page(TOPIC, after=after, limit=limit, committed=committed)
@@ -199,7 +199,7 @@ class History:
                 return seen
             after = page.next_position
 
-    def arrow(self, after: bytes) -> list[str]:
+    def arrow(self, after: MessageId) -> list[str]:
         """Plan by plan, range by range, as the job does it."""
         seen: list[str] = []
         now_ms = self.core.now_ms

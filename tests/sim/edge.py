@@ -141,7 +141,12 @@ class Edge:
         if self._acks_before_commit:
             # The planted mistake: the answer leaves now, the write happens later, if the power lasts.
             outcomes = run(disk.reopened(0).apply(effect.writes, self._now()))
-            self._schedule(self._now() + 0.05, lambda: commit() if self.disk is disk else None)
+
+            def commit_later() -> None:
+                if self.disk is disk:
+                    commit()
+
+            self._schedule(self._now() + 0.05, commit_later)
             self.handle(current, session.Applied(outcomes))
             return
         self._later(current, lambda: session.Applied(commit()))

@@ -20,7 +20,7 @@ from tests.sim.laws import LawBroken
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import MessagingError, NotFound, Unavailable
-from fairlead_messaging.api.message_id import FIRST, timestamp_of
+from fairlead_messaging.api.message_id import FIRST, parse_hex, timestamp_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Command, DeleteTopic, Publish, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, keys, topics
@@ -192,8 +192,8 @@ class PushWorld:
             case WriteLetter(item=item):
                 return self._write_letter(item)
             case Note(record=record, generation=generation):
-                if self._ignores_generation and (living := self._living()) is not None:
-                    generation = living.generation
+                if self._ignores_generation and (current := self._living()) is not None:
+                    generation = current.generation
                 return self._do(self._noted(record, generation))
             case Pause(until_ms=until_ms):
                 self.core.now_ms = max(self.core.now_ms, min(until_ms, self.core.now_ms + 2000))
@@ -358,7 +358,7 @@ class PushWorld:
             self._do(PutSubscription(namespace=NAMESPACE, name=TOPIC, subscription="s", record=record))
         finally:
             if before is None and self._record() is not None:
-                self.started_at = bytes.fromhex(position) if position else FIRST
+                self.started_at = parse_hex(position) if position else FIRST
                 self.started_ms = self.core.now_ms
 
     def _recreate(self) -> None:

@@ -89,7 +89,8 @@ class RestraintWorld(RecordWorld):
             self.told[node][key] = value
         if not self.listing:
             guard = self.hub.node_controls.guard(node)
-            due = set(guard.due) if guard is not None and guard.stops and guard.tripped.id == value else set()
+            approves = guard is not None and guard.stops and guard.tripped is not None and guard.tripped.id == value
+            due = set(guard.due) if guard is not None and approves else set()
             self.approved[node] |= due
             for key in due:
                 self.removed[node].pop(key, None)

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server.commands import CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
 from fairlead_messaging.server.log.message import Message
@@ -118,5 +119,5 @@ class Topics:
         topic = topics.record(self._kv, NAMESPACE, name)
         assert topic is not None
         with self._kv.snapshot() as snapshot:
-            page = reader.read(snapshot, topic, after=b"", limit=1_000_000, bytes_max=1 << 40, now_ms=self._now_ms())
+            page = reader.read(snapshot, topic, after=FIRST, limit=1_000_000, bytes_max=1 << 40, now_ms=self._now_ms())
         return [(id, msgspec.json.decode(payload)) for id, payload in zip(page.ids, page.payloads, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -63,5 +63,5 @@ class SlowStore(MemoryMetastore):
 class BrokenStore(MemoryMetastore):
     """A disk that fails."""
 
-    async def apply(self, writes: list[Put | Remove], now: float) -> list[Outcome]:  # type: ignore[override]
+    async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
         raise StoreFailed("the disk failed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def test_a_condition_that_never_holds_says_what_was_seen() -> None:
 
 def test_a_condition_may_fail_while_things_come_up() -> None:
     """Connection refused counts as not yet."""
-    answers = iter([ConnectionRefusedError("no"), AssertionError("not yet"), "here"])
+    answers: Iterator[Exception | str] = iter([ConnectionRefusedError("no"), AssertionError("not yet"), "here"])
 
     def ask() -> str:
         answer = next(answers)

@@ -77,7 +77,7 @@ def test_ids_only_rise(window):
 
 def test_lapsed_ids_are_bounded():
     """A peer that never answers costs bounded memory."""
-    window = Window(messages_max=10**6, bytes_max=10**9)
+    window: Window[None] = Window(messages_max=10**6, bytes_max=10**9)
     opened(window, *range(1, LAPSED_MAX + 11), timeout=1.0)
     window.lapse(1.0)
     assert window.settle(10) == []
@@ -87,7 +87,7 @@ def test_lapsed_ids_are_bounded():
 @given(st.lists(st.tuples(st.sampled_from("soal"), st.integers(1, 30)), max_size=60))
 def test_bytes_and_messages_always_agree_with_what_flies(moves):
     """Whatever happens, the window's account equals the sum of what is in flight."""
-    window = Window(messages_max=5, bytes_max=50)
+    window: Window[None] = Window(messages_max=5, bytes_max=50)
     next_id, now = 1, 0.0
     for move, number in moves:
         if move == "o" and window.has_room:

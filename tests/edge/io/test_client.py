@@ -135,7 +135,7 @@ def test_a_token_that_is_none_is_refused_without_being_shown(token: str) -> None
 async def test_module_takes_acknowledges_and_abandons(agent: Agent) -> None:
     """Bodies come back as they were given."""
     client = agent.client()
-    to = {"endpoint": "edge-1/a b/in/1"}
+    to: dict[str, str | None] = {"endpoint": "edge-1/a b/in/1"}
     messages = [
         Message(source=SOURCE, body={"n": 1}, properties=to),
         Message(source=SOURCE, body=b"\xff", properties=to),

@@ -15,7 +15,7 @@ def test_the_same_content_is_no_change():
     assert object_cache.put(live(CONFIG_MAP, "a", version="1", data={})) is not None
     assert object_cache.put(live(CONFIG_MAP, "a", version="9", data={})) is None
     kept = object_cache.get("configmaps/shop/a")
-    assert (kept.version, kept.seen_version) == ("1", "9")
+    assert kept is not None and (kept.version, kept.seen_version) == ("1", "9")
 
 
 def test_a_restored_api_server_may_go_back():
@@ -23,7 +23,7 @@ def test_a_restored_api_server_may_go_back():
     object_cache = ObjectCache()
     object_cache.put(live(CONFIG_MAP, "a", version="9", data={"k": "new"}))
     change = object_cache.put(live(CONFIG_MAP, "a", version="3", data={"k": "old"}))
-    assert change.after.version == "3"
+    assert change is not None and change.after is not None and change.after.version == "3"
 
 
 def test_a_late_delete_of_an_older_namesake_changes_nothing():
@@ -32,7 +32,8 @@ def test_a_late_delete_of_an_older_namesake_changes_nothing():
     object_cache.put(live(CONFIG_MAP, "a", uid="old"))
     object_cache.put(live(CONFIG_MAP, "a", uid="new"))
     assert object_cache.remove("configmaps/shop/a", "old") is None
-    assert object_cache.remove("configmaps/shop/a", "new").after is None
+    change = object_cache.remove("configmaps/shop/a", "new")
+    assert change is not None and change.after is None
     assert len(object_cache) == 0
 
 
@@ -58,7 +59,7 @@ def test_a_claim_made_for_a_pod_is_referred_to_as_soon_as_its_status_names_it():
     object_cache.put(before)
     status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]}
     change = object_cache.put(live(POD, "p", version="2", spec={"nodeName": "edge-1"}, status=status))
-    assert change is not None and change.after.digest == before.digest
+    assert change is not None and change.after is not None and change.after.digest == before.digest
     assert (change.after.version, change.after.seen_version, change.after.held) == ("1", "2", before.held)
     assert list(object_cache.referrers("resourceclaims.resource.k8s.io/shop/p-gpu")) == ["edge-1"]
     object_cache.remove(before.key, before.uid)

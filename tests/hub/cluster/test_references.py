@@ -65,7 +65,7 @@ def test_what_is_made_for_the_pod_is_its_own():
 def test_odd_parts_are_passed_over():
     """What the API server let through cannot stop the hub."""
     assert of(volumes=None, containers=[None, {"env": "x"}, 3], imagePullSecrets={}) == {"namespaces//shop"}
-    volumes = [{"ephemeral": {"volumeClaimTemplate": {}}}]
+    volumes: list[object] = [{"ephemeral": {"volumeClaimTemplate": {}}}]
     assert of(volumes=volumes, resourceClaims=["x", {"source": 3}], nodeName=3) == {"namespaces//shop"}
     odd = {"metadata": [], "spec": [], "status": {"resourceClaimStatuses": {}, "extendedResourceClaimStatus": 3}}
     assert references.of_pod(odd) == {"namespaces//"}

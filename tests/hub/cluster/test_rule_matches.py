@@ -17,7 +17,7 @@ def core() -> Core:
     return made
 
 
-def matches(core) -> RuleMatches:
+def matches(core: Core) -> RuleMatches:
     return core.hub.placement.matches
 
 

@@ -30,7 +30,7 @@ def test_whatever_the_spec_is_it_is_no_defect_of_ours(spec):
 
 def test_a_document_nested_too_deeply_is_a_mistake_like_others():
     """It ends no thread."""
-    deep: list = []
+    deep: list[object] = []
     for _ in range(5000):
         deep = [deep]
     assert spec_check.check("syncrules", "r", "u", 1, {"resources": deep}).mistakes

@@ -70,7 +70,7 @@ def test_only_its_own_id_approves_and_only_once(guard):
     assert going(guard, "abcd", 1.0) == list("abcd") and not guard.stops
     for key in "abcd":
         guard.drop(key)
-    assert guard.tripped is None and not guard.approved
+    assert not guard.tripped and not guard.approved
     guard.set_due(set("efgh"))
     assert going(guard, "efgh", 2.0) == [] and guard.tripped.id != first
     assert not guard.approve(first)

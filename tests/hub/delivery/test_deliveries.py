@@ -24,7 +24,6 @@ from fairlead_hub.delivery.deliveries import Deliveries
 from fairlead_hub.delivery.delivery_events import Acked, DeliveryEvent, Parked, Retried, Unparked
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.key_state import IN_SYNC, Cause, InFlight, Queued, Withheld
-from fairlead_hub.delivery.key_state import Parked as ParkedState
 from fairlead_hub.settings import DeletionGuard as GuardLimits
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
@@ -237,7 +236,7 @@ def test_refused_retried_and_parked_then_by_schedule_and_by_something_newer():
     book = Playbook() >> put("a", "1") << "update a 1" >> nack("a") << "retried a store_full"
     assert book >> wait(1) << "update a 1" >> nack("a") << "retried a store_full"
     assert book >> wait(2) << "update a 1" >> nack("a") << "parked a store_full"
-    assert isinstance(book.state("a"), ParkedState)
+    assert isinstance(book.state("a"), Parked)
     assert book >> wait(59) >> wait(1) << "unparked a schedule" << "update a 1" >> nack("a") << "parked a store_full"
     assert book >> put("a", "2") << "unparked a newer" << "update a 2" >> nack("a") << "retried a store_full"
 
@@ -286,7 +285,8 @@ def test_too_many_deletions_stop_until_they_are_approved():
     """The guard is asked when it would be sent, and again when it says that something changed."""
     guard = DeletionGuard("edge-1", GuardLimits(removals_max=1), news=set(), text=str)
     book = Playbook(("a", "1"), ("b", "1"), guard=guard) >> remove("a") << "delete a" >> remove("b")
-    assert book.state("b").cause is Cause.DELETION_GUARD
+    withheld = book.state("b")
+    assert isinstance(withheld, Withheld) and withheld.cause is Cause.DELETION_GUARD
     assert guard.tripped is not None and guard.approve(guard.tripped.id)
     assert book >> cluster() << "delete b" >> ack("b") << "removed b" >> ack("a") << "removed a"
     assert not guard.stops

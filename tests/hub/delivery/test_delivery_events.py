@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.delivery import delivery_events
 
 
-def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
+def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parked, tried again because it is newer, acknowledged; the hub takes each fact once."""
     core = Core("edge-1")
     core.rule(CONFIG_MAPS)
@@ -23,7 +24,7 @@ def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
         told.extend(events)
         return delivered(which, events, now)
 
-    core.hub.sync_controller.delivered = listening
+    monkeypatch.setattr(core.hub.sync_controller, "delivered", listening)
     edge.nack(edge.sent()[0])
     core.put("a", version="2", data={"v": "2"})
     edge.ack(*edge.sent())
@@ -33,10 +34,11 @@ def test_a_refused_object_that_changes_tells_its_whole_story() -> None:
         if isinstance(one, delivery_events.Parked | delivery_events.Unparked | delivery_events.Acked)
     ]
     assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "Acked"], story
-    assert story[1].why == "newer" and not session.has_events
+    unparked = story[1]
+    assert isinstance(unparked, delivery_events.Unparked) and unparked.why == "newer" and not session.has_events
 
 
 @pytest.mark.parametrize("kind", get_args(delivery_events.DeliveryEvent), ids=lambda kind: kind.__name__)
-def test_a_fact_cannot_be_changed(kind: type) -> None:
+def test_a_fact_cannot_be_changed(kind: type[msgspec.Struct]) -> None:
     """They pass through records, counts and events; nobody may bend one for the next."""
     assert kind.__struct_config__.frozen

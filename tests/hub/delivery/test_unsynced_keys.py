@@ -2,7 +2,7 @@
 
 import itertools
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -22,6 +22,8 @@ from fairlead_hub.delivery.key_state import (
     InFlight,
     InSync,
     Queued,
+    Recorded,
+    State,
     Withheld,
 )
 from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
@@ -35,7 +37,7 @@ def parked(key, due):
     return Parked(key=key, content_id=ONE, path="p", code="no", reason="", retries=0, next_retry_at=due)
 
 
-AFTER = {
+AFTER: dict[type[State], st.SearchStrategy[Any]] = {
     InSync: st.just(IN_SYNC),
     Queued: st.builds(Queued, st.integers(0, 2)),
     InFlight: st.builds(InFlight, st.integers(1, 9), st.just(ONE), st.none() | st.integers(0, 2)),
@@ -73,8 +75,10 @@ def test_an_impossible_transition_changes_nothing(keys):
 @pytest.mark.parametrize("before", AFTER, ids=lambda kind: NAMES[kind])
 def test_what_the_table_does_not_say_is_impossible(before):
     """Every event with every state after it: the table's go, all others raise and change nothing."""
+    ways: dict[type[State], tuple[Event, ...]]
     ways = {InSync: (), Queued: ("offered",), InFlight: ("offered", "sent"), Backoff: ("offered", "sent", "failed")}
     ways |= {Parked: ("offered", "gave up"), Withheld: ("offered", "withheld")}
+    samples: dict[type[State], Recorded]
     samples = {Queued: Queued(5), InFlight: InFlight(1, ONE), Backoff: Backoff(9.0, 1), Withheld: GUARD}
     samples[Parked] = parked("a", 9.0)
     for event, after in itertools.product(get_args(Event), samples):
@@ -136,12 +140,12 @@ MOVE = st.tuples(st.sampled_from("abcd"), st.sampled_from(get_args(Event)), st.o
 @given(st.lists(MOVE, max_size=60))
 def test_the_indexes_say_what_the_records_say(moves):
     """After any moves: the possible ones are done, and every index is what counting the records would give."""
-    keys, model, since = UnsyncedKeys(), {}, {}
+    keys, since = UnsyncedKeys(), {}
+    model: dict[str, State] = {}
     for now, (key, event, after) in enumerate(moves):
         before = model.get(key, IN_SYNC)
         go = partial(keys.matched, key) if after is IN_SYNC else partial(keys.move, key, event, after, now)
-        event = "matched" if after is IN_SYNC else event
-        if TRANSITIONS[type(before)].get(event) is not type(after):
+        if TRANSITIONS[type(before)].get("matched" if after is IN_SYNC else event) is not type(after):
             with pytest.raises(ImpossibleTransition):
                 go()
             continue
@@ -155,12 +159,12 @@ def test_the_indexes_say_what_the_records_say(moves):
         assert {each: record.since for each, record in keys.records()} == {each: since[each] for each in model}
         assert set(keys.pending) == {each for each, state in model.items() if key_state.is_pending(state)}
         assert [record.since for record in keys.pending.values()] == sorted(since[each] for each in keys.pending)
-        for kind in AFTER.keys() - {InSync}:
+        for kind in get_args(Recorded):
             assert keys.count(kind) == sum(type(state) is kind for state in model.values())
-        queued = [each for each, state in model.items() if isinstance(state, Queued)]
+        queued = {each: state.priority for each, state in model.items() if isinstance(state, Queued)}
         first = keys.first_queued()
         assert (first is None) is not bool(queued)
-        assert first is None or model[first].priority == min(model[each].priority for each in queued)
+        assert first is None or queued[first] == min(queued.values())
         due = [state.due for state in model.values() if isinstance(state, Backoff)]
         due += [state.next_retry_at for state in model.values() if isinstance(state, Parked)]
         assert keys.next_due() == min(due, default=None)

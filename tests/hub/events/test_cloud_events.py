@@ -98,8 +98,9 @@ def test_an_object_is_parked_and_tried_again(core):
 
 
 def status(*errors):
-    place = {"message": "unknown function", "line": 1, "column": 6, "end_column": 9}
-    bad = [message.RouteError(route=name, **place) for name in errors]
+    bad = [
+        message.RouteError(route=name, message="unknown function", line=1, column=6, end_column=9) for name in errors
+    ]
     routes = {"shops": message.RoutesStatus(uid="u", resource_version="5", accepted=["good"], errors=bad)}
     return msgspec.json.encode(message.EdgeStatus(held=0, routes=routes))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,10 @@ def pki(tmp_path: Path) -> Pki:
     return Pki(tmp_path)
 
 
+def _opened_or_refused(core: Core, node: SimulatedNode) -> bool:
+    return node.connected.is_set() or core.hub.counts.openings_failed.total() > 0
+
+
 async def nodes_taken(pki: Pki, authorities: Authorities) -> set[str]:
     """Which of two machines that say to be edge-1 the link takes: by which authority signed their certificates."""
     taken = set()
@@ -63,7 +68,7 @@ async def nodes_taken(pki: Pki, authorities: Authorities) -> set[str]:
         node = SimulatedNode("edge-1", f"wss://127.0.0.1:{port}", context=pki.client(authority, "edge-1"))
         task = asyncio.create_task(node.run())
         try:
-            await until(lambda c=core, n=node: n.connected.is_set() or c.hub.counts.openings_failed.total())
+            await until(partial(_opened_or_refused, core, node))
             taken |= {name} if node.connected.is_set() else set()
         finally:
             task.cancel()

@@ -32,7 +32,11 @@ async def watching(kube: Kube) -> AsyncIterator[Hub]:
     clock = asyncio.get_running_loop().time
     hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
     loop = asyncio.get_running_loop()
-    hub.subscribe(lambda: loop.call_soon(lambda: hub.take_ready(clock(), documents=False, kube_events=False)))
+
+    def take_soon() -> None:
+        loop.call_soon(lambda: hub.take_ready(clock(), documents=False, kube_events=False))
+
+    hub.subscribe(take_soon)
     task = asyncio.create_task(Watches(kube, hub, clock=clock).run())
     try:
         yield hub

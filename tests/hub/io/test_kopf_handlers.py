@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import kopf
 import pytest
 from tests.support.cluster import Cluster
 from tests.support.hub import config_map, sync_rule
@@ -128,8 +129,8 @@ async def test_a_task_that_fails_ends_the_life_it_was_part_of(monkeypatch: pytes
         while not stop_flag.is_set():  # noqa: ASYNC110 - a flag of threads
             await asyncio.sleep(0.001)
 
-    monkeypatch.setattr(kopf_handlers.kopf, "operator", waits_for_its_login)
-    reason = await asyncio.to_thread(kopf_handlers._live, kopf_handlers.kopf.OperatorRegistry(), threading.Event())
+    monkeypatch.setattr(kopf, "operator", waits_for_its_login)
+    reason = await asyncio.to_thread(kopf_handlers._live, kopf.OperatorRegistry(), threading.Event())
     assert reason == "AssertionError: the session was closed"
 
 
@@ -139,10 +140,10 @@ async def test_a_kopf_that_ignores_being_asked_is_ended(monkeypatch: pytest.Monk
     async def waits_for_ever(**_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(kopf_handlers.kopf, "operator", waits_for_ever)
+    monkeypatch.setattr(kopf, "operator", waits_for_ever)
     monkeypatch.setattr(kopf_handlers, "ENDING_SECONDS", 0.05)
     stop = threading.Event()
-    life = kopf_handlers._begin(kopf_handlers.kopf.OperatorRegistry(), stop)
+    life = kopf_handlers._begin(kopf.OperatorRegistry(), stop)
     stop.set()
     assert await asyncio.wait_for(life, 10) == "ended"
 

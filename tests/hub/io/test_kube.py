@@ -17,6 +17,7 @@ from tests.support.api_front import ApiFront
 from tests.support.cluster import Cluster
 from tests.support.pki import Authority
 
+from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io import kube
 from fairlead_hub.io.kube import MERGE_PATCH, Access, ConfigError, Kube, Refused, Unavailable
 from fairlead_wire.io import tls
@@ -227,7 +228,7 @@ async def test_busy_is_repeated_after_what_the_server_asks_for(front: ApiFront, 
     front.answer("GET", "/a", status=503, headers={"Retry-After": "3600"})
     front.answer("GET", "/a", body=b"[]")
     assert await front.client().get("a") == b"[]"
-    assert waits == [3.0, kube.RETRY_AFTER_SECONDS_MAX]
+    assert waits == [3.0, RETRY_AFTER_SECONDS_MAX]
 
 
 async def test_a_server_that_stays_broken_is_unavailable(front: ApiFront, waits: list[float]) -> None:

@@ -196,7 +196,7 @@ async def test_a_misspelled_name_and_a_missing_namespace(kube: Cluster, client: 
 
 async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) -> None:
     """No rule is needed for them, and the namespace of the command does not matter."""
-    routes = {
+    routes: dict[str, Any] = {
         "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "main"},
         "spec": {"schemaVersion": "1.0", "routes": {"r": {"route": "FROM /* INTO $upstream"}}},
     }  # fmt: skip

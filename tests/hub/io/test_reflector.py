@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -206,7 +207,7 @@ async def test_a_broken_watch_goes_on_where_it_was(front: ApiFront, client: Kube
             front.cut()
             await client.request("DELETE", f"{maps(namespace)}/b{number}")
             await put(client, namespace, f"c{number}")
-            await until(lambda n=number: own(heard) == {"a", *(f"c{m}" for m in range(n + 1))})
+            await until(partial(lambda names: own(heard) == names, {"a", *(f"c{each}" for each in range(number + 1))}))
         assert (len(heard.lists), heard.lost) == (1, 0)
         assert front.seen("GET", "limit=") == 1
 

@@ -179,7 +179,8 @@ async def test_a_record_stays_small(defined: Cluster, real: KubeStatusClient, cl
         _, there = await real.put(note(namespace, uid), None, 1)
         for version in ("2", "3"):
             answer, there = await real.put(note(namespace, uid, version=version), there, 1)
-            assert answer is Answer.WRITTEN and there is not None
+            assert answer is Answer.WRITTEN
+        assert there is not None
         return there
 
     await define("remove")

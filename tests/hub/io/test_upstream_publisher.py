@@ -82,11 +82,18 @@ class Line:
 
     async def answer(self) -> Any:
         """The next one."""
-        await until(lambda: self.answers or self.answers.extend(self.edge.sent()) or self.answers)
+
+        def has_come() -> bool:
+            if not self.answers:
+                self.answers.extend(self.edge.sent())
+            return bool(self.answers)
+
+        await until(has_come)
         answer = self.answers.pop(0)
         if not isinstance(answer, message.Ack | message.Nack):
             return answer
-        assert 0 <= answer.held_seconds < 60, "every answer says how long the hub had the batch"
+        held_seconds = answer.held_seconds
+        assert held_seconds is not None and 0 <= held_seconds < 60, "every answer says how long the hub had the batch"
         return msgspec.structs.replace(answer, held_seconds=None)
 
     async def stored(self, topic: str = "telemetry") -> list[str]:

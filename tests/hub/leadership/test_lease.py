@@ -45,6 +45,7 @@ def test_no_wall_clock_takes_a_live_lease(wall):
     body = taken(wall=NOW).body
     for second in range(0, 60, 3):
         body = lease.renewed(body, identity="a", wall=NOW + second, fence=1)
+        assert body is not None
         left = rival.seconds_left(body, 1000.0 + second)
         assert isinstance(taken(body, identity="b", wall=wall + second, seconds_left=left), lease.Held)
     assert rival.seconds_left(body, 1000.0 + 57 + LONG) <= 0
@@ -157,4 +158,4 @@ def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
     assert isinstance(outcome, lease.Taken) and 0 < outcome.fence < 2**53
     assert lease.is_ours(outcome.body, identity="a", fence=outcome.fence)
     again = lease.renewed(outcome.body, identity="a", wall=NOW, fence=outcome.fence)
-    assert msgspec.json.encode(again) and lease.holder_of(lease.released(again)) == ""
+    assert again is not None and msgspec.json.encode(again) and lease.holder_of(lease.released(again)) == ""

@@ -5,8 +5,8 @@ import pytest
 from tests.support.hub_core import Core
 from tests.support.live import ROUTES
 
+from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
-from fairlead_hub.status.node_status import EDGE_NODES
 from fairlead_wire import message
 
 UP = {"r": "FROM /* INTO $upstream"}

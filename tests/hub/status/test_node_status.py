@@ -7,7 +7,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from fairlead_hub.cluster.placement import EDGE_NODES
 from fairlead_hub.status import node_status
 from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS
-from fairlead_hub.status.status_cache import Observed
+from fairlead_hub.status.status_cache import Document, Observed
 from fairlead_wire import message
 
 
@@ -167,7 +167,7 @@ async def test_a_restarted_hub_gives_nodes_time_to_return(core):
     after.now += 2
     after.hub.report(after.now)
     wanted = after.hub.status_cache.pending((EDGE_NODES, "", "edge-1"))
-    assert wanted is not None and wanted.status(there)["connected"] is False
+    assert isinstance(wanted, Document) and wanted.status(there)["connected"] is False
 
 
 async def test_the_return_of_all_is_followed(core):
@@ -186,5 +186,6 @@ async def test_the_return_of_all_is_followed(core):
     after.connect("edge-2")
     assert after.hub.node_status.returning.waiting == 0
     told = after.hub.node_status.returned(after.now + 4.0)
+    assert told is not None
     assert (told.returned, told.missing, told.seconds) == (2, 0, 4.0)
     assert after.hub.node_status.returned(after.now + 5.0) is None

@@ -64,6 +64,7 @@ def test_foreign_records_are_none_of_ours(body):
 def test_an_empty_status_is_a_pending_record_without_a_version():
     """A crash between create and status leaves this; it is not taken for held."""
     found = object_sync.parse(object_sync.head(RECORD))
+    assert found is not None
     assert (found.version, found.state) == ("", "Pending")
     assert not found.says_the_same(RECORD)
 

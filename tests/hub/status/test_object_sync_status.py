@@ -140,7 +140,8 @@ async def test_who_lags_is_written_down():
     assert core.status(one) is None
     core.hub.sweep(31.0)
     await core.flush()
-    assert (core.status(one)["state"], core.status(one)["reason"]) == ("Pending", "Lagging")
+    found = core.status(one)
+    assert found is not None and (found["state"], found["reason"]) == ("Pending", "Lagging")
     writes = core.api.writes
     core.hub.sweep(32.0)
     await core.flush()

@@ -1,5 +1,7 @@
 """What SyncRules are told in their status."""
 
+from typing import Any
+
 import pytest
 from tests.support.live import CONFIG_MAP, live
 
@@ -22,6 +24,13 @@ def placement():
     return made
 
 
+def status_of(placement: Placement, *given: Any) -> dict[str, Any]:
+    """Of a rule that is known."""
+    found = rule_status.of_rule(placement, *given)
+    assert found is not None
+    return found
+
+
 def conditions(found):
     return {each["type"]: each for each in found["conditions"]}
 
@@ -29,17 +38,17 @@ def conditions(found):
 def test_a_rule_learns_how_much_it_matches(placement):
     """Nodes and objects, and whether its kinds are listed yet."""
     placement.object_cache.put(live(CONFIG_MAP, "a"))
-    found = rule_status.of_rule(placement, "r", {}, 1, "t")
+    found = status_of(placement, "r", {}, 1, "t")
     assert (found["matchedNodes"], found["matchedObjects"]) == (2, 1)
     assert conditions(found)["Listed"]["status"] == "False"
     placement.synced.add(CONFIG_MAP.group_kind)
-    assert conditions(rule_status.of_rule(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
+    assert conditions(status_of(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
 
 
 def test_a_kind_that_cannot_be_listed_is_told(placement):
     """With the reason, as a condition."""
     placement.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"
-    found = rule_status.of_rule(placement, "r", {}, 1, "t")
+    found = status_of(placement, "r", {}, 1, "t")
     assert found["unlistedKinds"] == ["ConfigMap: 403 Forbidden"]
     assert conditions(found)["Listed"]["reason"] == "Unlistable"
 
@@ -53,7 +62,7 @@ def unreadable(name, **status):
 def test_a_broken_rule_is_told_why_and_what_it_does_meanwhile(placement):
     """The field and the reason reach the one who wrote it; also in the one sentence of the column."""
     placement.break_rule(unreadable("bad"))
-    found = rule_status.of_rule(placement, "bad", {}, 1, "t")
+    found = status_of(placement, "bad", {}, 1, "t")
     accepted = conditions(found)["Accepted"]
     assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
     assert accepted["message"] == found["message"] == "spec: why; it selects nothing until it is mended"
@@ -63,10 +72,10 @@ def test_a_broken_rule_is_told_why_and_what_it_does_meanwhile(placement):
 
 def test_the_form_that_is_in_force_is_written_down(placement):
     """A hub that starts anew must know what a rule selected before it became unreadable."""
-    form = rule_status.of_rule(placement, "r", {}, 1, "t")["lastReadable"]
+    form = status_of(placement, "r", {}, 1, "t")["lastReadable"]
     assert form == {"generation": 0, "spec": placement.rules["r"].form}
     placement.break_rule(unreadable("r"))
-    found = rule_status.of_rule(placement, "r", {"lastReadable": {"generation": 7, "spec": "{}"}}, 2, "t")
+    found = status_of(placement, "r", {"lastReadable": {"generation": 7, "spec": "{}"}}, 2, "t")
     assert found["lastReadable"] == form and found["matchedNodes"] == 2
     assert conditions(found)["Accepted"]["reason"] == sync_rule.IN_FORCE
     assert "last readable form (generation 0) stays in force" in found["message"]
@@ -76,8 +85,8 @@ def test_a_form_this_hub_cannot_read_is_left_as_it_stands(placement):
     """A newer hub wrote it; and that something unknown was in force is not forgotten."""
     kept = {"generation": 3, "spec": '{"resources":7}'}
     placement.break_rule(unreadable("bad", lastReadable=kept))
-    assert rule_status.of_rule(placement, "bad", {"lastReadable": kept}, 4, "t")["lastReadable"] == kept
-    found = rule_status.of_rule(placement, "bad", {}, 4, "t")
+    assert status_of(placement, "bad", {"lastReadable": kept}, 4, "t")["lastReadable"] == kept
+    found = status_of(placement, "bad", {}, 4, "t")
     assert found["lastReadable"] == {"generation": 0, "spec": ""}
     assert conditions(found)["Accepted"]["reason"] == sync_rule.MAY_BE_IN_FORCE
 
@@ -89,13 +98,13 @@ def test_a_version_that_is_not_served_is_told(placement):
     placement.set_served(CONFIG_MAP.group_kind, {"v1": "", "v2": "404 no such thing"})
     placement.synced.add(CONFIG_MAP.group_kind)
     placement.object_cache.put(live(CONFIG_MAP, "a"))
-    found = rule_status.of_rule(placement, "odd", {}, 1, "t")
+    found = status_of(placement, "odd", {}, 1, "t")
     assert found["unlistedKinds"] == ["v2 ConfigMap: 404 no such thing"] and found["matchedObjects"] == 0
     assert conditions(found)["Listed"]["reason"] == "Unlistable" and "404" in found["message"]
-    assert conditions(rule_status.of_rule(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
+    assert conditions(status_of(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
 
 
 @pytest.mark.parametrize("status", [{}, {"conditions": 7}, {"conditions": [7]}])
 def test_a_status_written_by_hand_is_replaced(placement, status):
     """Whatever stands there."""
-    assert rule_status.of_rule(placement, "r", status, 1, "t")["conditions"]
+    assert status_of(placement, "r", status, 1, "t")["conditions"]

@@ -111,7 +111,7 @@ async def test_the_twin_refuses_what_the_api_server_refuses():
     answer, _ = await client.put(document("b"), None, 1)
     assert answer is Answer.CONFLICT
     answer, second = await client.put(document("b"), first, 1)
-    assert answer is Answer.WRITTEN and second.status == {"state": "b"}
+    assert answer is Answer.WRITTEN and second is not None and second.status == {"state": "b"}
     client.documents[NAME] = observed(second.version, fence=5)
     assert (await client.put(document("c"), second, 1))[0] is Answer.FENCED
     assert await client.remove(Removal(name=NAME, node="edge-1"), second, 1) is Answer.FENCED

@@ -138,6 +138,7 @@ def test_what_follows_a_batch_that_was_put_off_waits_with_it():
     order.answered(NOT_NOW)
     for id in (2, 3):
         behind = order.judge(header(id, follows=True))
+        assert behind is not None
         assert (behind.parent_id, behind.code, behind.permanent, behind.retry_after) == (
             id,
             "behind_put_off",

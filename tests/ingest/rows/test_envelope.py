@@ -23,7 +23,8 @@ def page(*payloads: bytes) -> list[dict[str, object]]:
         pa.array(payloads, pa.binary()),
     )
     assert found.schema == envelope.PAGE_SCHEMA
-    return found.to_pylist()
+    rows: list[dict[str, object]] = found.to_pylist()
+    return rows
 
 
 def test_a_message_becomes_its_columns() -> None:

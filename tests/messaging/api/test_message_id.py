@@ -16,6 +16,7 @@ from fairlead_messaging.api.message_id import (
     before,
     before_time,
     decode_position,
+    id_of,
     parse_hex,
     timestamp_of,
 )
@@ -33,7 +34,7 @@ def test_byte_order_is_order(a: Position, b: Position) -> None:
 @given(POSITIONS)
 def test_before_is_the_next_lower_id(position: Position) -> None:
     """Nothing fits between."""
-    message_id = position.encode() + NO_PAYLOAD
+    message_id = id_of(position.encode())
     lower = before(message_id)
     assert lower < message_id or message_id == FIRST
     assert int.from_bytes(message_id, "big") - int.from_bytes(lower, "big") in (0, 1)

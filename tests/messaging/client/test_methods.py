@@ -50,8 +50,9 @@ def test_both_clients_have_every_request() -> None:
 
 def test_a_method_sends_its_request() -> None:
     """With the arguments it was given."""
-    assert Recorder().topics("n").path == "/v1/namespaces/n/topics"
-    assert Recorder().poll("n", "t", wait_ms=500).wait_seconds == 0.5
+    recorder: Any = Recorder()  # its answers are the requests
+    assert recorder.topics("n").path == "/v1/namespaces/n/topics"
+    assert recorder.poll("n", "t", wait_ms=500).wait_seconds == 0.5
 
 
 def test_a_topic_may_stand_for_two_names() -> None:

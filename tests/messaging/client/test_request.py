@@ -9,7 +9,8 @@ import pytest
 
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import errors, request
-from fairlead_messaging.client.request import Request, Response
+from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError, RemoteError
 
 
@@ -46,8 +47,9 @@ def test_a_publish_says_who_publishes() -> None:
 def test_what_is_safe_to_repeat() -> None:
     """Reads, changes that are the same twice, and what a producer numbers; nothing else that writes."""
     numbered = request.publish("n", "t", [b""], producer=Producer(id="p", epoch=1, sequence=0))
+    safe: list[Request[Any]]
     safe = [numbered, request.poll("n", "t"), request.create_topic("n", "t"), request.finish_transaction(1, "commit")]
-    unsafe = [
+    unsafe: list[Request[Any]] = [
         request.publish("n", "t", [b""]),
         request.publish_in(1, "n", "t", [b""]),
         request.store_in(1, "n", "t", []),

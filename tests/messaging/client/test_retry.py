@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.client import errors, request
-from fairlead_messaging.client.request import Request, Response
+from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import fastavro
 import pytest
 from tests.support.messaging import Topics
 
@@ -53,7 +54,7 @@ def test_too_many_messages_are_refused_before_they_are_objects(blocks: bytes, mo
     def decode(*_: object) -> None:
         raise AssertionError("decoded")
 
-    monkeypatch.setattr(avro.fastavro, "schemaless_reader", decode)
+    monkeypatch.setattr(fastavro, "schemaless_reader", decode)
     with pytest.raises(TooLarge):
         avro.publish_body(varint(1) + blocks + bytes(max(0, 2 * MANY - len(blocks))) + varint(0), {}, ROOM)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from tests.support.messaging_core import NAMESPACE, Core, answers_as_typed, publish
@@ -21,7 +22,7 @@ def test_a_command_cannot_be_changed() -> None:
 def test_each_command_on_a_topic_is_answered_by_its_type() -> None:
     """The type in ``Command[T]`` is a promise to callers that no checker sees behind the writer's table."""
     core = Core()
-    topic = {"namespace": NAMESPACE, "name": "t"}
+    topic: dict[str, Any] = {"namespace": NAMESPACE, "name": "t"}
     answers_as_typed(core, CreateTopic(**topic, ttl_seconds=9, properties={}))
     answers_as_typed(core, publish("t", "a"))
     answers_as_typed(core, UpdateTopic(**topic, ttl_seconds=8, properties={}))

@@ -8,38 +8,43 @@ from random import Random
 import pytest
 from tests.support.messaging import Topics, b64, serving, until
 
+from fairlead_messaging.api.message_id import FIRST, ID_BYTES, MessageId
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.page_cache import CachedPage, PageCache, page_key
 
 TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=10)
 
 
-def page(size: int, *, first: bytes = b"\x05", end: bytes | None = None, oldest_live: bytes = b"") -> CachedPage:
-    return CachedPage(body=bytes(size), next_position=b"", count=1, first=first, oldest_live=oldest_live, end=end)
+def at(number: int) -> MessageId:
+    return MessageId(number.to_bytes(ID_BYTES, "big"))
+
+
+def page(size: int, *, first: MessageId, end: bytes | None = None) -> CachedPage:
+    return CachedPage(body=bytes(size), next_position=FIRST, count=1, first=first, oldest_live=FIRST, end=end)
 
 
 def test_the_budget_holds_and_the_least_used_goes_first() -> None:
     """Bytes kept never exceed what was allowed."""
     cache = PageCache(5000)
     for number in range(5):
-        cache.put(page_key(TOPIC, bytes([number]), 10, "x"), page(500))
-        cache.get(page_key(TOPIC, bytes([0]), 10, "x"), b"", None)
+        cache.put(page_key(TOPIC, at(number), 10, "x"), page(500, first=at(5)))
+        cache.get(page_key(TOPIC, at(0), 10, "x"), FIRST, None)
         assert cache.size <= 5000
-    cache.put(page_key(TOPIC, b"big", 10, "x"), page(3000))
-    assert cache.get(page_key(TOPIC, bytes([0]), 10, "x"), b"", None) is not None
-    assert cache.get(page_key(TOPIC, bytes([1]), 10, "x"), b"", None) is None
-    cache.put(page_key(TOPIC, b"huge", 10, "x"), page(6000))
+    cache.put(page_key(TOPIC, at(98), 10, "x"), page(3000, first=at(5)))
+    assert cache.get(page_key(TOPIC, at(0), 10, "x"), FIRST, None) is not None
+    assert cache.get(page_key(TOPIC, at(1), 10, "x"), FIRST, None) is None
+    cache.put(page_key(TOPIC, at(99), 10, "x"), page(6000, first=at(5)))
     assert (cache.size, len(cache)) == (0, 0)
 
 
 def test_expired_and_outgrown_pages_are_not_served() -> None:
     """A page whose first message expired, or behind whose end something came, is asked anew."""
     cache = PageCache(5000)
-    key = page_key(TOPIC, b"", 10, "x")
-    cache.put(key, page(1, first=b"\x05", end=b"high"))
-    assert cache.get(key, b"\x04", b"high") is not None
-    assert cache.get(key, b"\x04", b"higher") is None
-    assert cache.get(key, b"\x05", b"high") is None
+    key = page_key(TOPIC, FIRST, 10, "x")
+    cache.put(key, page(1, first=at(5), end=b"high"))
+    assert cache.get(key, at(4), b"high") is not None
+    assert cache.get(key, at(4), b"higher") is None
+    assert cache.get(key, at(5), b"high") is None
 
 
 async def test_cached_answers_follow_every_change(topics: Topics) -> None:

@@ -6,17 +6,17 @@ import pytest
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Gone, Refused
-from fairlead_messaging.api.message_id import FIRST, LAST
+from fairlead_messaging.api.message_id import FIRST, LAST, MessageId, last_of
+from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server import readers, retention
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import keys, running_totals
 from fairlead_messaging.server.log.message import Message
-from fairlead_messaging.server.readers import Reader
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
 
-def note(core: Core, reader: str, position: bytes, generation: int | None = None) -> None:
+def note(core: Core, reader: str, position: MessageId, generation: int | None = None) -> None:
     core.do(
         RecordReaderPosition(namespace=NAMESPACE, name="t", reader=reader, position=position, generation=generation)
     )
@@ -86,13 +86,13 @@ def sweep(core: Core) -> None:
     core.kv.apply(found.batch)
 
 
-def missed(core: Core, after: bytes) -> tuple[int, bool]:
+def missed(core: Core, after: MessageId) -> tuple[int, bool]:
     with core.kv.snapshot() as snapshot, pytest.raises(Gone) as gone:
         readers.check_start(snapshot, core.topic("t"), after, core.now_ms)
     return gone.value.facts["expired"], gone.value.facts["exact"]
 
 
-def filled(ttl_seconds: int = 10) -> tuple[Core, list[bytes]]:
+def filled(ttl_seconds: int = 10) -> tuple[Core, list[MessageId]]:
     """5,000 messages, all expired and removed, and one that lives."""
     core = Core()
     core.create("t", ttl_seconds=ttl_seconds)
@@ -135,7 +135,7 @@ def test_a_position_counts_only_when_it_can_be_known() -> None:
     core.do(publish("t", pointer=pointer))
     inside = core.page("t", limit=10**6).ids[-2]
 
-    def passed(position: bytes, generation: int | None = None) -> int | None:
+    def passed(position: MessageId, generation: int | None = None) -> int | None:
         command = RecordReaderPosition(
             namespace=NAMESPACE, name="t", reader="r", position=position, generation=generation
         )
@@ -146,9 +146,9 @@ def test_a_position_counts_only_when_it_can_be_known() -> None:
     assert passed(FIRST) is None
     assert passed(inside) is None
     assert passed(LAST) is None
-    core.do(Commit(pointer=pointer, changes=()))
+    core.do(Commit(pointer=pointer, changes=[]))
     assert passed(inside) is None
-    assert passed(inside[:10] + LAST[10:]) == len(ids) + 2
+    assert passed(last_of(inside[:10])) == len(ids) + 2
     with pytest.raises(Conflict):
         passed(ids[0], generation=7)
     batch = Batch()

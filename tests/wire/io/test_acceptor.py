@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -87,7 +88,7 @@ async def test_the_oldest_that_is_opening_makes_way() -> None:
     async with asyncio.timeout(SECONDS):
         for count in range(1, 4):
             writers.append((await asyncio.open_connection(*acceptor.address))[1])
-            await until(lambda count=count: len(begun) == count)
+            await until(partial(lambda wanted: len(begun) == wanted, count))
         await until(lambda: ended == [0])
         await acceptor.close()
     assert sorted(ended) == [0, 1, 2]

@@ -9,6 +9,7 @@ import pytest
 from tests.support.pki import Authority
 
 from fairlead_wire.io import logs, tls
+from fairlead_wire.rarely import Rarely
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority,
         ("edge-2", datetime.timedelta(days=30), "is the one of edge-2, not of edge-1"),
         ("edge-1", datetime.timedelta(seconds=25), "replace it"),
     ):
-        monkeypatch.setattr(tls, "_reminded", tls.Rarely(tls.REMINDED_SECONDS))
+        monkeypatch.setattr(tls, "_reminded", Rarely(tls.REMINDED_SECONDS))
         pair = authority.issue(name, valid=valid)
         files = tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
         assert bool(files.unfit("edge-1")) == (words != "replace it")

@@ -7,6 +7,7 @@ The stream is handed on as its parts (schema, one record batch after another, en
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 from struct import Struct
@@ -25,7 +26,7 @@ _VALUE_BYTES_MAX = 2**31 - 1
 """Where a value ends at the latest; Arrow's slicing overflows without a stop."""
 
 
-def encode(ids: list[bytes], payloads: list[bytes]) -> memoryview:
+def encode(ids: Sequence[bytes], payloads: list[bytes]) -> memoryview:
     """One record batch of messages."""
     positions = b"".join([message_id[:POSITION_BYTES] for message_id in ids])
     return _batch(len(ids), pa.py_buffer(b"".join(ids)), positions, pa.array(payloads, pa.binary()))

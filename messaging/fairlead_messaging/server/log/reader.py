@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import cast
 
 from fairlead_messaging.api.message_id import (
     LAST,
@@ -37,7 +38,7 @@ class Page:
     ``aborted`` and ``expired`` count messages passed over: of aborted transactions, and past a ttl of their own.
     """
 
-    ids: list[bytes] = field(default_factory=list)
+    ids: list[MessageId] = field(default_factory=list)
     payloads: list[bytes] = field(default_factory=list)
     next_position: MessageId
     size: int = 0
@@ -100,7 +101,7 @@ def select_visible(
     """The page that consecutive rows of the message table make; ``complete`` when all of them were passed."""
     after, limit, bytes_max = asked.after, asked.limit, asked.bytes_max
     page = Page(next_position=after)
-    ids, payloads = page.ids, page.payloads
+    ids, payloads = cast("list[bytes]", page.ids), page.payloads  # naming each a MessageId would be a call for each
     size = 0
     for key, value in found:
         if value[0] == 0:  # a plain message, by far the most: this branch decides how fast reading is
@@ -144,7 +145,7 @@ def _read_row(position: PositionBytes, row: rows.Row, page: Page, asked: OffsetR
         page.blocked = True
         return
     else:
-        page.ids.append(position + NO_PAYLOAD)
+        page.ids.append(id_of(position))
         page.payloads.append(row.payload)
         page.size += len(row.payload)
         return

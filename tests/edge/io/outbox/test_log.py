@@ -41,7 +41,12 @@ def test_counting_references_rewrites_no_body() -> None:
     connection = tables()
     append(connection, *[Entry("", b"x" * 1000, (Reference(REST),))] * 10)
     seen: list[str] = []
-    connection.exec_trace = lambda cursor, statement, bindings: seen.append(statement) is None
+
+    def traced(cursor: apsw.Cursor, statement: str, bindings: apsw.Bindings | None) -> bool:
+        seen.append(statement)
+        return True
+
+    connection.exec_trace = traced
     settle(connection, REST, 0, 1, 2)
     assert seen and not [statement for statement in seen if "segments" in statement]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import StoreFailed
-from fairlead_edge.io.outbox.upstream import wall
+from fairlead_edge.io.outbox.store_clock import wall
 from fairlead_wire.errors import LocalError
 
 

@@ -154,7 +154,7 @@ def test_setup_failure_is_told_by_the_constructor(tmp_path: Path) -> None:
 async def test_flush_is_full(writer: Writer) -> None:
     """WAL and synchronous=FULL: the settings an answer's promise rests on."""
 
-    def pragmas(connection: apsw.Connection) -> tuple[str, int]:
+    def pragmas(connection: apsw.Connection) -> tuple[apsw.SQLiteValue, apsw.SQLiteValue]:
         return (
             connection.execute("PRAGMA journal_mode").fetchall()[0][0],
             connection.execute("PRAGMA synchronous").fetchall()[0][0],

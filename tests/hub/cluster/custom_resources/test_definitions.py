@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 def _program():
     found = importlib.util.spec_from_file_location("definitions_program", ROOT / "operator" / "definitions.py")
+    assert found is not None and found.loader is not None
     made = importlib.util.module_from_spec(found)
     found.loader.exec_module(made)
     return made

@@ -58,8 +58,9 @@ def test_single_messages_are_found_in_plain_and_transactional_rows(
     messaging.publish(topic, [b"%d" % number for number in range(1500)])
     with Client(messaging.url) as writer:
         started = writer.start_transaction()
-        writer.store_in(started.transactionWritePointer, *topic.split("/"), [b"%d" % n for n in range(1500, 1520)])
-        writer.publish_in(started.transactionWritePointer, *topic.split("/"), [])
+        namespace, name = topic.split("/")
+        writer.store_in(started.transactionWritePointer, namespace, name, [b"%d" % n for n in range(1500, 1520)])
+        writer.publish_in(started.transactionWritePointer, namespace, name, [])
         writer.finish_transaction(started.transactionWritePointer, "commit")
     with BulkClient(messaging.url) as client:
         page = client.poll(topic, after="").table

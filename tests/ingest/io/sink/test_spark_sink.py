@@ -72,7 +72,7 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def count(table_format: TableFormat, tmp_path: Path, suffix: str = "") -> int:
-    return tables.existing(table_format, tmp_path / f"rows{suffix}").count_rows()
+    return int(tables.existing(table_format, tmp_path / f"rows{suffix}").count_rows())
 
 
 def test_rows_and_dead_letters_are_committed_once(

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, files, tables
+from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
@@ -95,7 +95,7 @@ def test_a_commit_is_on_disk_before_anybody_hears_of_it(table: Path, monkeypatch
         synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
         real(descriptor)
 
-    monkeypatch.setattr(files.os, "fsync", remember)
+    monkeypatch.setattr(os, "fsync", remember)
     (file,) = written(table, "01")
     delta.append(table, [file], decided(table, 0, "01"))
     assert synced == [Path(file.path).name, "_date=2026-11-20", "00000000000000000001.json", "_delta_log"]

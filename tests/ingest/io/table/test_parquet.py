@@ -68,7 +68,7 @@ def test_what_a_kill_left_half_moved_is_moved_by_the_next_writer(table: Path, mo
         moved.append(target.name)
         rename(source, target)
 
-    monkeypatch.setattr(parquet.os, "rename", once)
+    monkeypatch.setattr(os, "rename", once)
     with pytest.raises(Killed):
         parquet.append(table, files, plan)
     monkeypatch.undo()
@@ -87,7 +87,7 @@ def test_a_kill_before_the_commit_leaves_nothing_of_it(table: Path, monkeypatch:
         raise Killed
 
     with monkeypatch.context() as kill:
-        kill.setattr(parquet.os, "link", killed)
+        kill.setattr(os, "link", killed)
         kill.setattr(Path, "unlink", lambda *_, **__: None)
         with pytest.raises(Killed):
             parquet.append(table, files, plan)
@@ -119,7 +119,7 @@ def test_waiting_files_of_a_standing_commit_are_nobodys_orphans(table: Path, mon
         raise Killed
 
     with monkeypatch.context() as kill:
-        kill.setattr(parquet.os, "rename", killed)
+        kill.setattr(os, "rename", killed)
         with pytest.raises(Killed):
             parquet.append(table, written(table, "01"), decided(table, 0, "01"))
     for path in (table / "_pending").iterdir():

@@ -58,6 +58,7 @@ def test_options_bound_the_time(messaging: MessagingService, topic: str) -> None
     """For those who do not write conditions."""
     messaging.publish(topic, [b"1"])
     base = {"url": messaging.url, "topics": topic}
-    spans = ({}, {"from": "2100-01-01T00:00:00Z"}, {"until": "2020-01-01T00:00:00Z"}, {"from": "0"})
+    spans: list[dict[str, str]]
+    spans = [{}, {"from": "2100-01-01T00:00:00Z"}, {"until": "2020-01-01T00:00:00Z"}, {"from": "0"}]
     parts = [FairleadReader(Options.of({**base, **span})).partitions()[0] for span in spans]
     assert [part.rows for part in parts if isinstance(part, ReadPartition)] == [1, 0, 0, 1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from fairlead_ingest import errors
@@ -17,7 +19,7 @@ def test_a_service_that_says_not_now_is_asked_again_for_a_while(
     """One 503 in twenty would else end every batch of a hundred questions; no longer than a drain may take."""
     waited: list[float] = []
     asked: list[int] = []
-    monkeypatch.setattr(retry.time, "sleep", waited.append)
+    monkeypatch.setattr(time, "sleep", waited.append)
 
     def question(answer: int) -> int:
         asked.append(answer)

@@ -186,12 +186,13 @@ def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_
     modules = ["fairlead_messaging.client.io.bulk_client"]
     environ = kill_after(tmp_path, modules, "BulkClient.commit", "True")
     first = start("stream", command, tmp_path / "stream.log", environ=environ)
-    wait_until(
-        "the JVM was killed",
-        lambda: killed(tmp_path) or first.require_alive(),
-        seconds=PATIENCE_SECONDS,
-        describe=first.tail,
-    )
+
+    def was_killed() -> bool:
+        if not killed(tmp_path):
+            first.require_alive()
+        return killed(tmp_path)
+
+    wait_until("the JVM was killed", was_killed, seconds=PATIENCE_SECONDS, describe=first.tail)
     first.kill()
     assert not [path for path in (checkpoint / "commits").iterdir() if path.name == "0"]
     assert len(payloads(messaging, target)) == 40
@@ -216,4 +217,4 @@ def test_what_is_missing_is_named(options: dict[str, str], reason: str) -> None:
     """Before the query starts."""
     source = FairleadDataSource(options={"url": "http://h", **options})
     with pytest.raises(errors.Stop, match=reason):
-        source.streamWriter(pa.schema([("payload", pa.binary())]), False)  # type: ignore[arg-type]
+        source.streamWriter(pa.schema([("payload", pa.binary())]), False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -12,7 +13,7 @@ from tests.support.messaging import Clock
 from tests.support.messaging_core import NAMESPACE, publish
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
-from fairlead_messaging.server.commands import CreateTopic, Published, RecordReaderPosition
+from fairlead_messaging.server.commands import Command, CreateTopic, Published, RecordReaderPosition
 from fairlead_messaging.server.io import committer
 from fairlead_messaging.server.io.committer import Committer
 from fairlead_messaging.server.service import Service
@@ -57,7 +58,7 @@ def create() -> CreateTopic:
     return CreateTopic(namespace=NAMESPACE, name="t", ttl_seconds=100, properties={})
 
 
-async def gather(group: Committer, kv: Gate, *commands: CreateTopic | RecordReaderPosition) -> list[object]:
+async def gather(group: Committer, kv: Gate, *commands: Command[Any]) -> list[object]:
     """All commands while one write is held up, so that they share the next one."""
     kv.open.clear()
     first = asyncio.create_task(group.submit(publish("t", "first")))
@@ -66,7 +67,7 @@ async def gather(group: Committer, kv: Gate, *commands: CreateTopic | RecordRead
     await asyncio.sleep(0)
     kv.open.set()
     await first
-    return await asyncio.gather(*rest, return_exceptions=True)
+    return list(await asyncio.gather(*rest, return_exceptions=True))
 
 
 async def test_what_waits_becomes_one_write(group: Committer, kv: Gate) -> None:
@@ -90,7 +91,8 @@ async def test_a_failed_write_fails_each_of_its_commands(group: Committer, kv: G
     failed = [answer for answer in answers if isinstance(answer, Unavailable)]
     assert [error.code for error in failed] == ["storage_failed"] * len(failed)
     assert len(failed) in (1, 3)  # whichever write the failure met
-    assert isinstance(await group.submit(publish("t", "again")), Published)
+    again = await group.submit(publish("t", "again"))
+    assert isinstance(again, Published)
     assert group.failures == 1
 
 
@@ -123,4 +125,5 @@ async def test_a_defect_fails_its_batch_and_nothing_else(group: Committer, kv: G
     broken = RecordReaderPosition(namespace=NAMESPACE, name="t", reader=None, position=b"", generation=None)  # type: ignore[arg-type]
     with pytest.raises(Unavailable):
         await group.submit(broken)
-    assert isinstance(await group.submit(publish("t", "a")), Published)
+    after = await group.submit(publish("t", "a"))
+    assert isinstance(after, Published)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.log.message import Message
-from fairlead_messaging.server.readers import Reader
 from fairlead_messaging.server.topic_stats import TopicStats
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Conflict
-from fairlead_messaging.api.message_id import FIRST, LAST
+from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
 from fairlead_messaging.server.log import bulk
 from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.transactions import uncommitted
@@ -16,7 +16,7 @@ from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
-def stable(core: Core, name: str) -> bytes:
+def stable(core: Core, name: str) -> MessageId:
     with core.kv.snapshot() as snapshot:
         topic = core.topic(name)
         return bulk.last_stable(
@@ -25,7 +25,7 @@ def stable(core: Core, name: str) -> bytes:
 
 
 def plan(
-    core: Core, name: str, *, after: bytes = FIRST, rows: int = 10**9, size: int = 10**9, splits: int = 1
+    core: Core, name: str, *, after: MessageId = FIRST, rows: int = 10**9, size: int = 10**9, splits: int = 1
 ) -> bulk.Plan:
     with core.kv.snapshot() as snapshot:
         return bulk.plan(

@@ -50,7 +50,7 @@ def acted(steps: list[tuple[int, list[bytes]]]) -> Core:
         if kind == ROLLED_BACK:
             core.do(Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=told.first, last=told.last))
         if kind in (COMMITTED, STORED):
-            core.do(Commit(pointer=pointer, changes=()))
+            core.do(Commit(pointer=pointer, changes=[]))
         elif kind in (ABORTED, STORED_AND_ABORTED):
             core.do(Abort(pointer=pointer))
             core.do(MarkAborted())
@@ -85,7 +85,7 @@ def test_a_bulk_page_is_what_judging_each_row_gives(
     """Messages, times, where the next page begins, whether it ended, and what was passed over."""
     core = acted(steps)
     places = [FIRST, *core.page("t").ids, LAST]
-    how = {
+    how: dict[str, Any] = {
         "after": places[start % len(places)], "upto": places[-1 - end % len(places)], "limit": limit,
         "bytes_max": bytes_max, "committed": committed,
     }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.messaging_core import Core, publish
 
-from fairlead_messaging.api.message_id import FIRST, NO_PAYLOAD, Position
+from fairlead_messaging.api.message_id import FIRST, Position, id_of
 from fairlead_messaging.server.log import reader
 from fairlead_messaging.server.log.row_state import RowState, Uncommitted
 from fairlead_messaging.server.transactions.commands import Start
@@ -28,5 +28,5 @@ def test_a_page_shows_what_is_committed_skips_what_is_aborted_and_ends_at_what_i
 
 def test_the_first_uncommitted_message_says_since_when_it_is_there() -> None:
     """Its id begins with the time of its publication."""
-    found = Uncommitted(message_id=Position(1234, 5).encode() + NO_PAYLOAD, pointer=7)
+    found = Uncommitted(message_id=id_of(Position(1234, 5).encode()), pointer=7)
     assert found.since_ms == 1234

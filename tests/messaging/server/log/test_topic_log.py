@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.messaging_core import Core, publish
 
+from fairlead_messaging.api.message_id import PositionBytes
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.running_totals import MARK_BYTES
 from fairlead_messaging.server.log.topic_log import TopicLog
@@ -40,7 +41,7 @@ def test_newer_rows_win_over_what_was_written_beside_them() -> None:
 @given(st.lists(st.one_of(st.integers(0, 50), st.integers(0, 2 * MARK_BYTES)), max_size=3000).map(lambda s: s * 3))
 def test_rows_counted_together_leave_the_marks_of_rows_counted_singly(sizes: list[int]) -> None:
     """Counting of ranges stands on where marks are."""
-    positions = [number.to_bytes(10, "big") for number in range(len(sizes))]
+    positions = [PositionBytes(number.to_bytes(10, "big")) for number in range(len(sizes))]
     together, singly = Core(), Core()
     topic = together.create("t"), singly.create("t")
     logs = TopicLog(together.kv, topic[0]), TopicLog(singly.kv, topic[1])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Refused, Unavailable
+from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server.subscriptions.progress import LETTER_RETRY_MS
 from fairlead_messaging.server.subscriptions.push import (
     Find,
@@ -33,7 +34,7 @@ RECORD = Subscription(url="http://x", delivery=ONCE, dead_letter_topic="n/d")
 
 
 def item(number: int, *, expires_ms: int = 10**9, expired: int = 0) -> Item:
-    return Item(bytes(19) + bytes([number]), b"m", expires_ms, expired)
+    return Item(MessageId(bytes(19) + bytes([number])), b"m", expires_ms, expired)
 
 
 class Played:
@@ -58,7 +59,7 @@ class Played:
     def up_to_the_page(self, *items: Item, record: Subscription = RECORD) -> Any:
         assert isinstance(self.step, Load)
         assert isinstance(self.got((record, 1)), Read)
-        end = items[-1].id if items else bytes(20)
+        end = items[-1].id if items else FIRST
         return self.got(PushPage(items=list(items), end=end, complete=True))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging.api.message_id import FIRST
+from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish, RemoveRows
 from fairlead_messaging.server.log.message import Message
@@ -15,7 +15,7 @@ from fairlead_messaging.server.subscriptions.subscription import Subscription
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
 
 
-def page(core: Core, after: bytes = FIRST, limit: int = 100) -> PushPage:
+def page(core: Core, after: MessageId = FIRST, limit: int = 100) -> PushPage:
     with core.kv.snapshot() as snapshot:
         return push_page.read(snapshot, core.topic("t"), after=after, limit=limit, bytes_max=10**6, now_ms=core.now_ms)
 
@@ -109,4 +109,4 @@ def test_references_message_by_message() -> None:
         found = push_page.find(snapshot, topic, first.items[0].id, core.now_ms)
         assert found is not None and found.payload == b"a"
         assert push_page.find(snapshot, topic, first.items[0].id, core.now_ms + 10**9) is None
-        assert push_page.find(snapshot, topic, b"\x01" * 20, core.now_ms) is None
+        assert push_page.find(snapshot, topic, MessageId(b"\x01" * 20), core.now_ms) is None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from tests.support.messaging_core import START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
+from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions import conflicts, manager
@@ -57,9 +60,14 @@ def test_a_commit_that_was_lost_did_not_happen() -> None:
 def test_each_end_is_the_last() -> None:
     """A second end is a conflict with the state it is in, also after a restart."""
     core = Core()
-    for end, state in ((Commit, "committed"), (Abort, "aborted"), (Invalidate, "invalid")):
+    for state in ("committed", "aborted", "invalid"):
         pointer = start(core)
-        core.do(end(pointer=pointer, changes=[]) if end is Commit else end(pointer=pointer))
+        ends: dict[str, Command[Any]] = {
+            "committed": Commit(pointer=pointer, changes=[]),
+            "aborted": Abort(pointer=pointer),
+            "invalid": Invalidate(pointer=pointer),
+        }
+        core.do(ends[state])
         core.restart()
         with pytest.raises(Conflict) as again:
             core.do(Abort(pointer=pointer))

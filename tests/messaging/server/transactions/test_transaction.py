@@ -54,7 +54,8 @@ def test_where_a_row_may_be_gone() -> None:
     touched.extend(Position(1000, 0), Position(1000, 5), (0, 7))
     touched.first = None  # rolled back
     touched.extend(Position(3000, 0), Position(3000, 0), (9,))
-    assert (touched.begin, touched.first, touched.shortest_ttl) == (Position(1000, 0), Position(3000, 0), 7)
+    first: Position | None = touched.first
+    assert (touched.begin, first, touched.shortest_ttl) == (Position(1000, 0), Position(3000, 0), 7)
     assert [touched.may_be_removed(Position(1000, 1), topic, now_ms) for now_ms in (8000, 8001)] == [False, True]
     assert not touched.may_be_removed(Position(999, 0), topic, 10**9)
     assert not touched.may_be_removed(Position(3000, 1), topic, 10**9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging.api.message_id import FIRST
+from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import bulk
 from fairlead_messaging.server.log.message import Message
@@ -25,7 +25,7 @@ def short(*payloads: str, pointer: int | None = None, ttl_seconds: int = 1) -> P
     return Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer, producer=None)
 
 
-def waits_at(core: Core, after: bytes = FIRST) -> bytes | None:
+def waits_at(core: Core, after: MessageId = FIRST) -> bytes | None:
     with core.kv.snapshot() as snapshot:
         found = uncommitted.first(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms, after=after)
     return found.message_id if found is not None else None

@@ -6,10 +6,11 @@ import pytest
 from tests.support.messaging_core import Core
 
 from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.server.log.row_state import RowState
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Start
 from fairlead_messaging.server.transactions.transaction import TransactionView
-from fairlead_messaging.server.transactions.visibility import RowState, TransactionSnapshot
+from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
 
 def test_decisions() -> None:

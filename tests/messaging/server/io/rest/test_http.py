@@ -9,13 +9,14 @@ import pytest
 from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
-from fairlead_messaging.server.io.rest import http, routes
+from fairlead_messaging.server.io.rest import http
+from fairlead_messaging.server.log import topics as topic_records
 
 
 def test_errors_as_responses() -> None:
     """Code, text and facts in the body; the pause in whole seconds, at least one."""
     answer = http.error_response(Conflict("no", code="c", state="aborted"))
-    assert answer.status == 409
+    assert answer.status == 409 and isinstance(answer.body, bytes)
     assert msgspec.json.decode(answer.body) == {"error": {"code": "c", "message": "no", "state": "aborted"}}
     assert http.error_response(Unavailable("wait", retry_after_seconds=0.2)).headers["Retry-After"] == "1"
     assert http.error_response(Unavailable("wait", retry_after_seconds=1.5)).headers["Retry-After"] == "2"
@@ -27,7 +28,7 @@ async def test_a_defect_is_500_without_its_traceback(topics: Topics, monkeypatch
     def broken(*_: object) -> None:
         raise RuntimeError("the inner workings")
 
-    monkeypatch.setattr(routes.topics, "names", broken)
+    monkeypatch.setattr(topic_records, "names", broken)
     answer = await topics.ask("GET", "topics")
     assert (answer.status, answer.code) == (500, "internal")
     assert "inner" not in str(answer.body)
