@@ -66,7 +66,7 @@ down: dev ## stop what make up, or make demo KEEP=1, left running
 check: dev ## ruff, mypy --strict, import contracts, tidy
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/mypy e2e benchmarks tests/support
+	@$(BIN)/mypy e2e benchmarks tests
 	@$(BIN)/lint-imports
 	@$(PY) -m pytest -q -p no:cacheprovider tests/test_tidy.py
 
