@@ -1,74 +1,315 @@
-"""The cluster of a simulated world: ConfigMaps that users create, change, delete and recreate, and etcd's backups.
+"""The API server of a simulated world: what users and the hub write into it, its watches, and etcd's backups.
 
-Versions rise with every write, as the API server's do; a restore brings the objects *and* the counter back.
+Versions rise with every write; a restore brings everything *and* the counters back.  ``watcher`` is the hub of the
+moment: it hears of every change, and looks around when it lists.
 """
 
 from __future__ import annotations
 
 import copy
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
+from tests.support.live import CONFIG_MAP
 
-from fairlead_hub.cluster.content import Kind, LiveObject, build
+from fairlead_hub.cluster.content import LiveObject, build
+from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.status.status_cache import Answer, Document, MemoryStatusClient, Name, Observed, Removal
 
-CONFIG_MAP = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+RULES = "syncrules"
+TIERS = ("a", "b")
+ZONES = ("x", "y")
+MISTAKE = {"apiVersion": "v1"}
+"""An entry of a rule that names no kind: the rule cannot be read."""
 
 
-class Cluster:
-    """Objects by name; ``live`` is what the API would list."""
+class Watcher(Protocol):
+    """Who hears of changes."""
 
-    def __init__(self, random: Random, names: list[str]) -> None:
-        self._random = random
-        self._names = names
-        self._version = 0
+    def object_changed(self, before: LiveObject | None, after: LiveObject | None) -> None: ...
+
+    def rule_changed(self, name: str) -> None: ...
+
+    def node_changed(self, name: str) -> None: ...
+
+    def document_changed(self, name: Name) -> None: ...
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule that can be read selects: nodes of a zone, objects of a tier; empty: all."""
+
+    zone: str = ""
+    tier: str = ""
+
+    def spec(self) -> dict[str, Any]:
+        entry: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap"}
+        if self.tier:
+            entry["labelSelector"] = {"matchLabels": {"tier": self.tier}}
+        spec: dict[str, Any] = {"resources": [entry]}
+        if self.zone:
+            spec["nodeSelector"] = {"matchLabels": {"zone": self.zone}}
+        return spec
+
+
+class Cluster(MemoryStatusClient):
+    """``objects`` by name, ``nodes`` (UID, labels), ``rules`` in their last readable form, documents as they stand."""
+
+    def __init__(self, random: Random, *, objects: int, nodes: tuple[str, ...], rules: int = 2) -> None:
+        super().__init__()
+        self.random = random
+        self.watcher: Watcher | None = None
+        self.away = False
+        """Status writes are not answered."""
+        self.restores = 0
+        self.objects: dict[str, LiveObject] = {}
+        self.nodes: dict[str, tuple[str, dict[str, str]]] = {}
+        self.rules: dict[str, Rule] = {}
+        self.broken: set[str] = set()
+        self.annotations: dict[str, dict[str, str]] = {}
+        self._names = [f"config-{n}" for n in range(objects)]
+        self._rule_names = [f"rule-{n}" for n in range(rules)]
+        self._bodies: dict[str, dict[str, Any]] = {}
         self._uids = 0
-        self._objects: dict[str, dict[str, Any]] = {}
-        self._backup: tuple[int, dict[str, dict[str, Any]]] = (0, {})
+        self._object_version = 0
+        for name in nodes:
+            self.create_node(name)
+        self.write_rule(self._rule_names[0], Rule())
+        self._backup = self._snapshot()
 
-    def live(self) -> dict[str, LiveObject]:
-        built = (build(msgspec.json.encode(body), CONFIG_MAP) for body in self._objects.values())
-        return {live.key: live for live in built}
+    def desired(self, node: str) -> dict[str, LiveObject]:
+        """What the node should hold, by path: worked out from what users wrote, with nothing of the hub's."""
+        if node not in self.nodes:
+            return {}
+        zone = self.nodes[node][1]["zone"]
+        tiers = {rule.tier for rule in self.rules.values() if rule.zone in ("", zone)}
+        return {live.path: live for live in self.objects.values() if "" in tiers or live.labels["tier"] in tiers}
 
-    def uids(self) -> set[str]:
-        return {body["metadata"]["uid"] for body in self._objects.values()}
+    # ---- objects ---------------------------------------------------------------------------------
 
-    def change(self) -> str:
-        """One thing a user does; returns the name it was done to."""
-        name = self._random.choice(self._names)
-        if name not in self._objects:
+    def change_object(self) -> None:
+        """One thing a user does."""
+        name = self.random.choice(self._names)
+        if name not in self._bodies:
             self._create(name)
-        else:
-            match self._random.choices(["update", "delete", "recreate", "touch"], [6, 1, 1, 1])[0]:
-                case "update":
-                    self._objects[name]["data"] = {"n": str(self._random.randrange(1 << 30))}
-                    self._stamp(name)
-                case "delete":
-                    del self._objects[name]
-                case "recreate":
-                    self._create(name)
-                case "touch":
-                    self._objects[name]["metadata"]["managedFields"] = [{"n": self._random.randrange(1 << 30)}]
-                    self._stamp(name)
-        return name
-
-    def back_up(self) -> None:
-        self._backup = (self._version, copy.deepcopy(self._objects))
-
-    def restore(self) -> None:
-        """The API server comes back from the last backup: objects and versions go back."""
-        self._version, objects = self._backup
-        self._objects = copy.deepcopy(objects)
+            return
+        match self.random.choices(["update", "delete", "recreate", "touch", "relabel"], [6, 2, 1, 1, 1])[0]:
+            case "update":
+                self._stamp(name, data={"n": str(self.random.randrange(5))})
+            case "delete":
+                del self._bodies[name]
+                self._changed(name, None)
+            case "recreate":
+                self._create(name)
+            case "touch":
+                self._bodies[name]["metadata"]["managedFields"] = [{"n": self.random.randrange(1 << 30)}]
+                self._stamp(name)
+            case "relabel":
+                self._bodies[name]["metadata"]["labels"] = {"tier": self.random.choice(TIERS)}
+                self._stamp(name)
 
     def _create(self, name: str) -> None:
         self._uids += 1
-        self._objects[name] = {
-            "metadata": {"namespace": "sim", "name": name, "uid": f"uid-{self._uids}"},
-            "data": {"n": str(self._random.randrange(1 << 30))},
+        labels = {"tier": self.random.choice(TIERS)}
+        self._bodies[name] = {
+            "metadata": {"namespace": "sim", "name": name, "uid": f"uid-{self._uids}", "labels": labels}
         }
-        self._stamp(name)
+        self._stamp(name, data={"n": str(self.random.randrange(5))})
 
-    def _stamp(self, name: str) -> None:
+    def _stamp(self, name: str, **fields: Any) -> None:
+        self._object_version += 1
+        body = self._bodies[name]
+        body.update(fields)
+        body["metadata"]["resourceVersion"] = str(self._object_version)
+        self._changed(name, build(msgspec.json.encode(body), CONFIG_MAP))
+
+    def _changed(self, name: str, after: LiveObject | None) -> None:
+        before = self.objects.pop(name, None)
+        if after is not None:
+            self.objects[name] = after
+        if self.watcher is not None:
+            self.watcher.object_changed(before, after)
+
+    # ---- rules -----------------------------------------------------------------------------------
+
+    def change_rule(self) -> None:
+        name = self.random.choice(self._rule_names)
+        what = self.random.choices(["write", "break", "mend", "delete"], [3, 3, 2, 2])[0]
+        if name not in self.rules or what == "write":
+            zone, tier = self.random.choice(["", *ZONES]), self.random.choice(["", *TIERS])
+            self.write_rule(name, Rule(zone=zone, tier=tier))
+        elif what == "break":
+            self._break_rule(name)
+        elif what == "mend":
+            self.write_rule(name, self.rules[name])
+        else:
+            del self.rules[name]
+            self.broken.discard(name)
+            self._replace((RULES, "", name), None)
+            self._rule_changed(name)
+
+    def mend_rules(self) -> None:
+        for name in sorted(self.broken):
+            self.write_rule(name, self.rules[name])
+
+    def write_rule(self, name: str, rule: Rule) -> None:
+        self.rules[name] = rule
+        self.broken.discard(name)
+        self._edit_rule(name, rule.spec())
+
+    def _break_rule(self, name: str) -> None:
+        """Somebody adds an entry that is none; what it said before still stands beside it."""
+        self.broken.add(name)
+        spec = self.rules[name].spec()
+        spec["resources"].append(MISTAKE)
+        self._edit_rule(name, spec)
+
+    def _edit_rule(self, name: str, spec: dict[str, Any]) -> None:
+        there = self.documents.get((RULES, "", name))
+        if there is None:
+            self._uids += 1
+            there = Observed(version="", generation=0, status={}, head={}, uid=f"uid-{self._uids}")
+        document = Observed(
+            version="", generation=there.generation + 1, status=there.status, head={"spec": spec}, uid=there.uid
+        )
+        self._replace((RULES, "", name), document)
+        self._rule_changed(name)
+
+    def rule_body(self, name: str) -> dict[str, Any]:
+        """As the API server shows it."""
+        there = self.documents[RULES, "", name]
+        metadata = {"name": name, "uid": there.uid, "generation": there.generation, "resourceVersion": there.version}
+        return {"metadata": metadata, "spec": there.head["spec"], "status": there.status}
+
+    def _rule_changed(self, name: str) -> None:
+        if self.watcher is not None:
+            self.watcher.rule_changed(name)
+
+    # ---- nodes -----------------------------------------------------------------------------------
+
+    def create_node(self, name: str) -> None:
+        self._uids += 1
+        self.nodes[name] = (f"uid-{self._uids}", {"zone": self.random.choice(ZONES)})
+        self._node_changed(name)
+
+    def relabel_node(self, name: str) -> None:
+        if name in self.nodes:
+            self.nodes[name] = (self.nodes[name][0], {"zone": self.random.choice(ZONES)})
+            self._node_changed(name)
+
+    def delete_node(self, name: str) -> None:
+        self.nodes.pop(name, None)
+        self._node_changed(name)
+
+    def _node_changed(self, name: str) -> None:
+        if self.watcher is not None:
+            self.watcher.node_changed(name)
+
+    # ---- documents of the hub --------------------------------------------------------------------
+
+    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
+        before = self.documents.get(document.name)
+        answer, there = await super().put(document, observed, fence)
+        if answer is Answer.WRITTEN and there is not None:
+            if before is not None:
+                there = Observed(
+                    version=there.version, generation=before.generation, status=there.status, head=before.head,
+                    uid=before.uid,
+                )  # fmt: skip
+                self.documents[document.name] = there
+            self._tell(document.name)
+        return answer, there
+
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
+        answer = await super().remove(removal, observed, fence)
+        if answer is Answer.WRITTEN:
+            self._forget_annotations(removal.name)
+            self._version += 1
+            self._tell(removal.name)
+        return answer
+
+    @property
+    def version(self) -> str:
+        """Of the newest change of a document."""
+        return str(self._version)
+
+    def annotate(self, node: str, key: str, value: str | None) -> None:
+        """Somebody annotates its EdgeNode, if there is one."""
+        there = self.documents.get((EDGE_NODES, "", node))
+        told = self.annotations.setdefault(node, {})
+        if there is None or told.get(key) == value:
+            return
+        told.pop(key, None)
+        if value is not None:
+            told[key] = value
+        self._replace((EDGE_NODES, "", node), there)
+        self._tell((EDGE_NODES, "", node))
+
+    def deletion_guard(self, node: str) -> dict[str, Any] | None:
+        """As its EdgeNode tells."""
+        there = self.documents.get((EDGE_NODES, "", node))
+        return there.status.get("deletionGuard") if there is not None else None
+
+    def meddle(self) -> None:
+        """Somebody deletes a document of the hub's, or writes nonsense into its status."""
+        names = sorted(name for name in self.documents if name[0] != RULES)
+        if not names:
+            return
+        name = self.random.choice(names)
+        there = self.documents[name]
+        if name[0] == EDGE_NODES or self.random.random() < 0.5:
+            self._forget_annotations(name)
+            self._replace(name, None)
+        else:
+            status = {**there.status, "objectResourceVersion": "", "objectDigest": "", "state": "Synced"}
+            self._replace(name, Observed(version="", generation=1, status=status, head=there.head))
+        self._tell(name)
+
+    def collect_garbage(self) -> None:
+        """EdgeNodes belong to their Nodes, and go after them."""
+        uids = {uid for uid, _ in self.nodes.values()}
+        for name in [name for name in self.documents if name[0] == EDGE_NODES]:
+            owners = self.documents[name].head["metadata"]["ownerReferences"]
+            if not uids & {owner["uid"] for owner in owners}:
+                self._forget_annotations(name)
+                self._replace(name, None)
+                self._tell(name)
+
+    def _forget_annotations(self, name: Name) -> None:
+        if name[0] == EDGE_NODES:
+            self.annotations.pop(name[2], None)
+
+    def _replace(self, name: Name, document: Observed | None) -> None:
+        """Written by somebody else than the hub, at the next version."""
         self._version += 1
-        self._objects[name]["metadata"]["resourceVersion"] = str(self._version)
+        if document is None:
+            self.documents.pop(name, None)
+            return
+        self.documents[name] = Observed(
+            version=self.version, generation=document.generation, status=document.status, head=document.head,
+            uid=document.uid,
+        )  # fmt: skip
+
+    def _tell(self, name: Name) -> None:
+        if self.watcher is not None:
+            self.watcher.document_changed(name)
+
+    # ---- backups ---------------------------------------------------------------------------------
+
+    def _snapshot(self) -> tuple[Any, ...]:
+        fields = (self.objects, self.nodes, self.rules, self.documents)
+        bodies, annotations = copy.deepcopy(self._bodies), copy.deepcopy(self.annotations)
+        return (self._object_version, self._version, bodies, annotations, *(dict(field) for field in fields))
+
+    def back_up(self) -> None:
+        """Not while a rule cannot be read: which form of it is in force only the hub knows."""
+        if not self.broken:
+            self._backup = self._snapshot()
+
+    def restore(self) -> None:
+        """The API server comes back from the last backup: everything and its versions go back."""
+        self.restores += 1
+        self._object_version, self._version, bodies, annotations, objects, nodes, rules, documents = self._backup
+        self._bodies, self.annotations = copy.deepcopy(bodies), copy.deepcopy(annotations)
+        self.objects, self.nodes, self.rules, self.documents = dict(objects), dict(nodes), dict(rules), dict(documents)
+        self.broken = set()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from fairlead_edge.objects import session
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
-from fairlead_edge.objects.metastore import Put
+from fairlead_edge.objects.metastore import Put, WriteRefused
 
 T = TypeVar("T")
 
@@ -56,8 +56,9 @@ class Edge:
         self._now = now
         self._acks_before_commit = acks_before_commit
         self._power_fails = power_fails
+        self.retry_at = 0.0
+        """Before that it does not come back."""
         self._send: Callable[[bytes], None] = lambda frame: None
-        self._opening = 0
 
     def held(self) -> dict[str, tuple[str, str]]:
         """Resource path → (UID, digest), as on disk."""
@@ -65,15 +66,21 @@ class Edge:
 
     def connect(self, send: Callable[[bytes], None]) -> None:
         self._send = send
-        self._opening += 1
-        self.sync = session.EdgeSession(
+        current = self.sync = session.EdgeSession(
             node=self.name,
             agent="sim",
             store_epoch=self._random.getrandbits(53),
             fence=run(self.disk.fence()),
             now=self._now(),
         )
-        self.handle(self.sync, session.Connected())
+        self.handle(current, session.Connected())
+        self._tick(current)
+
+    def _tick(self, current: session.EdgeSession) -> None:
+        if self.sync is current:
+            self.handle(current, session.Ticked())
+            due = max(current.next_tick(), self._now() + 0.01)
+            self._schedule(due, lambda: self._tick(current))
 
     def disconnect(self) -> None:
         self.sync = None
@@ -89,6 +96,10 @@ class Edge:
 
     def copy_disk(self) -> None:
         self.older_disk = self.disk.reopened(0)
+
+    def fill(self, bytes_max: int) -> None:
+        """The disk has room for so much from now on."""
+        self.disk._bytes_max = bytes_max
 
     def restore_disk(self) -> None:
         if self.older_disk is not None:
@@ -125,6 +136,7 @@ class Edge:
                 self._later(current, lambda: session.Listed(run(self.disk.entries(effect.bits, effect.buckets))))
             case session.Close():
                 self.sync = None
+                self.retry_at = self._now() + (effect.retry_after or 0.0)
                 return False
             case session.Opened() | session.UpstreamAnswered():
                 pass
@@ -135,7 +147,9 @@ class Edge:
 
         def commit() -> list[Any]:
             outcomes = run(disk.apply(effect.writes, self._now()))
-            self.ever_durable |= {(w.uid, w.digest) for w in effect.writes if isinstance(w, Put)}
+            for write, outcome in zip(effect.writes, outcomes, strict=True):
+                if isinstance(write, Put) and not isinstance(outcome, WriteRefused):
+                    self.ever_durable.add((write.uid, write.digest))
             return outcomes
 
         if self._acks_before_commit:

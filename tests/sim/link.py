@@ -9,19 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from fairlead_hub.delivery.session import NodeSession
+
 Deliver = Callable[[bytes], None]
 
 
 class Link:
-    """``send_down`` and ``send_up`` schedule the frame's arrival at the other end."""
+    """``send`` schedules the frame's arrival at the other end; ``session`` is what the hub made of its hello."""
 
-    def __init__(self, random: Random, schedule: Callable[[float, Callable[[], None]], None], now: Callable[[], float]):
+    def __init__(
+        self,
+        random: Random,
+        schedule: Callable[[float, Callable[[], None]], None],
+        now: Callable[[], float],
+        node: str = "",
+    ) -> None:
+        self.node = node
+        self.session: NodeSession | None = None
         self._random = random
         self._schedule = schedule
         self._now = now
         self._due = {"down": 0.0, "up": 0.0}
         self.broken = False
         self.swallows: set[str] = set()
+
+    def break_off(self) -> None:
+        """From now on nothing arrives, also of what is on its way."""
+        self.broken = True
 
     def send(self, direction: str, frame: bytes, deliver: Deliver) -> None:
         if self.broken or direction in self.swallows:

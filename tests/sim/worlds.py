@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from tests.sim.messaging_world import MessagingWorld
 from tests.sim.push_world import PushWorld
-from tests.sim.record_world import RecordWorld
-from tests.sim.restraint_world import RestraintWorld
 from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 
@@ -15,8 +13,6 @@ WORLDS: dict[str, Callable[[int], None]] = {
     "down": lambda seed: World(seed).run(),
     "messaging": lambda seed: MessagingWorld(seed).run(),
     "push": lambda seed: PushWorld(seed).run(),
-    "records": lambda seed: RecordWorld(seed).run(),
-    "restraints": lambda seed: RestraintWorld(seed).run(),
     "up": lambda seed: UpWorld(seed).run(),
     "books": lambda seed: UpWorld(
         seed, max_bytes=60_000, disasters=frozenset[str]() if seed % 2 else frozenset({"messaging", "hub", "cut"})

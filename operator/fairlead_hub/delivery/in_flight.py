@@ -113,14 +113,14 @@ class InFlightWindow:
         """Frames arrive in order: what was sent after the last answer counts its timeout from that answer.
 
         Otherwise a thin link with a full window would time out, and send everything again, while acks are flowing.
-        A message whose successors were answered is overdue by its own time.
+        A message whose successors were answered is overdue by its own time; and no answer makes a deadline earlier.
         """
         deadline = self._window.next_deadline()
         if deadline is None or deadline > now:
             return
         for entry in self._window:
             timeout = entry.token.policy.ack_timeout
-            if entry.id > self._answered_id and self._answered_at + timeout > now:
+            if entry.id > self._answered_id and self._answered_at + timeout > max(now, entry.deadline):
                 self._window.extend(entry.id, now=self._answered_at, timeout=timeout)
 
     def next_deadline(self) -> float | None:

@@ -69,6 +69,17 @@ def test_what_follows_an_answer_on_a_slow_link_counts_from_that_answer(flights):
     assert [one.token.key for one in flights.lapsed(9.0)] == [flight("b").key]
 
 
+def test_an_answer_makes_no_deadline_earlier(flights):
+    """What was sent long after the last answer keeps its own time, whatever older sends are given."""
+    flights.sent(1, flight("a"), 10, 0.0)
+    flights.sent(2, flight("b"), 10, 0.0)
+    assert acked(flights, 1, 0.1) == [(1, "1")]
+    flights.sent(3, flight("c"), 10, 4.0)
+    assert list(flights.lapsed(5.05)) == []
+    assert [one.id for one in flights.lapsed(5.1)] == [2]
+    assert flights.next_deadline() == 9.0
+
+
 def test_progress_restarts_the_timer_of_what_travels_in_parts_only(flights):
     """A forged progress of a small message buys no time."""
     flights.sent(1, flight("a"), 10, 0.0, in_parts=True)

@@ -1,0 +1,423 @@
+"""The hub's process in a simulated world: the real ``Hub``, and round it what watches, server, writer and clock do.
+
+    Cluster ─watches, lists─▶ Hub ─take_ready─▶ frames ▶ links, documents ▶ Cluster
+    links   ─frames─────────▶
+
+Lists come late and in any order, watches of documents lag, writes take their time and so do their answers.  ``kill``
+ends it between any two steps; what was on its way to the API server arrives all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Protocol
+
+from tests.sim.cluster import RULES, Cluster
+from tests.sim.edge import run
+from tests.sim.laws import LawBroken
+from tests.sim.link import Link
+from tests.support.live import CONFIG_MAP
+
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.delivery.frames import Frame
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.hub import Hub
+from fairlead_hub.settings import Settings
+from fairlead_hub.status.object_sync_status import COLLECTIONS
+from fairlead_hub.status.status_cache import Answer, Name, Observed, Removal, Write
+from fairlead_hub.wall_clock import WallClock
+from fairlead_wire import codec, message
+from fairlead_wire.errors import RemoteError
+
+KIND = CONFIG_MAP.group_kind
+OWN = (*COLLECTIONS, EDGE_NODES)
+FRAMES = 32
+HEARTBEAT_SECONDS = 1.0
+
+
+class Around(Protocol):
+    """The world: its time, its fortune, and its laws."""
+
+    random: Random
+    now: float
+    cluster: Cluster
+    calm: bool
+
+    def schedule(self, due: float, action: Callable[[], None]) -> None: ...
+
+    def happens(self, chance: float) -> bool: ...
+
+    def is_sent(self, shell: HubShell, session: NodeSession, frames: list[Frame], was_stopped: bool) -> None: ...
+
+    def is_heard(self, session: NodeSession, header: message.FromEdge) -> None: ...
+
+    def edge_nodes_listed(self, shell: HubShell) -> None: ...
+
+    def told(self, shell: HubShell, node: str, annotations: dict[str, str]) -> None: ...
+
+    def deliver(self, link: Link, frame: bytes) -> None: ...
+
+
+class HubShell:
+    """One life of the hub's process."""
+
+    def __init__(self, world: Around, settings: Settings, fence: int) -> None:
+        self._world, self._cluster, self._fence = world, world.cluster, fence
+        self.hub = Hub(settings, name="sim", fence=fence, clock=WallClock(lambda: 0.0))
+        self.alive = True
+        self.links: dict[NodeSession, Link] = {}
+        self._armed: dict[NodeSession, float] = {}
+        self._going_on: set[NodeSession] = set()
+        self._is_scheduled = self._asks = False
+        self._writing = 0
+        self._followed: dict[str, int] = {}
+        """Collections whose list is in → which list it was."""
+        self._ever_listed: set[str] = set()
+        self._lists = 0
+        self._lags = dict.fromkeys(OWN, 0.0)
+        self._kind_listed = False
+        self._kind_wanted = False
+        world.cluster.watcher = self
+        self.hub.subscribe(self._soon)
+        self.hub.know_kind(CONFIG_MAP)
+        self.hub.started(world.now)
+        self.hub.input_synced("edgeroutes")
+        for listing in (self._list_nodes, self._list_rules, *(self._lister(collection) for collection in OWN)):
+            self._after(self._patience(), listing)
+        self._after(HEARTBEAT_SECONDS, self._heartbeat)
+        self._after(self._world.random.uniform(0.1, 1), self._ask)
+
+    def kill(self) -> None:
+        """Nothing of it is left; its connections break."""
+        self.alive = False
+        if self._cluster.watcher is self:
+            self._cluster.watcher = None
+        for link in self.links.values():
+            link.break_off()
+
+    def _after(self, seconds: float, action: Callable[[], None]) -> None:
+        self._world.schedule(self._world.now + seconds, lambda: action() if self.alive else None)
+
+    def _patience(self) -> float:
+        """How long a list takes: nearly nothing, or a while."""
+        random = self._world.random
+        return random.uniform(0, 0.05) if self._world.calm or random.random() < 0.6 else random.uniform(0.5, 5)
+
+    # ---- what is ready ---------------------------------------------------------------------------
+
+    def _soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._after(0.004, self._perform)
+
+    def _perform(self) -> None:
+        self._is_scheduled = False
+        documents, self._asks = self._asks, False
+        ready = self.hub.take_ready(self._world.now, documents=documents)
+        # Within one Ready any order will do; a world needs the same one each time it is played.
+        for session in sorted(ready.sessions, key=lambda session: session.number):
+            if session in self.links:
+                self._send(session)
+        if documents:
+            self._write(sorted(ready.documents, key=lambda write: write.wanted.name))
+
+    def _heartbeat(self) -> None:
+        self.hub.heartbeat(self._world.now)
+        self._after(HEARTBEAT_SECONDS, self._heartbeat)
+
+    # ---- documents -------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        """The writer has nothing left to write."""
+        self._asks = True
+        self._soon()
+
+    def _write(self, writes: list[Write]) -> None:
+        """Some of them at a time, as the writer does; each arrives, and is answered, in its own time."""
+        pause = self._world.random.uniform(0.2, 1.5)
+        self._writing = len(writes)
+        if not writes:
+            self._after(pause, self._ask)
+        for write in writes:
+            arrives = self._world.now + self._world.random.uniform(0.001, 0.1)
+            self._world.schedule(arrives, partial(self._arrived, write, self._cluster.restores))
+
+    def _arrived(self, write: Write, life: int) -> None:
+        """At the API server, though this hub may be dead by now.  What it was asked before a restore it forgot."""
+        cluster, world = self._cluster, self._world
+        answer, there = Answer.RETRY, None
+        lost = cluster.away or cluster.restores != life
+        if not lost or (cluster.restores == life and world.happens(0.2)):
+            if isinstance(write.wanted, Removal):
+                answer = run(cluster.remove(write.wanted, write.observed, self._fence))
+            else:
+                answer, there = run(cluster.put(write.wanted, write.observed, self._fence))
+        if lost:
+            answer, there = Answer.RETRY, None
+        self._after(world.random.uniform(0.001, 0.2), lambda: self._answered(write, answer, there, life))
+
+    def _answered(self, write: Write, answer: Answer, there: Observed | None, life: int) -> None:
+        if self._cluster.restores != life:
+            answer, there = Answer.RETRY, None  # the connection did not outlive that API server
+        if answer is Answer.RETRY and self._world.happens(0.3):
+            self.hub.document_unwritten(write.wanted, self._world.now)
+        else:
+            self.hub.document_answered(write.wanted, answer, there, self._world.now)
+        self._writing -= 1
+        if not self._writing:
+            self._after(self._world.random.uniform(0.2, 1.5), self._ask)
+
+    # ---- watches ---------------------------------------------------------------------------------
+
+    def object_changed(self, before: LiveObject | None, after: LiveObject | None) -> None:
+        if not self._kind_listed:
+            return
+        if before is not None and (after is None or after.uid != before.uid):
+            self.hub.remove_object(before.key, before.uid, self._world.now)
+        if after is not None:
+            self.hub.put_object(after, self._world.now)
+
+    def _list_kind(self) -> None:
+        """Everything it has, then what it has not."""
+        if not self._kind_wanted:
+            return
+        hub, now = self.hub, self._world.now
+        self._kind_listed = True
+        hub.kind_served(KIND, {"v1": ""})
+        for live in self._cluster.objects.values():
+            hub.put_object(live, now)
+        hub.relist(KIND, {live.key: live.uid for live in self._cluster.objects.values()}, now)
+        hub.kind_synced(KIND)
+
+    def lose_kind(self) -> None:
+        """The watch of ConfigMaps broke, or they cannot be listed; after a while they are listed again."""
+        if self._kind_listed:
+            self._kind_listed = False
+            self.hub.kind_unsynced(KIND)
+            if self._world.happens(0.5):
+                self._after(0.1, lambda: None if self._kind_listed else self.hub.kind_frozen(KIND, "not allowed"))
+            self._after(0.2 + self._patience(), self._list_kind)
+
+    def lose_documents(self) -> None:
+        """A watch of the hub's own documents broke; after a while they are listed again."""
+        collection = self._world.random.choice(OWN)
+        if self._followed.pop(collection, None) is not None:
+            self._after(self._patience(), self._lister(collection))
+
+    @property
+    def has_listed(self) -> bool:
+        """Every watch knows a version, by which it notices that the API server is an older copy."""
+        return self._ever_listed >= {"nodes", RULES, *OWN}
+
+    def restored(self) -> None:
+        """The API server is an older copy of itself: every watch notices, and everything is listed anew."""
+        self.hub.collection_restored(RULES)
+        for collection in OWN:
+            self.hub.collection_restored(collection)
+            if self._followed.pop(collection, None) is not None:
+                self._after(self._patience(), self._lister(collection))
+        if self._kind_listed:
+            self._kind_listed = False
+            self.hub.kind_unsynced(KIND)
+        if "nodes" in self._followed:
+            self._list_nodes()
+        if RULES in self._followed:
+            self._list_rules()
+        if self._kind_wanted:
+            self._after(self._patience(), self._list_kind)
+
+    def _follow(self, collection: str) -> None:
+        self._lists += 1
+        self._followed[collection] = self._lists
+        self._ever_listed.add(collection)
+
+    def _list_nodes(self) -> None:
+        hub = self.hub
+        self._follow("nodes")
+        for name in sorted(self._cluster.nodes):
+            self.node_changed(name)
+        for name in sorted(hub.node_status.node_uids.keys() - self._cluster.nodes.keys()):
+            hub.drop_node(name, self._world.now)
+        hub.input_synced("nodes")
+        hub.reconcile(self._world.now)
+
+    def node_changed(self, name: str) -> None:
+        if "nodes" not in self._followed:
+            return
+        if name in self._cluster.nodes:
+            uid, labels = self._cluster.nodes[name]
+            self.hub.set_node(name, uid, labels, self._world.now)
+        else:
+            self.hub.drop_node(name, self._world.now)
+
+    def _list_rules(self) -> None:
+        self._follow(RULES)
+        for name in sorted(self._cluster.rules):
+            self.rule_changed(name)
+        for name in sorted(self.hub.placement.rule_names() - self._cluster.rules.keys()):
+            self.rule_changed(name)
+        self.hub.input_synced(RULES)
+
+    def rule_changed(self, name: str) -> None:
+        if RULES not in self._followed:
+            return
+        hub, now = self.hub, self._world.now
+        there = self._cluster.documents.get((RULES, "", name))
+        if there is None:
+            hub.drop_rule(name)
+        else:
+            body = self._cluster.rule_body(name)
+            hub.rule_observed(RULES, name, there)
+            try:
+                rule = sync_rule.rule(body)
+            except ValueError as error:
+                hub.break_rule(sync_rule.unreadable(body, str(error)), now)
+            else:
+                if hub.placement.rules.get(name) != rule or f"{RULES}/{name}" in hub.placement.broken:
+                    hub.set_rule(rule, now)
+        self._follow_kind()
+
+    def _follow_kind(self) -> None:
+        """ConfigMaps are watched as long as a rule names them."""
+        wanted = KIND in self.hub.placement.kinds()
+        if wanted and not self._kind_wanted:
+            self._after(self._patience(), self._list_kind)
+        if self._kind_wanted and not wanted:
+            self._kind_listed = False
+            self.hub.kind_dropped(KIND, self._world.now)
+        self._kind_wanted = wanted
+
+    def document_changed(self, name: Name) -> None:
+        """The watch tells in order, and a little later."""
+        collection, world = name[0], self._world
+        if collection == RULES:
+            self._after(world.random.uniform(0, 0.3), lambda: self._rule_status(name[2]))
+        elif collection in self._followed:
+            life = self._followed[collection]
+            there, version = self._cluster.documents.get(name), self._cluster.version
+            annotations = dict(self._cluster.annotations.get(name[2], {}))
+            due = self._lags[collection] = max(self._lags[collection], world.now + world.random.uniform(0, 0.3))
+
+            def tell() -> None:
+                if self._followed.get(collection) == life:
+                    self._observe(name, there, annotations, version)
+
+            self._after(due - world.now, tell)
+
+    def _rule_status(self, name: str) -> None:
+        if (RULES, "", name) in self._cluster.documents:
+            self.rule_changed(name)
+
+    def _observe(self, name: Name, there: Observed | None, annotations: dict[str, str], version: str) -> None:
+        hub, now = self.hub, self._world.now
+        if name[0] == EDGE_NODES:
+            self._world.told(self, name[2], annotations if there is not None else {})
+            if there is None:
+                hub.edge_node_vanished(name[2], now, version)
+            else:
+                hub.edge_node_observed(name[2], there, annotations, now)
+        elif there is None:
+            hub.document_vanished(name, node_of(name), now, version)
+        elif not hub.is_echo(name, there.version, lambda: there):
+            hub.document_observed(name, node_of(name), there, now)
+
+    def _lister(self, collection: str) -> Callable[[], None]:
+        return lambda: self._list_documents(collection)
+
+    def _list_documents(self, collection: str) -> None:
+        self._follow(collection)
+        names = [name for name in self._cluster.documents if name[0] == collection]
+        for name in names:
+            annotations = dict(self._cluster.annotations.get(name[2], {}))
+            self._observe(name, self._cluster.documents[name], annotations, self._cluster.version)
+        listed = {f"{name[1]}/{name[2]}" for name in names}
+        if collection == EDGE_NODES:
+            for node in self.hub.node_controls.pauses.keys() - {name[2] for name in names}:
+                self._world.told(self, node, {})
+        self.hub.documents_named(collection, listed, self._cluster.version, self._world.now)
+        self.hub.documents_listed(collection, self._world.now)
+        if collection == EDGE_NODES:
+            self._world.edge_nodes_listed(self)
+
+    # ---- connections -----------------------------------------------------------------------------
+
+    def arrived(self, link: Link, frame: bytes) -> None:
+        """A frame of an edge."""
+        session = link.session
+        header, content = codec.decode_from_edge(frame)
+        if session is None:
+            assert isinstance(header, message.Hello)
+            opened = self.hub.open(link.node, header, self._world.now)
+            if isinstance(opened, message.Refuse):
+                self._world.deliver(link, codec.encode(opened))
+                return
+            link.session = opened
+            self.links[opened] = link
+            return
+        if session not in self.links:
+            return
+        try:
+            self.hub.receive(session, header, content, self._world.now)
+        except RemoteError as error:
+            raise LawBroken(f"an edge is accused of a malformed frame: {error}") from error
+        self._world.is_heard(session, header)
+
+    def closed(self, link: Link) -> None:
+        """The connection is gone, and the hub notices."""
+        session = link.session
+        if session is not None and self.links.pop(session, None) is not None:
+            self._armed.pop(session, None)
+            self.hub.closed(session, self._world.now)
+
+    def _send(self, session: NodeSession) -> None:
+        link, guard = self.links[session], self.hub.node_controls.guard(session.node)
+        was_stopped = guard is not None and guard.stops
+        frames = self.hub.frames(session, self._world.now, FRAMES)
+        self._world.is_sent(self, session, frames, was_stopped)
+        for header, content in frames:
+            self._world.deliver(link, codec.encode(header, content))
+        if session.closing is not None:
+            self.closed(link)
+            return
+        if session.has_frames and session not in self._going_on:
+            self._going_on.add(session)
+            self._after(0.0, lambda: self._go_on(session))
+        self._arm(session)
+
+    def _go_on(self, session: NodeSession) -> None:
+        self._going_on.discard(session)
+        if session in self.links:
+            self._send(session)
+
+    def _arm(self, session: NodeSession) -> None:
+        due = session.next_tick()
+        if self._armed.get(session, float("inf")) > due:
+            self._armed[session] = due
+            self._after(max(0.0, due - self._world.now), lambda: self._alarm(session, due))
+
+    def _alarm(self, session: NodeSession, due: float) -> None:
+        """Law 6: after a tick nothing is due any more, or something can be sent."""
+        if session not in self.links or self._armed.get(session) != due:
+            return
+        del self._armed[session]
+        if not self.hub.tick(session, self._world.now):
+            self.links[session].break_off()
+            self.closed(self.links[session])
+            return
+        if session.next_tick() <= self._world.now and not session.has_frames:
+            raise LawBroken(f"law 6 at {self._world.now:.2f}: {session.node} is due, and there is nothing to do")
+        if session.has_frames:
+            self._send(session)
+        else:
+            self._arm(session)
+
+
+def node_of(name: Name) -> str:
+    """Which node a document of the hub's is about; none: a rule's."""
+    if name[0] == RULES:
+        return ""
+    return name[2].rpartition(".")[0] if name[0] != EDGE_NODES else name[2]

@@ -1,0 +1,228 @@
+"""Mistakes planted in the real cores, one at a time: each must break a law, or the law is none.
+
+Each is one method of hub or edge that does a little less, or a little too early, than it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairlead_edge.objects.ack_tracker import AckTracker
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
+from fairlead_edge.objects.metastore import Absent
+from fairlead_hub.cluster import deletion_blocked, placement
+from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.delivery import deliveries
+from fairlead_hub.delivery.anti_entropy import Comparison
+from fairlead_hub.delivery.deletion_guard import DeletionGuard
+from fairlead_hub.delivery.deliveries import Deliveries
+from fairlead_hub.delivery.delivery_events import Acked
+from fairlead_hub.delivery.in_flight import InFlightWindow
+from fairlead_hub.delivery.key_state import InFlight
+from fairlead_hub.delivery.pause import NodeControls
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.hub import Hub
+from fairlead_hub.rule_reader import RuleReader
+from fairlead_hub.status.object_sync_status import ObjectSyncStatus
+from fairlead_hub.status.status_cache import StatusCache
+from fairlead_hub.status.sync_controller import SyncController
+
+Patch = pytest.MonkeyPatch
+
+
+def status_ahead_of_the_ack(patch: Patch) -> None:
+    """ObjectSync says what was sent, not what was acknowledged."""
+    sent = Deliveries._sent
+
+    def early(self: Deliveries, message: Any, size: int, now: float, *, in_parts: bool = False) -> int:
+        if message.held is not None:
+            self.events.append(Acked(key=message.key, held=message.held, seconds=0.0))
+        return sent(self, message, size, now, in_parts=in_parts)
+
+    patch.setattr(Deliveries, "_sent", early)
+
+
+def comparison_by_number(patch: Patch) -> None:
+    """As many objects as wanted are taken for the wanted ones."""
+    patch.setattr(Comparison, "equal_from_the_start", lambda self, hello: hello.held == len(self._wanted))
+
+
+def forgets_deletes(patch: Patch) -> None:
+    """What is no longer wanted is not looked at."""
+    offer = Deliveries._offer
+
+    def forgetful(self: Deliveries, key: str, now: float) -> None:
+        if self._view.desired(self.node, key) is not None:
+            offer(self, key, now)
+
+    patch.setattr(Deliveries, "_offer", forgetful)
+
+
+def key_lost_on_supersede(patch: Patch) -> None:
+    """Any ack makes the key in sync, also when something newer is wanted by then."""
+    acked = Deliveries._acked
+
+    def content(self: Deliveries, answered: Any, now: float) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(deliveries, "_is", lambda held, desired: True)
+            acked(self, answered, now)
+
+    patch.setattr(Deliveries, "_acked", content)
+
+
+def forgets_the_window(patch: Patch) -> None:
+    """A key is sent again at once when something newer is wanted, whether or not the first was answered."""
+    offer = Deliveries.offer
+
+    def hasty(self: Deliveries, key: str, now: float) -> None:
+        record = self.unsynced.get(key)
+        if record is not None and type(record.state) is InFlight:
+            self.unsynced.matched(key)
+        offer(self, key, now)
+
+    patch.setattr(Deliveries, "offer", hasty)
+
+
+def answers_make_deadlines_earlier(patch: Patch) -> None:
+    """What was sent long after the last answer counts its time from that answer, too.  (It did so once.)"""
+
+    def allow(self: InFlightWindow, now: float) -> None:
+        deadline = self._window.next_deadline()
+        for entry in self._window if deadline is not None and deadline <= now else ():
+            timeout = entry.token.policy.ack_timeout
+            if entry.id > self._answered_id and self._answered_at + timeout > now:
+                self._window.extend(entry.id, now=self._answered_at, timeout=timeout)
+
+    patch.setattr(InFlightWindow, "_allow_for_slow_links", allow)
+
+
+def forgets_refusals(patch: Patch) -> None:
+    """What an edge refused is never sent again."""
+    patch.setattr(Deliveries, "_failed", lambda self, *_, **more: None)
+
+
+def unlisted_is_gone(patch: Patch) -> None:
+    """A cache that is not listed yet is believed."""
+    patch.setattr(Placement, "not_synced", lambda self, node: "")
+
+
+def unreadable_is_deleted(patch: Patch) -> None:
+    """A rule that cannot be read is taken for one that was deleted."""
+    patch.setattr(RuleReader, "unreadable", lambda self, found: self.gone(found.name))
+
+
+def unreadable_after_restart_is_nothing(patch: Patch) -> None:
+    """Of a rule that cannot be read a new hub believes that it never selected anything."""
+    unreadable = RuleReader.unreadable
+
+    def innocent(self: RuleReader, found: Any) -> Any:
+        return unreadable(self, msgspec.structs.replace(found, last=None, reach=None))
+
+    patch.setattr(RuleReader, "unreadable", innocent)
+
+
+def frozen_is_gone(patch: Patch) -> None:
+    """A kind that may not be listed any more is believed to have no objects."""
+    patch.setattr(deletion_blocked, "blocked", lambda *_: "")
+
+
+def serves_gone_nodes(patch: Patch) -> None:
+    """The session of a Node that was deleted goes on."""
+    refuse = Hub._refuse
+
+    def lenient(self: Hub, session: NodeSession, code: Any, *rest: Any) -> None:
+        if code not in ("node_deleted", "node_unknown"):
+            refuse(self, session, code, *rest)
+
+    patch.setattr(Hub, "_refuse", lenient)
+
+
+def ignores_pauses(patch: Patch) -> None:
+    """Nothing is ever paused."""
+    patch.setattr(NodeControls, "paused", lambda self, node: "")
+
+
+def pauses_later(patch: Patch) -> None:
+    """An open session does not hear of a pause; the next one does."""
+    patch.setattr(NodeSession, "pause", lambda self, why, now: None)
+
+
+def starts_before_it_knows_who_is_paused(patch: Patch) -> None:
+    """EdgeNodes are not waited for."""
+    patch.setattr(placement, "INPUTS", tuple(name for name in placement.INPUTS if name != "edgenodes"))
+
+
+def ignores_guards(patch: Patch) -> None:
+    """Everything may be deleted."""
+    patch.setattr(DeletionGuard, "blocked", lambda self, key, now: "")
+
+
+def counts_no_removals(patch: Patch) -> None:
+    """The guard looks at what is due now, and not at what went a moment ago."""
+    patch.setattr(DeletionGuard, "_is_too_many", lambda self, key, now: len(self.due - self._allowed) > 1)
+
+
+def forgets_guards(patch: Patch) -> None:
+    """A new hub does not read which guards have tripped."""
+    patch.setattr(NodeControls, "_restore", lambda self, node, status: None)
+
+
+def forgets_what_was_not_written(patch: Patch) -> None:
+    """A document that was not written once is not wanted any more."""
+    failed = StatusCache.failed
+
+    def once(self: StatusCache, wanted: Any, now: float, *, refused: str = "") -> bool:
+        found = failed(self, wanted, now, refused=refused)
+        self.cancel(wanted.name)
+        return found
+
+    patch.setattr(StatusCache, "failed", once)
+    patch.setattr(SyncController, "reconcile", lambda self, now: None)
+
+
+def collects_nothing(patch: Patch) -> None:
+    """What is left over of Nodes that are gone stays."""
+    patch.setattr(SyncController, "collect", lambda self: 0)
+    patch.setattr(ObjectSyncStatus, "forget_node", lambda self, node: 0)
+
+
+def acks_what_it_refused(patch: Patch) -> None:
+    """The edge answers a refused write as if it were stored."""
+    settled = AckTracker.settled
+    patch.setattr(AckTracker, "settled", lambda self, batch: settled(self, [(id, Absent()) for id, _ in batch]))
+
+
+def removes_nothing(patch: Patch) -> None:
+    """The edge says that it had no such object."""
+    patch.setattr(MemoryMetastore, "_remove", lambda self, remove: Absent())
+
+
+MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
+    status_ahead_of_the_ack: ("law 1",),
+    comparison_by_number: ("law 1", "law 2", "law 3"),
+    acks_what_it_refused: ("law 1",),
+    forgets_deletes: ("law 2",),
+    key_lost_on_supersede: ("law 2",),
+    forgets_refusals: ("law 2",),
+    removes_nothing: ("law 2", "law 3"),
+    forgets_what_was_not_written: ("law 3",),
+    collects_nothing: ("law 3",),
+    forgets_the_window: ("law 4",),
+    answers_make_deadlines_earlier: ("law 4",),
+    unlisted_is_gone: ("law 5",),
+    unreadable_is_deleted: ("law 5",),
+    unreadable_after_restart_is_nothing: ("law 5",),
+    frozen_is_gone: ("law 5",),
+    serves_gone_nodes: ("law 5",),
+    ignores_pauses: ("law 7",),
+    pauses_later: ("law 7",),
+    starts_before_it_knows_who_is_paused: ("law 7", "law 8"),
+    ignores_guards: ("law 8",),
+    counts_no_removals: ("law 8",),
+    forgets_guards: ("law 9",),
+}
+"""Each with the laws it may break first."""
