@@ -560,6 +560,8 @@ class Hub:
 
     def receive(self, session: NodeSession, header: message.FromEdge, body: bytes, now: float) -> None:
         """A frame that is not upstream.  Raises ``Malformed``: close the session with the reason."""
+        if session.closing is not None:
+            return  # it crossed the refusal, and a newer session may know better what the node holds
         if isinstance(header, message.Status):
             session.heard(header, now)
             self._reported(session.node, codec.decode_json(_status, body), now)
@@ -594,9 +596,12 @@ class Hub:
 
     # ---- topics and messages up ------------------------------------------------------------------
 
-    def upstream_received(self, session: NodeSession, header: message.Upstream, now: float) -> None:
-        """A batch that the shell publishes."""
+    def upstream_received(self, session: NodeSession, header: message.Upstream, now: float) -> bool:
+        """A batch that the shell publishes.  False: the session is refused, and takes nothing more."""
+        if session.closing is not None:
+            return False
         session.heard(header, now)
+        return True
 
     def upstream_answered(self, session: NodeSession, answer: message.Ack | message.Nack) -> None:
         """What became of it: only after messaging stored it, or will not."""

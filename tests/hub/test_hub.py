@@ -87,6 +87,25 @@ def test_the_newest_session_wins(core):
     assert second.session.number > first.session.number
 
 
+async def test_what_a_replaced_session_says_is_not_heard(core):
+    """Its acks may be of a store that the newer session does not have: a record of them would be ahead of the edge."""
+    one = core.put("a")
+    older = core.connect("edge-1")
+    sent = older.sent()
+    newer = core.connect("edge-1")  # an empty store
+    older.ack(*sent)
+    older.say(message.Status(), b'{"held": 7}')
+    await core.flush()
+    assert core.status(one) is None
+    assert core.hub.node_facts("edge-1").edge is None
+    upstream = message.Upstream(id=1, stream="iothub.0")
+    assert not core.hub.upstream_received(older.session, upstream, core.now)
+    newer.ack(*newer.sent())
+    assert core.hub.upstream_received(newer.session, upstream, core.now)
+    await core.flush()
+    assert core.status(one)["state"] == "Synced"
+
+
 def test_a_session_waits_until_the_cluster_is_listed():
     """A hub that just started compares nothing and deletes nothing."""
     young = Core("edge-1", listed=False)

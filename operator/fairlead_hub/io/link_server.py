@@ -189,8 +189,8 @@ class LinkServer:
                 raise Malformed(f"{UNHEARD_FRAMES_MAX} frames were sent and no answer was read")
             header, content = codec.decode_from_edge(_binary(frame))
             if isinstance(header, message.Upstream):
-                self._hub.upstream_received(link.session, header, now)
-                self._upstream.accept(link.session, header, content)
+                if self._hub.upstream_received(link.session, header, now):
+                    self._upstream.accept(link.session, header, content)
             else:
                 self._hub.receive(link.session, header, content, now)
         except RemoteError as error:
