@@ -67,6 +67,10 @@ class Cluster(MemoryStatusClient):
         self.rules: dict[str, Rule] = {}
         self.broken: set[str] = set()
         self.annotations: dict[str, dict[str, str]] = {}
+        self._guards: dict[str, tuple[Observed, dict[str, Any] | None]] = {}
+        """Read once from each document: they are asked for at every step."""
+        self._owners: dict[str, tuple[Observed, set[str]]] = {}
+        """The same of who owns it."""
         self._names = [f"config-{n}" for n in range(objects)]
         self._rule_names = [f"rule-{n}" for n in range(rules)]
         self._bodies: dict[str, dict[str, Any]] = {}
@@ -248,7 +252,12 @@ class Cluster(MemoryStatusClient):
     def deletion_guard(self, node: str) -> dict[str, Any] | None:
         """As its EdgeNode tells."""
         there = self.documents.get((EDGE_NODES, "", node))
-        return there.status.get("deletionGuard") if there is not None else None
+        if there is None:
+            return None
+        read = self._guards.get(node)
+        if read is None or read[0] is not there:
+            read = self._guards[node] = (there, there.status.get("deletionGuard"))
+        return read[1]
 
     def meddle(self) -> None:
         """Somebody deletes a document of the hub's, or writes nonsense into its status."""
@@ -269,8 +278,11 @@ class Cluster(MemoryStatusClient):
         """EdgeNodes belong to their Nodes, and go after them."""
         uids = {uid for uid, _ in self.nodes.values()}
         for name in [name for name in self.documents if name[0] == EDGE_NODES]:
-            owners = self.documents[name].head["metadata"]["ownerReferences"]
-            if not uids & {owner["uid"] for owner in owners}:
+            there, read = self.documents[name], self._owners.get(name[2])
+            if read is None or read[0] is not there:
+                owners = {owner["uid"] for owner in there.head["metadata"]["ownerReferences"]}
+                read = self._owners[name[2]] = (there, owners)
+            if not uids & read[1]:
                 self._forget_annotations(name)
                 self._replace(name, None)
                 self._tell(name)
