@@ -1,4 +1,4 @@
-# The daily words. README's two commands are `make demo` and `make test`.
+# The targets. README's two commands are `make demo` and `make test`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
