@@ -65,10 +65,18 @@ sys.addaudithook(_processes)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let an unmarked test fail that started a process, also through a fixture."""
+    """Let an unmarked test fail that started a process, also through a fixture.
+
+    Not at its end: the last test of a module also ends what others of the module asked for.
+    """
     report = yield
     started, _processes.started = _processes.started, []
-    if started and report.passed and not any(item.get_closest_marker(mark) for mark in PROCESS_MARKS):
+    if (
+        started
+        and report.passed
+        and call.when != "teardown"
+        and not any(item.get_closest_marker(mark) for mark in PROCESS_MARKS)
+    ):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} started a process ({started[0]}): mark it with pytest.mark.process"
     return report
