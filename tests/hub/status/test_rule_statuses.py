@@ -79,10 +79,10 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
 
     stands(core, "r")
     core.hub.rule_statuses.report(0.0)
-    written("2")
+    written("9002")
     core.hub.rule_statuses.changed("syncrules", "r")
     core.hub.rule_statuses.report(0.0)
-    written("2")
+    written("9002")
     for _ in range(5):
         core.hub.rule_statuses.changed("syncrules", "r")
         core.hub.rule_statuses.report(0.0)
