@@ -61,6 +61,7 @@ class World:
         self._group()
         while self.core.do(MarkAborted()):
             continue
+        self.core.now_ms += TTL_SECONDS * 1000 + 1  # what the last group published expires, too
         for _ in range(PASSES):
             self._look()
             self._clean()
