@@ -22,7 +22,7 @@ from tests.support.assets import NoControlPlane, assets
 from tests.support.cluster import Cluster
 
 PROCESS_MARKS = frozenset(["process", "kube", "spark", "faults"])
-# Tests that share what takes seconds to start run in one worker; others go to whichever is free.
+# Tests that share what takes seconds to start run in one worker, and so do those of one file, in their order.
 SHARED = {"cluster": "kube", "spark": "spark"}
 _STARTS = frozenset(["subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty"])
 
@@ -40,9 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.kube)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fresh)
-        for fixture, group in SHARED.items():
-            if fixture in fixtures:
-                item.add_marker(pytest.mark.xdist_group(group))
+        groups = [group for fixture, group in SHARED.items() if fixture in fixtures]
+        item.add_marker(pytest.mark.xdist_group(groups[-1] if groups else item.nodeid.partition("::")[0]))
 
 
 class _Processes:
