@@ -38,6 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = getattr(item, "fixturenames", ())
         if "cluster" in fixtures:
             item.add_marker(pytest.mark.kube)
+        if item.get_closest_marker("faults"):
+            item.add_marker(pytest.mark.verify)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fresh)
         groups = [group for fixture, group in SHARED.items() if fixture in fixtures]

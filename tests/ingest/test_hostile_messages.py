@@ -113,7 +113,9 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
 
 
 @pytest.mark.parametrize("sink", SINKS)
-@pytest.mark.parametrize("mode", ["none", "rescue", "freeze", "evolve"])
+@pytest.mark.parametrize(
+    "mode", ["none", *(pytest.param(each, marks=pytest.mark.verify) for each in ("rescue", "freeze", "evolve"))]
+)
 def test_every_message_is_a_row_or_a_dead_letter_in_spark(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path, mode: str, sink: str
 ) -> None:

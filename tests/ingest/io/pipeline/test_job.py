@@ -245,6 +245,7 @@ def test_a_recreated_topic_stops_with_its_code_or_leaves_a_gap(
     assert (gap["reason"], gap["_topic"], gap["to_generation"] - gap["from_generation"]) == ("recreated", topic, 1)
 
 
+@pytest.mark.verify
 def test_a_missing_topic_is_waited_for(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
     """One topic that is not there yet keeps nobody waiting, and is read from its beginning when it comes."""
     late = topic + "-late"
@@ -264,6 +265,7 @@ def test_a_batch_is_no_larger_than_its_limit(run: Run, messaging: MessagingServi
     assert batches["len"].to_list() == [10, 10, 10]
 
 
+@pytest.mark.verify
 def test_a_users_transform_is_part_of_the_pipeline(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
