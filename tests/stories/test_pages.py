@@ -242,10 +242,11 @@ def test_the_pages_work_as_written(block: Block, desk: Desk) -> None:
     DO[block.kind](block, desk)
 
 
+@pytest.mark.verify
 @pytest.mark.kube
 @pytest.mark.timeout(300)
 def test_the_readmes_message_is_in_its_topic(desk: Desk) -> None:
-    """Its routes live beside the demo's: both objects are accepted whole."""
+    """After the pages above were played: its routes live beside the demo's, and both objects are accepted whole."""
     told = json.loads(desk.run("kubectl get eroutes -o json"))
     for each in told["items"]:
         assert not each["status"]["refusedNodes"], (each["metadata"]["name"], each["status"]["failingNodes"])
