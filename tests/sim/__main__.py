@@ -1,6 +1,7 @@
 """``make sim``: play many seeded worlds, or replay one.
 
 python -m tests.sim --seeds 1000
+python -m tests.sim --first 5000 --seeds 1000 --only down
 python -m tests.sim --seed 17 --only down
 """
 
@@ -16,11 +17,12 @@ from tests.sim.worlds import WORLDS
 
 @click.command()
 @click.option("--seeds", default=200, show_default=True, help="How many worlds of each kind.")
+@click.option("--first", default=0, show_default=True, help="Seed of the first of them.")
 @click.option("--seed", type=int, default=None, help="Replay this one only.")
 @click.option("--only", type=click.Choice(sorted(WORLDS)), default=None, help="This kind of world only.")
-def main(seeds: int, seed: int | None, only: str | None) -> None:
+def main(seeds: int, first: int, seed: int | None, only: str | None) -> None:
     """Deterministic simulation of the pure cores; a failing seed is printed with the command that replays it."""
-    chosen = [seed] if seed is not None else list(range(seeds))
+    chosen = [seed] if seed is not None else list(range(first, first + seeds))
     failed = 0
     for kind, play in WORLDS.items():
         if only not in (None, kind):

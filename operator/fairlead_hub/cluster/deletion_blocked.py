@@ -75,8 +75,9 @@ def consequence(placement: Placement, name: str) -> str:
     """For people: what a SyncRule that cannot be read does meanwhile."""
     rule = placement.rules.get(name)
     if rule is not None:
+        selects = "it or the present text selects" if name in placement.reaches else "it selects"
         return (
-            f"its last readable form (generation {rule.generation}) stays in force, and nothing that it selects is"
+            f"its last readable form (generation {rule.generation}) stays in force, and nothing that {selects} is"
             " removed until the rule is mended"
         )
     if name in placement.reaches:

@@ -123,12 +123,14 @@ def unreadable(body: dict[str, Any], reason: str) -> Unreadable:
     # force that its status does not tell of (written by an older hub; or the hub was killed within a second).
     unseen = isinstance(generation, int) and isinstance(observed, int) and generation - observed > 1
     last = _last_readable(body, status)
+    reason_before = _accepted(status).get("reason")
+    unknown = unseen or reason_before == MAY_BE_IN_FORCE or (last is None and _was_in_force(status))
     return Unreadable(
         name=str(metadata["name"]),
         uid=str(metadata.get("uid", "")),
         reason=reason,
         last=last,
-        reach=_reach(body) if unseen or (last is None and _was_in_force(status)) else None,
+        reach=_reach(body) if unknown else None,
     )
 
 
@@ -147,11 +149,17 @@ def _last_readable(body: dict[str, Any], status: dict[str, Any]) -> Rule | None:
 def _was_in_force(status: dict[str, Any]) -> bool:
     if isinstance(status.get("lastReadable"), dict):
         return True
+    accepted = _accepted(status)
+    return accepted.get("status") == "True" or accepted.get("reason") in (IN_FORCE, MAY_BE_IN_FORCE)
+
+
+def _accepted(status: dict[str, Any]) -> dict[str, Any]:
+    """The condition of that name; empty when there is none."""
     conditions = status.get("conditions")
     for each in conditions if isinstance(conditions, list) else ():
         if isinstance(each, dict) and each.get("type") == "Accepted":
-            return each.get("status") == "True" or each.get("reason") in (IN_FORCE, MAY_BE_IN_FORCE)
-    return False
+            return each
+    return {}
 
 
 def _reach(body: dict[str, Any]) -> Rule:

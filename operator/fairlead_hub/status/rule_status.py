@@ -67,9 +67,9 @@ def _accepted(placement: Placement, name: str) -> str:
     """The reason also says whether anything was in force: definitions older than ``lastReadable`` keep it."""
     if f"syncrules/{name}" not in placement.broken:
         return "Accepted"
-    if name in placement.rules:
-        return sync_rule.IN_FORCE
-    return sync_rule.MAY_BE_IN_FORCE if name in placement.reaches else "Invalid"
+    if name in placement.reaches:
+        return sync_rule.MAY_BE_IN_FORCE
+    return sync_rule.IN_FORCE if name in placement.rules else "Invalid"
 
 
 def _form(rule: sync_rule.Rule) -> dict[str, Any]:

@@ -55,7 +55,8 @@ def test_a_kind_that_cannot_be_listed_is_told(placement):
 
 def unreadable(name, **status):
     return sync_rule.unreadable(
-        {"metadata": {"name": name, "generation": 1}, "spec": {}, "status": status}, "spec: why"
+        {"metadata": {"name": name, "generation": 3}, "spec": {}, "status": {"observedGeneration": 3, **status}},
+        "spec: why",
     )
 
 
@@ -89,6 +90,20 @@ def test_a_form_this_hub_cannot_read_is_left_as_it_stands(placement):
     found = status_of(placement, "bad", {}, 4, "t")
     assert found["lastReadable"] == {"generation": 0, "spec": ""}
     assert conditions(found)["Accepted"]["reason"] == sync_rule.MAY_BE_IN_FORCE
+
+
+def test_a_form_between_the_known_ones_is_kept_in_mind(placement):
+    """Nobody saw what the rule said between: the next hub must know that, too (seed 549799)."""
+    last = placement.rules["r"]
+    placement.drop_rule("r")
+    placement.break_rule(unreadable("r", lastReadable={"generation": 1, "spec": last.form}, observedGeneration=1))
+    found = status_of(placement, "r", {}, 3, "t")
+    assert conditions(found)["Accepted"]["reason"] == sync_rule.MAY_BE_IN_FORCE
+    assert "nothing that it or the present text selects is removed" in found["message"]
+    again = {"lastReadable": found["lastReadable"], "observedGeneration": 3, "conditions": found["conditions"]}
+    placement.drop_rule("r")
+    placement.break_rule(unreadable("r", **again))
+    assert placement.reaches["r"] is not None and placement.rules["r"].form == last.form
 
 
 def test_a_version_that_is_not_served_is_told(placement):
