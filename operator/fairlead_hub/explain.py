@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 def nodes(hub: Hub, now: float) -> list[dict[str, Any]]:
     """One row for each edge Node."""
-    return [_row(hub, name, now) for name in sorted(hub.placement.nodes)]
+    return [_row(hub, name, now) for name in sorted(hub.placement.rules.nodes)]
 
 
 def doubts(hub: Hub, freshness: WatchHealth, now: float) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def doubts(hub: Hub, freshness: WatchHealth, now: float) -> dict[str, Any]:
 
 def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
     """A node in detail; None when there is none of that name."""
-    if name not in hub.placement.nodes:
+    if name not in hub.placement.rules.nodes:
         return None
     row = _row(hub, name, now)
     session = hub.sessions.get(name)
@@ -113,16 +113,16 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
 def unreadable(placement: Placement) -> list[dict[str, Any]]:
     """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
     rows = [("SyncRule", n, f"syncrules/{n}", deletion_blocked.consequence(placement, n))
-            for n in placement.broken_names("syncrules")]  # fmt: skip
+            for n in placement.rules.broken_names("syncrules")]  # fmt: skip
     rows += [("EdgeRoutes", n, f"edgeroutes/{n}", deletion_blocked.ROUTES_CONSEQUENCE)
-             for n in placement.broken_names("edgeroutes")]  # fmt: skip
+             for n in placement.rules.broken_names("edgeroutes")]  # fmt: skip
     return [
         {
             "kind": kind,
             "name": name,
-            "reason": placement.broken[key],
+            "reason": placement.rules.broken[key],
             "consequence": consequence,
-            "nodes": len(placement.unreadable_at(name)) if kind == "SyncRule" else 0,
+            "nodes": len(placement.rules.unreadable_at(name)) if kind == "SyncRule" else 0,
         }
         for kind, name, key, consequence in rows
     ]
@@ -172,7 +172,7 @@ def explain(hub: Hub, name: str, type: str, namespace: str, object_name: str, no
 
 
 def _answer(hub: Hub, node: str, type: str, key: str | None, live: LiveObject | None, now: float) -> Step:
-    if node not in hub.placement.nodes:
+    if node not in hub.placement.rules.nodes:
         return Step("no_node", f"there is no edge Node {node}")
     waiting = hub.desired_state.not_synced(node)
     if key is None:
@@ -202,10 +202,10 @@ def _answer(hub: Hub, node: str, type: str, key: str | None, live: LiveObject | 
 
 
 def _unwatched(hub: Hub, type: str, waiting: str) -> Step:
-    for (_, kind), why in hub.placement.frozen.items():
+    for (_, kind), why in hub.placement.listed.frozen.items():
         if deletion_blocked.is_called(f"{kind.lower()}s", type.lower()):
             return Step("not_listed", f"{kind} cannot be listed: {why}")
-    for (version, kind), why in hub.placement.unserved.items():
+    for (version, kind), why in hub.placement.rules.unserved.items():
         if deletion_blocked.is_called(f"{kind.lower()}s", type.lower()):
             return Step("not_listed", f"{version} {kind} cannot be listed: {why}")
     return Step("not_watched", waiting or f"no SyncRule names the kind {type}, so it is not even watched")
@@ -217,7 +217,7 @@ def _nowhere(hub: Hub, key: str, waiting: str) -> Step:
     kind = hub.desired_state.kinds.get(type)
     if waiting:
         return Step("no_object", waiting)
-    if kind is not None and (why := hub.placement.frozen.get(kind.group_kind)) is not None:
+    if kind is not None and (why := hub.placement.listed.frozen.get(kind.group_kind)) is not None:
         return Step("not_listed", f"{kind.kind} cannot be listed: {why}")
     others = hub.object_cache.of_kind(kind.group_kind).values() if kind is not None else ()
     found = [(each.resource.namespace, each.resource.name) for each in others]
@@ -242,7 +242,7 @@ def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> Step:
     type, _, name = key.split("/", 2)
     back = "; the node is away" if away else ""
     if type == deletion_blocked.EDGE_ROUTES_TYPE:
-        why = hub.placement.broken.get(f"edgeroutes/{name}")
+        why = hub.placement.rules.broken.get(f"edgeroutes/{name}")
         if why is not None:
             return Step("unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}")
         why = "is not for this node: its nodeSelector does not select it"
@@ -250,11 +250,11 @@ def _unselected(hub: Hub, node: str, key: str, *, away: bool) -> Step:
     kind = hub.desired_state.kinds.get(type)
     notes = [
         f"SyncRule {rule.name} names {entry.api_version} {entry.kind}, which is not served"
-        for rule, entry in (hub.placement.named(kind.group_kind) if kind is not None else ())
-        if not hub.placement.in_force(entry)
+        for rule, entry in (hub.placement.rules.named(kind.group_kind) if kind is not None else ())
+        if not hub.placement.rules.in_force(entry)
     ]
-    notes += [f"SyncRule {rule} cannot be read: {hub.placement.broken[f'syncrules/{rule}']}"
-              for rule in hub.placement.broken_names("syncrules")]  # fmt: skip
+    notes += [f"SyncRule {rule} cannot be read: {hub.placement.rules.broken[f'syncrules/{rule}']}"
+              for rule in hub.placement.rules.broken_names("syncrules")]  # fmt: skip
     return Step("not_selected", "; ".join(["no SyncRule selects this object for this node", *notes[:NOTES_MAX]]) + back)
 
 

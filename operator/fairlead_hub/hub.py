@@ -20,8 +20,9 @@ import msgspec
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, Kind, LiveObject
 from fairlead_hub.cluster.desired_state import DesiredState
+from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_cache import Change, ObjectCache
-from fairlead_hub.cluster.placement import EDGE_NODES, Placement
+from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.counts import Counts
 from fairlead_hub.delivery import admission, delivery_events, identities
 from fairlead_hub.delivery.frames import Frame
@@ -165,7 +166,7 @@ class Hub:
             self.edge_routes.object_changed(live.resource.name)
             self._rule_read(self.rules.routes_seen(live), now)
             self._routes_read(live.resource.name, now)
-            if live.resource.name in self.placement.routes:
+            if live.resource.name in self.placement.rules.routes:
                 for node in self.sessions:
                     self._grant(node)
         change = self.object_cache.put(live)
@@ -188,7 +189,7 @@ class Hub:
             self._object_changed(change, now, before_nodes)
 
     def _routes_read(self, name: str, now: float) -> None:
-        self.cloud_events.routes_read(name, self.placement.broken.get(f"edgeroutes/{name}", ""), now)
+        self.cloud_events.routes_read(name, self.placement.rules.broken.get(f"edgeroutes/{name}", ""), now)
 
     def relist(self, kind: GroupKind, uids: Mapping[str, str], now: float) -> None:
         """A list is complete: what we had and it does not name is gone."""
@@ -201,40 +202,30 @@ class Hub:
         self.desired_state.know_kind(kind)
 
     def kind_synced(self, kind: GroupKind) -> None:
-        self.placement.frozen.pop(kind, None)
-        self.placement.touch_rules(kind)
-        if kind not in self.placement.synced:
-            self.placement.synced.add(kind)
+        if self.placement.listed.kind_synced(kind):
             if kind == EDGE_ROUTES:
                 self.input_synced("edgeroutes")
             self._compare_everything()
 
     def kind_unsynced(self, kind: GroupKind) -> None:
         """The watch broke in a way that needs a new list; until then nothing of it is taken away."""
-        self.placement.synced.discard(kind)
-        self.placement.touch_rules(kind)
+        self.placement.listed.kind_unsynced(kind)
 
     def kind_frozen(self, kind: GroupKind, reason: str) -> None:
         """It cannot be listed: what edges hold of it stays."""
-        first = kind not in self.placement.frozen
-        self.placement.synced.discard(kind)
-        self.placement.frozen[kind] = reason
-        self.placement.touch_rules(kind)
-        if first:
+        if self.placement.listed.kind_frozen(kind, reason):
             self._compare_everything()
 
     def kind_dropped(self, kind: GroupKind, now: float) -> None:
         """No rule names it any more."""
-        self.placement.synced.discard(kind)
-        self.placement.frozen.pop(kind, None)
+        self.placement.listed.kind_dropped(kind)
         self.object_cache.forget_kind(kind)
         self._compare_everything()
 
     def input_synced(self, name: str) -> None:
-        """One of ``placement.INPUTS`` is listed."""
-        if name not in self.placement.inputs_synced:
-            self.placement.inputs_synced.add(name)
-            for routes in {*self.placement.routes, *self.placement.broken_names("edgeroutes")}:
+        """One of ``listed.INPUTS`` is listed."""
+        if self.placement.listed.input_synced(name):
+            for routes in {*self.placement.rules.routes, *self.placement.rules.broken_names("edgeroutes")}:
                 self.edge_routes.object_changed(routes)
             self._compare_everything()
 
@@ -244,14 +235,14 @@ class Hub:
         if known is not None and known != uid:
             self.drop_node(name, now)
         self.node_status.node_uids[name] = uid
-        if self.placement.set_node(name, labels):
+        if self.placement.rules.set_node(name, labels):
             self.edge_routes.node_changed(name)
             self._compare_nodes((name,))
 
     def drop_node(self, name: str, now: float) -> None:
         """The Node was deleted, or is no edge any more."""
         self.node_status.node_uids.pop(name, None)
-        self.placement.drop_node(name)
+        self.placement.rules.drop_node(name)
         session = self.sessions.get(name)
         if session is not None:
             reason = f"Node {name} was deleted or is no edge node"
@@ -263,7 +254,7 @@ class Hub:
 
     def kind_served(self, kind: GroupKind, answers: Mapping[str, str]) -> None:
         """What the API server says of the apiVersions rules name for a kind: "" it serves this one, or why not."""
-        self._compare_nodes(self.placement.set_served(kind, answers))
+        self._compare_nodes(self.placement.rules.set_served(kind, answers))
 
     def set_rule(self, rule: sync_rule.Rule, now: float) -> None:
         self._rule_read(self.rules.read(rule), now)
@@ -273,7 +264,7 @@ class Hub:
         self._rule_read(self.rules.unreadable(found), now)
 
     def drop_rule(self, name: str) -> None:
-        was_broken = f"syncrules/{name}" in self.placement.broken
+        was_broken = f"syncrules/{name}" in self.placement.rules.broken
         nodes = self.rules.gone(name).nodes
         self.rule_statuses.vanished("syncrules", name)
         if was_broken:
@@ -320,10 +311,10 @@ class Hub:
             self._compare_all = False
         if not self._to_compare:
             return
-        nodes_known = "nodes" in self.placement.inputs_synced
+        nodes_known = "nodes" in self.placement.listed.inputs
         for node in self._to_compare & self.sessions.keys():
             session = self.sessions[node]
-            if nodes_known and node not in self.placement.nodes:
+            if nodes_known and node not in self.placement.rules.nodes:
                 self._refuse(session, "node_unknown", admission.unknown(node), admission.NODE_GONE_RETRY_SECONDS, now)
                 continue
             if why := self._refused_identity(node, self.identities.of_session(node), now):
@@ -362,7 +353,7 @@ class Hub:
         if self.status_cache.vanished((EDGE_NODES, "", node), node, version):
             if self.desired_state.is_gone(node):
                 self.identities.forget(node)
-            elif node in self.placement.nodes:
+            elif node in self.placement.rules.nodes:
                 self.node_status.changed(node)
             self._topics_written(node, frozenset(), now)
         before = self.node_controls.paused(node)
@@ -465,12 +456,12 @@ class Hub:
         self, node: str, hello: message.Hello, now: float, shown: identities.Shown | None = None
     ) -> NodeSession | message.Refuse:
         """An edge said hello; ``node`` is what its certificate ``shown`` says (or its word, where security is off)."""
-        nodes_listed = "nodes" in self.placement.inputs_synced
+        nodes_listed = "nodes" in self.placement.listed.inputs
         refusal = admission.refusal(
             node,
             hello,
             fence=self.fence,
-            nodes=self.placement.nodes if nodes_listed else None,
+            nodes=self.placement.rules.nodes if nodes_listed else None,
             others=len(self.sessions) - (node in self.sessions),
             nodes_max=self.settings.link.nodes_max,
         )
@@ -524,7 +515,7 @@ class Hub:
 
     def _refused_identity(self, node: str, shown: identities.Shown | None, now: float) -> str:
         """Why this certificate is not taken for this Node; empty when it is, or cannot be judged yet."""
-        if not {"nodes", EDGE_NODES} <= self.placement.inputs_synced:
+        if not {"nodes", EDGE_NODES} <= self.placement.listed.inputs:
             return ""
         why = self.identities.judge(node, self.node_status.node_uids.get(node, ""), shown)
         if why:
@@ -629,7 +620,7 @@ class Hub:
     def grants_known(self) -> str:
         """Why topics cannot be judged yet; empty when they can."""
         for name in ("nodes", "edgeroutes"):
-            if name not in self.placement.inputs_synced:
+            if name not in self.placement.listed.inputs:
                 return f"{name} are not listed yet"
         return "" if EDGE_NODES in self.status_cache.synced else "edgenodes are not listed yet"
 
@@ -666,7 +657,7 @@ class Hub:
         self._deliver_events(now)
         self.rule_statuses.report(now)
         if self.node_status.is_reporting:
-            for node in self.node_controls.take_news() & self.placement.nodes.keys():
+            for node in self.node_controls.take_news() & self.placement.rules.nodes.keys():
                 self._pass_on(self.node_status.guard_changed(node, self.node_controls.guard(node)), now)
         notices = self.node_status.report(self.sessions, self._terms, now, last=last)
         self._pass_on(notices, now)
@@ -677,7 +668,7 @@ class Hub:
 
     def reconcile(self, now: float) -> None:
         """The SyncController's slow pass: what events should have done already is done again where it was not."""
-        if "nodes" not in self.placement.inputs_synced:
+        if "nodes" not in self.placement.listed.inputs:
             return
         self._reconciled = now
         self._deliver_events(now)

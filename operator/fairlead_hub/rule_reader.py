@@ -35,14 +35,14 @@ class RuleReader:
 
     def read(self, rule: sync_rule.Rule) -> Read:
         """The nodes are those it concerns, before or after."""
-        was_broken = f"syncrules/{rule.name}" in self._placement.broken
-        nodes = self._placement.set_rule(rule)
+        was_broken = f"syncrules/{rule.name}" in self._placement.rules.broken
+        nodes = self._placement.rules.set_rule(rule)
         return Read(nodes=nodes, notice=_readable("SyncRule", rule.name) if was_broken else None)
 
     def unreadable(self, found: sync_rule.Unreadable) -> Read:
         """Its last readable form stays in force.  The nodes are those a difference concerns."""
         before = self._stands(found.name)
-        nodes = self._placement.break_rule(found)
+        nodes = self._placement.rules.break_rule(found)
         if self._stands(found.name) == before:
             return Read()  # the same again: its status was written, or it was listed anew
         if before[0] == found.reason:
@@ -52,34 +52,32 @@ class RuleReader:
 
     def _stands(self, name: str) -> tuple[str, sync_rule.Rule | None, sync_rule.Rule | None]:
         placement = self._placement
-        broken = placement.broken.get(f"syncrules/{name}", "")
-        return broken, placement.rules.get(name), placement.reaches.get(name)
+        broken = placement.rules.broken.get(f"syncrules/{name}", "")
+        return broken, placement.rules.readable.get(name), placement.rules.reaches.get(name)
 
     def gone(self, name: str) -> Read:
         """The nodes are those it concerned."""
-        return Read(nodes=self._placement.drop_rule(name))
+        return Read(nodes=self._placement.rules.drop_rule(name))
 
     def routes_seen(self, live: LiveObject) -> Read:
-        """Afterwards ``placement.routes`` has it where it is known which nodes it is for and which topics it names."""
+        """Afterwards ``rules.routes`` has it where it is known which nodes it is for and which topics it names."""
         name, known = live.resource.name, f"edgeroutes/{live.resource.name}"
-        before = self._placement.broken.get(known, "")
+        before = self._placement.rules.broken.get(known, "")
         try:
             if live.problem is not None:
                 raise ValueError(live.problem.reason)
-            self._placement.routes[name] = sync_rule.routes(content.unpacked(live))
+            routes = sync_rule.routes(content.unpacked(live))
         except ValueError as error:
-            self._placement.routes.pop(name, None)
-            self._placement.broken[known] = str(error)
+            self._placement.rules.break_routes(name, str(error))
             if before == str(error):
                 return Read()
             text = f"{error}; {deletion_blocked.ROUTES_CONSEQUENCE}"
             return Read(notice=_unreadable("EdgeRoutes", name, text))
-        self._placement.broken.pop(known, None)
+        self._placement.rules.set_routes(routes)
         return Read(notice=_readable("EdgeRoutes", name) if before else None)
 
     def routes_gone(self, name: str) -> None:
-        self._placement.routes.pop(name, None)
-        self._placement.broken.pop(f"edgeroutes/{name}", None)
+        self._placement.rules.drop_routes(name)
 
 
 def _readable(kind: str, name: str) -> Notice:

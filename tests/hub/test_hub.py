@@ -370,7 +370,7 @@ async def test_records_of_a_node_that_vanished_while_the_hub_was_down_are_collec
     edge.ack(*edge.sent())
     await core.flush()
     edge.leave()
-    core.hub.placement.drop_node("edge-1")
+    core.hub.placement.rules.drop_node("edge-1")
     core.hub.reconcile(1.0)
     await core.flush()
     assert core.status(one) is None
@@ -434,13 +434,13 @@ def test_edge_routes_the_hub_cannot_read_keep_themselves_and_nothing_else(core):
     edge = core.connect("edge-1")
     edge.ack(*edge.sent())
     routes(core, "bad", nodeSelector={"site": "x"})
-    assert "spec.nodeSelector" in core.hub.placement.broken["edgeroutes/main"]
+    assert "spec.nodeSelector" in core.hub.placement.rules.broken["edgeroutes/main"]
     core.settle()
     assert edge.sent() == [] and list(edge.session.unsynced.kept()) == [good.key]
     assert core.hub.desired_state.deletion_blocked("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
     assert [each.reason for each in core.take_kube_events() if each.regarding.kind == "EdgeRoutes"] == ["Unreadable"]
     routes(core, "default/telemetry", nodeSelector={"matchLabels": {}})
-    assert core.hub.placement.broken == {}
+    assert core.hub.placement.rules.broken == {}
     assert told(edge.sent()) == [("Update", "main")]
 
 
@@ -449,7 +449,7 @@ def test_a_bad_topic_spoils_its_own_route_only(core):
     table = {"a": {"route": "FROM /* INTO $upstream", "topic": "none"}, "b": {"route": "x", "topic": "shop/alarms"}}
     core.put("main", ROUTES, namespace="", spec={"routes": table})
     core.connect("edge-1").sent()
-    assert core.hub.placement.broken == {}
+    assert core.hub.placement.rules.broken == {}
     assert core.hub.grants.of("edge-1") == {"default/telemetry", "shop/alarms"}
 
 

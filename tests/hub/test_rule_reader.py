@@ -24,7 +24,7 @@ def told(*reads):
 
 def test_breaking_and_mending_are_each_told_once(core):
     """Lists bring the same rule again and again."""
-    reader, good = core.hub.rules, core.hub.placement.rules["r"]
+    reader, good = core.hub.rules, core.hub.placement.rules.readable["r"]
     broken = [reader.unreadable(unreadable("r")) for _ in range(4)]
     assert [each.nodes for each in broken] == [{"edge-1", "edge-2"}, set(), set(), set()], "compared again once"
     assert told(*broken) == [("SyncRule", "r", "Unreadable")]
@@ -57,14 +57,14 @@ def test_routes_are_read_for_their_nodes_and_topics(core):
     """What each route says is for the nodes to judge."""
     reader, placement = core.hub.rules, core.hub.placement
     first = reader.routes_seen(routes(routes={"a": 7, "b": {"topic": "shop/alarms"}}))
-    assert placement.routes["main"].topics == {"default/telemetry", "shop/alarms"}
+    assert placement.rules.routes["main"].topics == {"default/telemetry", "shop/alarms"}
     broken = reader.routes_seen(routes(nodeSelector=["x"]))
-    assert "main" not in placement.routes and "edgeroutes/main" in placement.broken
+    assert "main" not in placement.rules.routes and "edgeroutes/main" in placement.rules.broken
     mended = reader.routes_seen(routes())
-    assert "main" in placement.routes and placement.broken == {}
+    assert "main" in placement.rules.routes and placement.rules.broken == {}
     assert told(first, broken, mended) == [("EdgeRoutes", "main", "Unreadable"), ("EdgeRoutes", "main", "Readable")]
     reader.routes_gone("main")
-    assert placement.routes == {} == placement.broken
+    assert placement.rules.routes == {} == placement.rules.broken
 
 
 def test_routes_no_edge_could_read_are_unreadable_here_too(core):
@@ -72,4 +72,4 @@ def test_routes_no_edge_could_read_are_unreadable_here_too(core):
     deep = routes(routes={})
     deep.problem = content.Undeliverable("too_deep", "nested deeper than 100 levels")
     core.hub.rules.routes_seen(deep)
-    assert core.hub.placement.broken["edgeroutes/main"] == "nested deeper than 100 levels"
+    assert core.hub.placement.rules.broken["edgeroutes/main"] == "nested deeper than 100 levels"

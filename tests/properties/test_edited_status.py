@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 
-from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 

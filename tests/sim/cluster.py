@@ -14,7 +14,7 @@ import msgspec
 from tests.support.live import CONFIG_MAP
 
 from fairlead_hub.cluster.content import LiveObject, build
-from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status.status_cache import Answer, Document, MemoryStatusClient, Name, Observed, Removal
 
 RULES = "syncrules"

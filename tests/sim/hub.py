@@ -22,7 +22,7 @@ from tests.support.live import CONFIG_MAP
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
@@ -258,7 +258,7 @@ class HubShell:
         self._follow(RULES)
         for name in sorted(self._cluster.rules):
             self.rule_changed(name)
-        for name in sorted(self.hub.placement.rule_names() - self._cluster.rules.keys()):
+        for name in sorted(self.hub.placement.rules.rule_names() - self._cluster.rules.keys()):
             self.rule_changed(name)
         self.hub.input_synced(RULES)
 
@@ -277,13 +277,13 @@ class HubShell:
             except ValueError as error:
                 hub.break_rule(sync_rule.unreadable(body, str(error)), now)
             else:
-                if hub.placement.rules.get(name) != rule or f"{RULES}/{name}" in hub.placement.broken:
+                if hub.placement.rules.readable.get(name) != rule or f"{RULES}/{name}" in hub.placement.rules.broken:
                     hub.set_rule(rule, now)
         self._follow_kind()
 
     def _follow_kind(self) -> None:
         """ConfigMaps are watched as long as a rule names them."""
-        wanted = KIND in self.hub.placement.kinds()
+        wanted = KIND in self.hub.placement.rules.kinds()
         if wanted and not self._kind_wanted:
             self._after(self._patience(), self._list_kind)
         if self._kind_wanted and not wanted:

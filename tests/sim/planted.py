@@ -14,8 +14,8 @@ import pytest
 from fairlead_edge.objects.ack_tracker import AckTracker
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import Absent
-from fairlead_hub.cluster import deletion_blocked, placement
-from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.cluster import deletion_blocked, listed
+from fairlead_hub.cluster.listed import Listed
 from fairlead_hub.delivery import deliveries
 from fairlead_hub.delivery.anti_entropy import Comparison
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
@@ -23,6 +23,7 @@ from fairlead_hub.delivery.deliveries import Deliveries
 from fairlead_hub.delivery.delivery_events import Acked
 from fairlead_hub.delivery.in_flight import InFlightWindow
 from fairlead_hub.delivery.key_state import InFlight
+from fairlead_hub.delivery.node_objects import NodeObjects
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
@@ -40,7 +41,7 @@ def status_ahead_of_the_ack(patch: Patch) -> None:
 
     def early(self: Deliveries, message: Any, size: int, now: float, *, in_parts: bool = False) -> int:
         if message.held is not None:
-            self.events.append(Acked(key=message.key, held=message.held, seconds=0.0))
+            self.objects.events.append(Acked(key=message.key, held=message.held, seconds=0.0))
         return sent(self, message, size, now, in_parts=in_parts)
 
     patch.setattr(Deliveries, "_sent", early)
@@ -53,13 +54,13 @@ def comparison_by_number(patch: Patch) -> None:
 
 def forgets_deletes(patch: Patch) -> None:
     """What is no longer wanted is not looked at."""
-    offer = Deliveries._offer
+    offer = NodeObjects.offer
 
-    def forgetful(self: Deliveries, key: str, now: float) -> None:
-        if self._view.desired(self.node, key) is not None:
+    def forgetful(self: NodeObjects, key: str, now: float) -> None:
+        if self.desired(key) is not None:
             offer(self, key, now)
 
-    patch.setattr(Deliveries, "_offer", forgetful)
+    patch.setattr(NodeObjects, "offer", forgetful)
 
 
 def key_lost_on_supersede(patch: Patch) -> None:
@@ -68,7 +69,7 @@ def key_lost_on_supersede(patch: Patch) -> None:
 
     def content(self: Deliveries, answered: Any, now: float) -> None:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(deliveries, "_is", lambda held, desired: True)
+            inner.setattr(deliveries, "is_same", lambda held, desired: True)
             acked(self, answered, now)
 
     patch.setattr(Deliveries, "_acked", content)
@@ -107,7 +108,7 @@ def forgets_refusals(patch: Patch) -> None:
 
 def unlisted_is_gone(patch: Patch) -> None:
     """A cache that is not listed yet is believed."""
-    patch.setattr(Placement, "not_synced", lambda self, node: "")
+    patch.setattr(Listed, "not_synced", lambda self, node: "")
 
 
 def unreadable_is_deleted(patch: Patch) -> None:
@@ -153,7 +154,7 @@ def pauses_later(patch: Patch) -> None:
 
 def starts_before_it_knows_who_is_paused(patch: Patch) -> None:
     """EdgeNodes are not waited for."""
-    patch.setattr(placement, "INPUTS", tuple(name for name in placement.INPUTS if name != "edgenodes"))
+    patch.setattr(listed, "INPUTS", tuple(name for name in listed.INPUTS if name != "edgenodes"))
 
 
 def ignores_guards(patch: Patch) -> None:

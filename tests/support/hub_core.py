@@ -15,7 +15,7 @@ from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import Kind, LiveObject
-from fairlead_hub.cluster.placement import EDGE_NODES, INPUTS
+from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.kube_events import KubeEvent

@@ -24,7 +24,7 @@ TOLD_MAX = 5
 
 def blocked(placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None) -> str:
     """``at`` is what the node holds, ``kind`` its kind (None: discovery knows none), ``live`` what is there now."""
-    waiting = placement.not_synced(node)
+    waiting = placement.listed.not_synced(node)
     if waiting:
         return waiting
     if at.type == EDGE_ROUTES_TYPE:
@@ -33,62 +33,62 @@ def blocked(placement: Placement, node: str, at: Resource, kind: GroupKind | Non
 
 
 def _routes(placement: Placement, at: Resource) -> str:
-    why = placement.broken.get(f"edgeroutes/{at.name}")
+    why = placement.rules.broken.get(f"edgeroutes/{at.name}")
     if why is not None:
         return f"EdgeRoutes {at.name} cannot be read: {why}"
-    if EDGE_ROUTES in placement.frozen:
-        return f"EdgeRoutes cannot be listed: {placement.frozen[EDGE_ROUTES]}"
+    if EDGE_ROUTES in placement.listed.frozen:
+        return f"EdgeRoutes cannot be listed: {placement.listed.frozen[EDGE_ROUTES]}"
     return ""
 
 
 def _unreadable(placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None) -> str:
     """What a rule that cannot be read selected, or may have selected, stays."""
-    labels = live.labels if live is not None else placement.gone.get(at.key)
-    for name in placement.unreadable_for(node):
-        for rule in (placement.rules.get(name), placement.reaches.get(name)):
+    labels = live.labels if live is not None else placement.rules.gone.get(at.key)
+    for name in placement.rules.unreadable_for(node):
+        for rule in (placement.rules.readable.get(name), placement.rules.reaches.get(name)):
             if rule is not None and any(_fits(entry, at, kind, labels) for entry in rule.entries):
-                return f"SyncRule {name} cannot be read: {placement.broken[f'syncrules/{name}']}"
+                return f"SyncRule {name} cannot be read: {placement.rules.broken[f'syncrules/{name}']}"
     return ""
 
 
 def _unlisted(placement: Placement, node: str, at: Resource, kind: GroupKind | None) -> str:
-    if not placement.frozen and not placement.unserved:
+    if not placement.listed.frozen and not placement.rules.unserved:
         return ""
-    for rule in placement.rules.values():
-        if node not in placement.rule_nodes(rule.name):
+    for rule in placement.rules.readable.values():
+        if node not in placement.rules.members_of(rule.name):
             continue
         for entry in rule.entries:
             if not _names(entry, at, kind) or not _in_namespace(entry, at):
                 continue
-            if entry.group_kind in placement.frozen:
-                return f"{entry.kind} cannot be listed: {placement.frozen[entry.group_kind]}"
+            if entry.group_kind in placement.listed.frozen:
+                return f"{entry.kind} cannot be listed: {placement.listed.frozen[entry.group_kind]}"
             # Held at the version nobody serves now: it came by this entry.  Held at another, it did not.
-            why = placement.unserved.get((entry.api_version, entry.kind))
+            why = placement.rules.unserved.get((entry.api_version, entry.kind))
             if why is not None and entry.api_version == at.api_version:
                 return f"{entry.kind} cannot be listed: {why}"
-            if entry.select == "referenced" and POD in placement.frozen:
-                return f"Pod cannot be listed: {placement.frozen[POD]}"
+            if entry.select == "referenced" and POD in placement.listed.frozen:
+                return f"Pod cannot be listed: {placement.listed.frozen[POD]}"
     return ""
 
 
 def consequence(placement: Placement, name: str) -> str:
     """For people: what a SyncRule that cannot be read does meanwhile."""
-    rule = placement.rules.get(name)
+    rule = placement.rules.readable.get(name)
     if rule is not None:
-        selects = "it or the present text selects" if name in placement.reaches else "it selects"
+        selects = "it or the present text selects" if name in placement.rules.reaches else "it selects"
         return (
             f"its last readable form (generation {rule.generation}) stays in force, and nothing that {selects} is"
             " removed until the rule is mended"
         )
-    if name in placement.reaches:
+    if name in placement.rules.reaches:
         return "what it may have selected is not removed until the rule is mended, and it selects nothing new"
     return "it selects nothing until it is mended"
 
 
 def told(placement: Placement, node: str) -> str:
     """For people: which SyncRules that concern this node cannot be read; empty when all can."""
-    names = placement.unreadable_for(node)
-    found = [f"SyncRule {name}: {placement.broken[f'syncrules/{name}']}" for name in names[:TOLD_MAX]]
+    names = placement.rules.unreadable_for(node)
+    found = [f"SyncRule {name}: {placement.rules.broken[f'syncrules/{name}']}" for name in names[:TOLD_MAX]]
     if len(names) > TOLD_MAX:
         found.append(f"and {len(names) - TOLD_MAX} more")
     return f"nothing is removed of what these select, until they are mended: {'; '.join(found)}" if found else ""

@@ -91,7 +91,7 @@ class DesiredState:
 
     def is_gone(self, node: str) -> bool:
         """Nodes are listed, and there is none of this name."""
-        return "nodes" in self._placement.inputs_synced and node not in self._placement.nodes
+        return "nodes" in self._placement.listed.inputs and node not in self._placement.rules.nodes
 
     def not_synced(self, node: str) -> str:
-        return self._placement.not_synced(node)
+        return self._placement.listed.not_synced(node)

@@ -1,32 +1,22 @@
-"""What one node holds and what it should hold: every key from the one to the other, and what became of it.
+"""The messages about one node's objects: what is sent, in flight, answered or not, and tried again.
 
     offer(key) ─▶ queued ─▶ frames() ─▶ in flight ─▶ acked  ─▶ Acked | Removed
                      ▲                        ├──▶ nacked ─▶ retry, or Parked at once when permanent
                      └── retry after a delay ─┴──▶ lapsed ─▶ retry, or Parked after the last one
 
-Where each key is stands in ``unsynced``; a key that is in sync has nothing there.  At most one message is in flight for
-a key.  The session brings frames and the time, and sends what it is given; what happened is left in ``events``.
+``objects`` knows what the node holds and should hold.  At most one message is in flight for a key.  The session brings
+frames and the time, and sends what it is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fairlead_hub.cluster.content import ContentId, Held, LiveObject
+from fairlead_hub.cluster.content import Held
 from fairlead_hub.cluster.desired_state import View
-from fairlead_hub.cluster.placement import Desired
-from fairlead_hub.delivery import backoff, frames
+from fairlead_hub.delivery import frames
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
-from fairlead_hub.delivery.delivery_events import (
-    Acked,
-    Compared,
-    DeliveryEvent,
-    Parked,
-    Recovered,
-    Removed,
-    Retried,
-    Unparked,
-)
+from fairlead_hub.delivery.delivery_events import DeliveryEvent, Parked
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow
 from fairlead_hub.delivery.key_state import (
@@ -35,40 +25,21 @@ from fairlead_hub.delivery.key_state import (
     Cause,
     ImpossibleTransition,
     InFlight,
-    KeyState,
     Queued,
-    Reported,
     State,
     Withheld,
     is_pending,
 )
+from fairlead_hub.delivery.node_objects import NodeObjects, is_same
 from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
-
-DELETION_PRIORITY = 5
-"""Deletes go with the ordinary traffic: an object nobody wants any more is no reason to delay one that is wanted."""
 
 
 class Deliveries:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
 
-    __slots__ = (
-        "_fault",
-        "_limits",
-        "_policy",
-        "_reconcile",
-        "_take_id",
-        "_view",
-        "events",
-        "guard",
-        "held",
-        "in_flight",
-        "live",
-        "node",
-        "paused",
-        "unsynced",
-    )
+    __slots__ = ("_chunk_bytes", "_fault", "_policy", "_take_id", "in_flight", "live", "objects", "paused")
 
     def __init__(
         self,
@@ -82,20 +53,14 @@ class Deliveries:
         paused: str = "",
         guard: DeletionGuard | None = None,
     ) -> None:
-        self.node = node
-        self.held: dict[str, Held] = {}
-        self.unsynced = UnsyncedKeys()
+        self.objects = NodeObjects(node, view, reconcile=reconcile, guard=guard)
         self.in_flight = InFlightWindow(limits)
-        self.events: list[DeliveryEvent] = []
         self.live = False
         """It is known what the node holds: ``held`` is true, changes flow."""
         self.paused = paused
         """Why nothing is sent now; empty: it is."""
-        self.guard = guard
-        self._view = view
-        self._limits = limits
+        self._chunk_bytes = limits.chunk_bytes
         self._policy = policy
-        self._reconcile = reconcile
         self._take_id = take_id
         self._fault: ImpossibleTransition | None = None
 
@@ -103,9 +68,9 @@ class Deliveries:
 
     def begin(self, held: dict[str, Held], divergent_buckets: int, now: float) -> None:
         """It is known now what the node holds; the comparison found so many buckets that differed."""
-        self.held = held
+        self.objects.begin(held)
         self.live = True
-        self.events.append(Compared(divergent_buckets=divergent_buckets, differences=self.diff(now)))
+        self.objects.compared(divergent_buckets, self.diff(now))
 
     def diff(self, now: float) -> int:
         """Queue every difference between what is held and what is wanted; returns how many there are.
@@ -114,69 +79,24 @@ class Deliveries:
         """
         if not self.live:
             return 0
-        wanted = self._view.desired_objects(self.node)
-        unwanted = self.held.keys() - wanted.keys()
-        if self.guard is not None:
-            self.guard.set_due(unwanted)
-        differing = [key for key, live in wanted.items() if not _same(self.held.get(key), live)]
-        differing += sorted(unwanted)
-        # What was kept or late and is right again has to be told, too.
-        found = set(differing)
-        for key in [*differing, *(key for key in self.unsynced if key not in found)]:
+        keys, differences = self.objects.differences()
+        for key in keys:
             self.offer(key, now)
-        return len(differing)
+        return differences
 
     def offer(self, key: str, now: float) -> None:
         """Something about this key may have changed; what exactly is looked up when it is sent."""
         if not self.live:
             return
         try:
-            self._offer(key, now)
+            self.objects.offer(key, now)
         except ImpossibleTransition as error:
             self._break(error)
 
-    def _offer(self, key: str, now: float) -> None:
-        desired = self._view.desired(self.node, key)
-        held = self.held.get(key)
-        if self.guard is not None:
-            (self.guard.add if desired is None and held is not None else self.guard.drop)(key)
-        record = self.unsynced.get(key)
-        if record is None:
-            if not _is(held, desired):
-                self.unsynced.move(key, "offered", Queued(_priority(desired)), now)
-            return
-        if record.reported is not None and (desired is None or desired.live.uid != record.reported.uid):
-            self._end_report(key, record)
-        if type(record.state) is not InFlight and _is(held, desired):
-            self._match(key, record)
-        else:
-            self._offer_again(key, record, desired, _content_id(desired, held), now)
-
-    def _offer_again(
-        self, key: str, record: KeyState, desired: Desired | None, content_id: ContentId | None, now: float
-    ) -> None:
-        """An offer of what failed, or is in flight, takes nothing from its retries; anything newer begins anew."""
-        priority = _priority(desired)
-        is_newer = record.failures is None or record.failures.content_id != content_id
-        if is_newer:
-            record.failures = None
-        match record.state:
-            case Queued(priority=before):
-                if priority < before:
-                    self.unsynced.move(key, "offered", Queued(priority), now)
-            case InFlight(id=id, content_id=sent, again=again):
-                if again is not None or sent != content_id:
-                    again = priority if again is None else min(again, priority)
-                    self.unsynced.move(key, "offered", InFlight(id, sent, again), now)
-            case Parked() as parked:
-                if is_newer:
-                    self._unparked(parked, "newer" if desired is not None else "unwanted")
-                    self.unsynced.move(key, "offered", Queued(priority), now)
-            case Backoff():
-                if is_newer:
-                    self.unsynced.move(key, "offered", Queued(priority), now)
-            case Withheld():
-                self.unsynced.move(key, "offered", Queued(priority), now)
+    def pause(self, why: str, now: float) -> None:
+        """Send nothing from now on, for this reason; empty: go on."""
+        self.paused = why
+        self.diff(now)
 
     def _break(self, error: ImpossibleTransition) -> None:
         """A mistake of ours about one key.  It is raised where only this node's session ends by it: in ``frames``."""
@@ -211,49 +131,36 @@ class Deliveries:
         return out
 
     def _message(self, key: str, now: float) -> Iterator[Frame]:
-        desired = self._view.desired(self.node, key)
-        held = self.held.get(key)
-        if _is(held, desired):
-            self._match(key, self.unsynced.pending[key])
+        objects = self.objects
+        desired = objects.desired(key)
+        held = objects.held.get(key)
+        if is_same(held, desired):
+            objects.matched(key, objects.unsynced.pending[key])
             return
         if desired is None:
             assert held is not None
-            if withheld := self._withheld_deletion(key, held, now):
-                self._keep(key, withheld, now)
+            if withheld := objects.withheld_deletion(key, held, now):
+                objects.keep(key, withheld, now)
                 return
             deletion = InFlightMessage(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
             yield frames.delete(self._sent(deletion, len(held.path), now), held)
             return
         live = desired.live
-        if why := self._view.withheld(self.node, key):
-            self.unsynced.move(key, "withheld", Withheld(Cause.NOT_GRANTED, why), now)
+        if why := objects.view.withheld(objects.node, key):
+            objects.unsynced.move(key, "withheld", Withheld(Cause.NOT_GRANTED, why), now)
             return
         update = InFlightMessage(key=key, uid=live.uid, path=live.path, held=live.held, policy=desired.delivery)
         if live.problem is not None:
-            self._park(update, live.problem.code, live.problem.reason, now)
+            objects.park(update, live.problem.code, live.problem.reason, now)
             return
-        id = self._sent(update, len(live.content), now, in_parts=frames.parts(live, self._limits.chunk_bytes) > 0)
-        yield from frames.update(id, live, self._limits.chunk_bytes)
+        id = self._sent(update, len(live.content), now, in_parts=frames.parts(live, self._chunk_bytes) > 0)
+        yield from frames.update(id, live, self._chunk_bytes)
 
     def _sent(self, sent: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> int:
         id = self._take_id()
         self.unsynced.move(sent.key, "sent", InFlight(id, sent.content_id), now)
         self.in_flight.sent(id, sent, size, now, in_parts=in_parts)
         return id
-
-    def _withheld_deletion(self, key: str, held: Held, now: float) -> Withheld | None:
-        if why := self._view.deletion_blocked(self.node, held.path):
-            return Withheld(Cause.DELETION_BLOCKED, why)
-        if self.guard is not None and (why := self.guard.blocked(key, now)):
-            return Withheld(Cause.DELETION_GUARD, why)
-        return None
-
-    def _keep(self, key: str, withheld: Withheld, now: float) -> None:
-        """Offered again by the diff that follows when the watch becomes certain, or the deletions are approved."""
-        record = self.unsynced.pending[key]
-        self._end_report(key, record)
-        record.failures = None
-        self.unsynced.move(key, "withheld", withheld, now)
 
     # ---- answers ---------------------------------------------------------------------------------
 
@@ -268,46 +175,24 @@ class Deliveries:
             self._failed(refused, header.code, header.reason, now, permanent=header.permanent, after=after)
 
     def _acked(self, answered: Answered, now: float) -> None:
-        acked = answered.token
-        key = acked.key
-        held = self.held.get(key)
-        record = self.unsynced.get(key)
+        objects, key = self.objects, answered.token.key
+        record = objects.unsynced.get(key)
         state = IN_SYNC if record is None else record.state
         is_current = type(state) is InFlight and state.id == answered.id
-        if acked.held is not None:
-            if held is not None and held.uid != acked.uid:
-                # A new object under an old name: the edge dropped the old one in the same commit, so its record goes.
-                self.events.append(Removed(key=key, uid=held.uid, path=held.path))
-            self.held[key] = acked.held
-            seconds = now - record.since if record is not None and (is_current or is_pending(state)) else 0.0
-            self.events.append(Acked(key=key, held=acked.held, seconds=seconds))
-        else:
-            if held is not None and held.uid == acked.uid:
-                del self.held[key]
-            self.events.append(Removed(key=key, uid=acked.uid, path=acked.path))
-            if self.guard is not None and key not in self.held:
-                self.guard.drop(key)
+        seconds = now - record.since if record is not None and (is_current or is_pending(state)) else 0.0
+        objects.stored(answered.token, seconds)
         if record is None:
             self.offer(key, now)
             return
         if type(state) is InFlight and not is_current:
             return
-        desired = self._view.desired(self.node, key)
-        if _is(self.held.get(key), desired):
+        if is_same(objects.held.get(key), objects.desired(key)):
             # Also when only the answer was slow and a retry or a parking was already arranged.
-            self._match(key, record)
+            objects.matched(key, record)
             return
         if is_current:
-            self._supersede(key, record, now)
+            objects.supersede(key, record, now)
         self.offer(key, now)
-
-    def _supersede(self, key: str, record: KeyState, now: float) -> None:
-        """It was answered, and something newer is wanted: that goes at once, with all its retries."""
-        state = record.state
-        assert isinstance(state, InFlight)
-        record.failures = None
-        priority = self._priority(key) if state.again is None else state.again
-        self.unsynced.move(key, "superseded", Queued(priority), now)
 
     def _failed(
         self,
@@ -320,83 +205,14 @@ class Deliveries:
         after: float | None = None,
     ) -> None:
         """A send was refused or not answered; of an older send of the key that says nothing any more."""
-        failed = answered.token
-        key = failed.key
+        key = answered.token.key
         record = self.unsynced.get(key)
-        if record is None or not _is_current(record, answered.id):
+        if record is None or type(record.state) is not InFlight or record.state.id != answered.id:
             return
-        assert isinstance(record.state, InFlight)
         if record.state.again is not None:
-            self._supersede(key, record, now)
+            self.objects.supersede(key, record, now)
             return
-        content_id = record.state.content_id
-        failures = None
-        if not permanent:
-            failures = backoff.retry(
-                record.failures, content_id, failed.policy, node=self.node, key=key, retry_after=after
-            )
-        if failures is None:
-            self._park(failed, code, reason, now)
-            return
-        record.failures = failures
-        due = now + failures.previous
-        self.unsynced.move(key, "failed", Backoff(due, failures.retries), now)
-        self.events.append(Retried(key=key, code=code))
-
-    def _park(self, given_up: InFlightMessage, code: str, reason: str, now: float) -> None:
-        record = self.unsynced.pending[given_up.key]
-        retries = record.failures.retries if record.failures is not None else 0
-        record.failures, seconds = backoff.park(record.failures, given_up.content_id, self._reconcile)
-        record.reported = Reported(given_up.uid, given_up.path)
-        parked = Parked(
-            key=given_up.key,
-            content_id=given_up.content_id,
-            path=given_up.path,
-            code=code,
-            reason=reason[: message.REASON_CHARS_MAX],
-            retries=retries,
-            next_retry_at=now + seconds,
-        )
-        self.unsynced.move(given_up.key, "gave up", parked, now)
-        self.events.append(parked)
-
-    def _priority(self, key: str) -> int:
-        return _priority(self._view.desired(self.node, key))
-
-    def _unparked(self, parked: Parked, why: str) -> None:
-        self.events.append(Unparked(key=parked.key, uid=parked.uid, path=parked.path, why=why))
-
-    def _match(self, key: str, record: KeyState) -> None:
-        """The edge holds what is wanted: nothing is to be done for this key."""
-        if type(record.state) is Parked:
-            self._unparked(record.state, "unwanted")
-        if record.reported is not None:
-            self._end_report(key, record)
-        self.unsynced.matched(key)
-
-    def _end_report(self, key: str, record: KeyState) -> None:
-        """What was reported of this key is over; a record of something the edge never got goes with it."""
-        reported, record.reported = record.reported, None
-        held = self.held.get(key)
-        if reported is not None:
-            gone = held is None or held.uid != reported.uid
-            self.events.append(Removed(key=key, uid=reported.uid, path=reported.path) if gone else Recovered(key=key))
-
-    def pause(self, why: str, now: float) -> None:
-        """Send nothing from now on, for this reason; empty: go on."""
-        self.paused = why
-        self.diff(now)
-
-    def reported(self, key: str, uid: str, path: str) -> None:
-        """The status of this object at this node says that it is late or kept; it is set right when that is over."""
-        record = self.unsynced.get(key)
-        if record is not None:
-            record.reported = Reported(uid, path)
-
-    def take_events(self) -> list[DeliveryEvent]:
-        """What happened since the last call; each is given out once."""
-        events, self.events = self.events, []
-        return events
+        self.objects.failed(answered.token, code, reason, now, permanent=permanent, after=after)
 
     # ---- time ------------------------------------------------------------------------------------
 
@@ -415,8 +231,8 @@ class Deliveries:
         for key in self.unsynced.due(now):
             state = self.unsynced.state(key)
             if isinstance(state, Parked):
-                self._unparked(state, "schedule")
-            self.unsynced.move(key, "due", Queued(self._priority(key)), now)
+                self.objects.unparked(state, "schedule")
+            self.unsynced.move(key, "due", Queued(self.objects.priority(key)), now)
 
     def next_tick(self) -> float | None:
         """When ``tick`` may have something to do; None: not before something else happens."""
@@ -426,34 +242,33 @@ class Deliveries:
 
     # ---- reading ---------------------------------------------------------------------------------
 
+    @property
+    def held(self) -> dict[str, Held]:
+        return self.objects.held
+
+    @property
+    def unsynced(self) -> UnsyncedKeys:
+        return self.objects.unsynced
+
+    @property
+    def guard(self) -> DeletionGuard | None:
+        return self.objects.guard
+
+    @property
+    def has_events(self) -> bool:
+        return bool(self.objects.events)
+
+    def take_events(self) -> list[DeliveryEvent]:
+        """What happened since the last call; each is given out once."""
+        return self.objects.take_events()
+
+    def reported(self, key: str, uid: str, path: str) -> None:
+        """The status of this object at this node says that it is late or kept; it is set right when that is over."""
+        self.objects.reported(key, uid, path)
+
     def state_of(self, key: str) -> State:
-        """Where it is, as it is told: on a paused node nothing that waits to be sent goes."""
+        """Where it is, as it is reported: on a paused node nothing that waits to be sent goes."""
         state = self.unsynced.state(key)
         if self.paused and isinstance(state, Queued | Backoff | Withheld) and is_pending(state):
             return Withheld(Cause.PAUSE, self.paused)
         return state
-
-
-def _is(held: Held | None, desired: Desired | None) -> bool:
-    """The edge has exactly what is wanted."""
-    return held is None if desired is None else _same(held, desired.live)
-
-
-def _same(held: Held | None, live: LiveObject) -> bool:
-    return held is not None and held.digest == live.digest and held.uid == live.uid
-
-
-def _is_current(record: KeyState, id: int) -> bool:
-    """Is this the message of the key that is in flight?"""
-    return type(record.state) is InFlight and record.state.id == id
-
-
-def _priority(desired: Desired | None) -> int:
-    return desired.priority if desired is not None else DELETION_PRIORITY
-
-
-def _content_id(desired: Desired | None, held: Held | None) -> ContentId | None:
-    """What would be sent, or deleted; None: nothing."""
-    if desired is not None:
-        return desired.live.content_id
-    return ContentId(held.uid, "") if held is not None else None

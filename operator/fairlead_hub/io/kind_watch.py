@@ -81,14 +81,14 @@ class KindWatch:
     def _is_settled(self) -> bool:
         """Every version was found, and the kind is listed."""
         placement = self._hub.placement
-        unserved = any((version, self._kind[1]) in placement.unserved for version in self._versions)
-        return self._followed is not None and self._kind in placement.synced and not unserved
+        unserved = any((version, self._kind[1]) in placement.rules.unserved for version in self._versions)
+        return self._followed is not None and self._kind in placement.listed.kinds and not unserved
 
     @property
     def _is_unnamed(self) -> bool:
         """What is followed is named by no rule any more, and what they name is not served."""
         followed = self._followed
-        unserved = self._hub.placement.is_unserved(self._kind)
+        unserved = self._hub.placement.rules.is_unserved(self._kind)
         return unserved and followed is not None and followed.api_version not in self._versions
 
     async def _discover(self) -> Kind | None:
@@ -103,7 +103,7 @@ class KindWatch:
                 return None
             except Refused as error:
                 answers[version] = str(error)
-                if (version, self._kind[1]) not in self._hub.placement.unserved:
+                if (version, self._kind[1]) not in self._hub.placement.rules.unserved:
                     remedy = "name a version that kubectl api-resources lists"
                     _log.warning("kind_unserved", kind=self._kind[1], version=version, reason=str(error), remedy=remedy)
             else:
@@ -113,9 +113,9 @@ class KindWatch:
         return found
 
     def _give_up(self) -> None:
-        """Nobody waits for ever for a kind that the API server lists neither nor refuses."""
-        placement = self._hub.placement
-        if self._kind in placement.synced or self._kind in placement.frozen or placement.is_unserved(self._kind):
+        """Nodes do not wait for ever for a kind that the API server lists neither nor refuses."""
+        rules, listed = self._hub.placement.rules, self._hub.placement.listed
+        if self._kind in listed.kinds or self._kind in listed.frozen or rules.is_unserved(self._kind):
             self._unlisted_since = None
             return
         if self._unlisted_since is None:

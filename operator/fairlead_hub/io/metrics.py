@@ -43,7 +43,7 @@ class HubMetrics(Collector):
         unsynced = [session.unsynced for session in sessions]
         oldest = min((found for each in unsynced if (found := each.oldest()) is not None), default=now)
         for name, text, value in (
-            ("nodes", "Edge nodes known.", len(hub.placement.nodes)),
+            ("nodes", "Edge nodes known.", len(hub.placement.rules.nodes)),
             ("nodes_connected", "Edge nodes with a session.", len(sessions)),
             ("nodes_waiting", "Sessions whose comparison is not over.", sum(not s.live for s in sessions)),
             (
@@ -75,10 +75,14 @@ class HubMetrics(Collector):
             ("record_lag_seconds", "How long the oldest record has been behind the truth.", self._record_lag(now)),
             ("records_dirty", "Records that wait to be written.", len(hub.status_cache)),
             ("records_refused", "Records the API server refuses; tried again.", len(hub.status_cache.refusals)),
-            ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.frozen)),
+            ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.listed.frozen)),
             ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
             ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
-            ("versions_unserved", "apiVersions of kinds named by rules and not served.", len(hub.placement.unserved)),
+            (
+                "versions_unserved",
+                "apiVersions of kinds named by rules and not served.",
+                len(hub.placement.rules.unserved),
+            ),
             (
                 "withheld_objects",
                 "EdgeRoutes whose topics wait to be granted.",
@@ -92,7 +96,7 @@ class HubMetrics(Collector):
         text = "SyncRules and EdgeRoutes that cannot be read."
         unreadable = GaugeMetricFamily("fairlead_hub_rules_unreadable", text, labels=["collection"])
         for collection in ("syncrules", "edgeroutes"):
-            unreadable.add_metric([collection], len(hub.placement.broken_names(collection)))
+            unreadable.add_metric([collection], len(hub.placement.rules.broken_names(collection)))
         yield unreadable
 
     def _record_lag(self, now: float) -> float:

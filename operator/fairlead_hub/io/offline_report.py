@@ -76,12 +76,12 @@ async def unreadable(kube: Kube) -> list[dict[str, Any]]:
         try:
             sync_rule.rule(item)
         except ValueError as error:
-            placement.break_rule(sync_rule.unreadable(item, str(error)))
+            placement.rules.break_rule(sync_rule.unreadable(item, str(error)))
     for item in await _items(kube, f"{OURS}/edgeroutes"):
         try:
             sync_rule.routes(item)
         except ValueError as error:
-            placement.broken[f"edgeroutes/{item['metadata']['name']}"] = str(error)
+            placement.rules.break_routes(item["metadata"]["name"], str(error))
     return explaining.unreadable(placement)
 
 
@@ -101,7 +101,7 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
         found["record"] = msgspec.to_builtins(record)
     found["code"], found["answer"] = _verdict(placement, node, live, record)
     if found["code"] == "held" and live is not None and live.group_kind == content.EDGE_ROUTES:
-        found["code"], found["answer"] = await _routes_held(kube, node, placement.routes[name], found["answer"])
+        found["code"], found["answer"] = await _routes_held(kube, node, placement.rules.routes[name], found["answer"])
     if found["code"] in WAITING:
         found["code"], found["answer"] = await _may_send_changed(kube, node, found["code"], found["answer"])
     return found
@@ -141,7 +141,7 @@ def _verdict(
     if live is not None and placement.desired(node, live) is None and record is None:
         if live.group_kind == content.EDGE_ROUTES:
             name = live.resource.name
-            why = placement.broken.get(f"edgeroutes/{name}")
+            why = placement.rules.broken.get(f"edgeroutes/{name}")
             if why is not None:
                 return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}"
             return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it"
@@ -177,32 +177,32 @@ async def _placement(
     labels = found["metadata"].get("labels", {})
     if EDGE_LABEL not in labels:
         return placement, None, ("no_node", f"Node {node} carries no label {EDGE_LABEL}")
-    placement.set_node(node, labels)
+    placement.rules.set_node(node, labels)
     for item in await _items(kube, f"{OURS}/syncrules"):
         try:
-            placement.set_rule(sync_rule.rule(item))
+            placement.rules.set_rule(sync_rule.rule(item))
         except ValueError as error:
-            placement.break_rule(sync_rule.unreadable(item, str(error)))
+            placement.rules.break_rule(sync_rule.unreadable(item, str(error)))
     for raw in await _raw_items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         with contextlib.suppress(content.Unusable):
             object_cache.put(content.build(raw, POD_KIND))
     live, problem = await _object(kube, placement, object_cache, asked, namespace, name)
-    if problem is not None and placement.broken:
+    if problem is not None and placement.rules.broken:
         problem = (problem[0], "; ".join([problem[1], *_unreadable(placement)]))
     return placement, live, problem
 
 
 def _unreadable(placement: Placement) -> list[str]:
     """The first of the rules nobody can read: what they would select, nobody can tell."""
-    names = placement.broken_names("syncrules")[: explaining.NOTES_MAX]
-    return [f"SyncRule {name} cannot be read: {placement.broken[f'syncrules/{name}']}" for name in names]
+    names = placement.rules.broken_names("syncrules")[: explaining.NOTES_MAX]
+    return [f"SyncRule {name} cannot be read: {placement.rules.broken[f'syncrules/{name}']}" for name in names]
 
 
 async def _object(
     kube: Kube, placement: Placement, object_cache: ObjectCache, asked: str, namespace: str, name: str
 ) -> tuple[LiveObject | None, tuple[str, str] | None]:
     """The object as it is, or why there is none: a code and a sentence."""
-    kinds = {**placement.kinds(), content.EDGE_ROUTES: (OURS[5:],)}
+    kinds = {**placement.rules.kinds(), content.EDGE_ROUTES: (OURS[5:],)}
     unlisted: list[tuple[str, str]] = []
     for group_kind, versions in kinds.items():
         kind = await _served(kube, placement, group_kind, versions)
@@ -227,9 +227,9 @@ async def _object(
             raise Unreadable(f"{place}/{name}: {error}") from None
         if kind.group_kind == content.EDGE_ROUTES and live.problem is None:
             try:
-                placement.routes[name] = sync_rule.routes(content.unpacked(live))
+                placement.rules.set_routes(sync_rule.routes(content.unpacked(live)))
             except ValueError as error:
-                placement.broken[f"edgeroutes/{name}"] = str(error)
+                placement.rules.break_routes(name, str(error))
         object_cache.put(live)
         return object_cache.get(live.key), None
     return None, unlisted[0] if unlisted else ("not_watched", f"no SyncRule names the kind {asked}")
@@ -249,7 +249,7 @@ async def _served(
         else:
             answers[version] = ""
             found = found or kind
-    placement.set_served(group_kind, answers)
+    placement.rules.set_served(group_kind, answers)
     return found
 
 

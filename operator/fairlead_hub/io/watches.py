@@ -14,7 +14,7 @@ import msgspec
 
 from fairlead_hub.cluster import api_json, content, sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, Kind
-from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kind_watch import KindWatch
@@ -144,7 +144,8 @@ class _RuleSink:
             remedy = "mend the field; kubectl get syncrule shows what it does meanwhile"
             _log.warning("rule_broken", rule=name, reason=str(error), remedy=remedy)
         else:
-            if self._hub.placement.rules.get(name) != rule or f"syncrules/{name}" in self._hub.placement.broken:
+            rules = self._hub.placement.rules
+            if rules.readable.get(name) != rule or f"syncrules/{name}" in rules.broken:
                 self._hub.set_rule(rule, self._clock())
                 self._changed()
         return name
@@ -155,7 +156,7 @@ class _RuleSink:
         self._changed()
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        for name in self._hub.placement.rule_names() - identities:
+        for name in self._hub.placement.rules.rule_names() - identities:
             self._hub.drop_rule(name)
         self._changed()
         self._hub.input_synced("syncrules")
@@ -251,7 +252,7 @@ class Watches:
                 self._follow(group.create_task)
 
     def _follow(self, start: Callable[..., asyncio.Task[None]]) -> None:
-        wanted = self._hub.placement.kinds()
+        wanted = self._hub.placement.rules.kinds()
         wanted.pop(EDGE_ROUTES, None)  # watched whatever rules say
         for kind, (_, task) in list(self._kinds.items()):
             if kind not in wanted:

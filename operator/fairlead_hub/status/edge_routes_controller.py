@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
-from fairlead_hub.cluster.placement import EDGE_NODES, Placement
+from fairlead_hub.cluster.listed import EDGE_NODES
+from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
@@ -142,15 +143,15 @@ class EdgeRoutesController:
         nodes, self._nodes = self._nodes, set()
         news = set(objects)
         for name in objects:
-            routes = self._placement.routes.get(name)
+            routes = self._placement.rules.routes.get(name)
             if routes is None:
                 self._outcomes.pop(name, None)
             else:
                 self._outcomes.setdefault(name, RoutesOutcomes(self._row_for(name)))
-                for node in self._placement.nodes:
+                for node in self._placement.rules.nodes:
                     self._judge(node, routes)
         for node in nodes:
-            for routes in self._placement.routes.values():
+            for routes in self._placement.rules.routes.values():
                 if routes.name in self._outcomes and self._judge(node, routes):
                     news.add(routes.name)
         return news
@@ -166,13 +167,13 @@ class EdgeRoutesController:
 
     def _of_node(self, node: str) -> list[sync_rule.Routes]:
         """Objects that select it."""
-        labels = self._placement.nodes.get(node)
+        labels = self._placement.rules.nodes.get(node)
         if labels is None:
             return []
-        return [routes for routes in self._placement.routes.values() if routes.nodes.matches(labels)]
+        return [routes for routes in self._placement.rules.routes.values() if routes.nodes.matches(labels)]
 
     def _judge(self, node: str, routes: sync_rule.Routes) -> bool:
-        labels = self._placement.nodes.get(node)
+        labels = self._placement.rules.nodes.get(node)
         selected = labels is not None and routes.nodes.matches(labels)
         return self._outcomes[routes.name].put(node, self._outcome(node, routes) if selected else None)
 
@@ -194,7 +195,7 @@ class EdgeRoutesController:
 
     def _row_for(self, name: str) -> Callable[[str], dict[str, Any]]:
         def row(node: str) -> dict[str, Any]:
-            routes = self._placement.routes.get(name)
+            routes = self._placement.rules.routes.get(name)
             before = self._written(node)
             if routes is None or node not in self._sessions:
                 return before.get(name, {})

@@ -57,10 +57,10 @@ def of_routes(
     check: SpecCheck | None = None,
 ) -> dict[str, Any] | None:
     """``before`` is the status as it stands.  None when there is nothing to say yet."""
-    broken = placement.broken.get(f"edgeroutes/{name}", "")
+    broken = placement.rules.broken.get(f"edgeroutes/{name}", "")
     if broken:
         broken = f"{broken}; {deletion_blocked.ROUTES_CONSEQUENCE}"
-    elif outcomes is None or not placement.inputs_synced >= INPUTS:
+    elif outcomes is None or not placement.listed.inputs >= INPUTS:
         return None
     selected, refused, lagging = (
         (outcomes.selected, outcomes.refused, outcomes.lagging) if outcomes is not None else (0, 0, 0)

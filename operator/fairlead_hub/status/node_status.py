@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fairlead_hub.cluster import deletion_blocked
-from fairlead_hub.cluster.placement import EDGE_NODES, Placement
+from fairlead_hub.cluster.listed import EDGE_NODES
+from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.session import NodeSession
@@ -130,7 +131,7 @@ class NodeStatus:
 
     @property
     def _nodes_listed(self) -> bool:
-        return "nodes" in self._placement.inputs_synced
+        return "nodes" in self._placement.listed.inputs
 
     @property
     def is_reporting(self) -> bool:
@@ -152,7 +153,7 @@ class NodeStatus:
             terms = terms_of(node)
             if not known:
                 self._unreported.add(node)
-            elif node in self._placement.nodes or terms.identity is not None:
+            elif node in self._placement.rules.nodes or terms.identity is not None:
                 facts = self.of(node, sessions.get(node), terms)
                 notices += self._report(node, facts, sessions.get(node), now, due=node in due, last=last)
             else:
@@ -235,7 +236,7 @@ class NodeStatus:
 
     def of(self, node: str, session: NodeSession | None, terms: Terms) -> edge_node.NodeFacts:
         """What is known of one node now."""
-        unreadable = deletion_blocked.told(self._placement, node) if self._placement.broken else ""
+        unreadable = deletion_blocked.told(self._placement, node) if self._placement.rules.broken else ""
         if session is None:
             observed = self._cache.observed.get((EDGE_NODES, "", node))
             said = observed.status if observed is not None else {}

@@ -26,22 +26,22 @@ def of_rule(
     check: SpecCheck | None = None,
 ) -> dict[str, Any] | None:
     """``before`` is the status as it stands.  None when there is nothing to say yet."""
-    broken = placement.broken.get(f"syncrules/{name}", "")
-    rule = placement.rules.get(name)
+    broken = placement.rules.broken.get(f"syncrules/{name}", "")
+    rule = placement.rules.readable.get(name)
     if rule is None and not broken:
         return None
     if broken:
         broken = f"{broken}; {deletion_blocked.consequence(placement, name)}"
-    entries = [entry for entry in rule.entries if placement.in_force(entry)] if rule is not None else []
+    entries = [entry for entry in rule.entries if placement.rules.in_force(entry)] if rule is not None else []
     kinds = sorted({entry.group_kind for entry in entries})
     unlisted = _unlisted(placement, rule.entries if rule is not None else ())
-    listed = not unlisted and all(kind in placement.synced for kind in kinds)
+    listed = not unlisted and all(kind in placement.listed.kinds for kind in kinds)
     why = "; ".join(unlisted)
     conditions = conditions_of(before)
     return {
         "observedGeneration": generation,
-        "matchedNodes": len(placement.rule_nodes(name)),
-        "matchedObjects": placement.matches.count(name),
+        "matchedNodes": len(placement.rules.members_of(name)),
+        "matchedObjects": placement.rules.matches.count(name),
         "unlistedKinds": unlisted,
         # What cannot be read now was read once: a hub that starts anew must know what it selected.
         "lastReadable": _form(rule) if rule is not None else _unknown_form(placement, name, before),
@@ -65,11 +65,11 @@ def valid(check: SpecCheck | None, before: list[dict[str, Any]], generation: int
 
 def _accepted(placement: Placement, name: str) -> str:
     """The reason also says whether anything was in force: definitions older than ``lastReadable`` keep it."""
-    if f"syncrules/{name}" not in placement.broken:
+    if f"syncrules/{name}" not in placement.rules.broken:
         return "Accepted"
-    if name in placement.reaches:
+    if name in placement.rules.reaches:
         return sync_rule.MAY_BE_IN_FORCE
-    return sync_rule.IN_FORCE if name in placement.rules else "Invalid"
+    return sync_rule.IN_FORCE if name in placement.rules.readable else "Invalid"
 
 
 def _form(rule: sync_rule.Rule) -> dict[str, Any]:
@@ -80,18 +80,18 @@ def _form(rule: sync_rule.Rule) -> dict[str, Any]:
 def _unknown_form(placement: Placement, name: str, before: Mapping[str, Any]) -> Any:
     """What stands there, for a hub that can read it; else that something was in force, if it may have been."""
     kept = before.get("lastReadable")
-    return {"generation": 0, "spec": ""} if kept is None and name in placement.reaches else kept
+    return {"generation": 0, "spec": ""} if kept is None and name in placement.rules.reaches else kept
 
 
 def _unlisted(placement: Placement, entries: Iterable[sync_rule.Entry]) -> list[str]:
     """What of the rule cannot be listed, and why; of a kind that is there at another version also that."""
     found: dict[str, None] = {}
     for entry in entries:
-        why = placement.unserved.get((entry.api_version, entry.kind))
+        why = placement.rules.unserved.get((entry.api_version, entry.kind))
         if why is not None:
             found[f"{entry.api_version} {entry.kind}: {why}"] = None
-        elif entry.group_kind in placement.frozen:
-            found[f"{entry.kind}: {placement.frozen[entry.group_kind]}"] = None
+        elif entry.group_kind in placement.listed.frozen:
+            found[f"{entry.kind}: {placement.listed.frozen[entry.group_kind]}"] = None
     return list(found)
 
 

@@ -44,7 +44,8 @@ class RuleStatuses:
     def checked(self, check: SpecCheck) -> None:
         """A handler held it against the model of its definition."""
         name: status_cache.Name = (check.collection, "", check.name)
-        if len(self.checks) > 2 * len(self.placement.rule_names()) + 2 * len(self.placement.routes) + CHECKS_SPARE:
+        rules = self.placement.rules
+        if len(self.checks) > 2 * len(rules.rule_names()) + 2 * len(rules.routes) + CHECKS_SPARE:
             # Of objects that were deleted before they were looked at.
             self.checks = {each: found for each, found in self.checks.items() if each in self._cache.observed}
         if self.checks.get(name) != check:
@@ -65,7 +66,7 @@ class RuleStatuses:
 
     def report(self, now: float) -> None:
         """Want every status written that says something else than what stands there; asked every second or so."""
-        for name in self.placement.matches.take():
+        for name in self.placement.rules.matches.take():
             self.changed(SYNC_RULES, name)
         for name in self.routes.judge():
             self.changed(EDGE_ROUTES, name)

@@ -28,7 +28,7 @@ class Grants:
 
     def unwritten(self, node: str, routes: str) -> frozenset[str]:
         """Topics of an EdgeRoutes object, by its name, that this node would not be granted after a restart."""
-        found = self._placement.routes.get(routes)
+        found = self._placement.rules.routes.get(routes)
         if found is None or found.topics == _ALWAYS:
             return frozenset()
         return found.topics - _ALWAYS - self._written.get(node, frozenset())
@@ -42,7 +42,7 @@ class Grants:
 
     def widen(self, node: str) -> bool:
         """Its EdgeRoutes may have changed.  True: it may name more than before."""
-        return self.remember(node, self._placement.topics_of(node))
+        return self.remember(node, self._placement.rules.topics_of(node))
 
     def remember(self, node: str, topics: Iterable[str]) -> bool:
         """These were granted in an earlier life.  True: that was news."""
@@ -64,6 +64,6 @@ class Grants:
     def topics(self) -> frozenset[str]:
         """Every topic EdgeRoutes name; they are created before anything is published."""
         found = {sync_rule.DEFAULT_TOPIC}
-        for routes in self._placement.routes.values():
+        for routes in self._placement.rules.routes.values():
             found |= routes.topics
         return frozenset(topic for topic in found if not event.is_reserved(topic))

@@ -5,8 +5,9 @@ from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, Kind
+from fairlead_hub.cluster.listed import INPUTS
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.cluster.placement import INPUTS, Placement
+from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.settings import Delivery
 
 MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -17,10 +18,10 @@ SHOPS = {"matchLabels": {"role": "shop"}}
 @pytest.fixture
 def placement():
     made = Placement(ObjectCache(), Delivery())
-    made.set_node("edge-1", {"role": "shop"})
-    made.set_node("edge-2", {"role": "ship"})
-    made.inputs_synced.update(INPUTS)
-    made.synced.update(kind.group_kind for kind in (CONFIG_MAP, POD, SECRET, ROUTES))
+    made.rules.set_node("edge-1", {"role": "shop"})
+    made.rules.set_node("edge-2", {"role": "ship"})
+    made.listed.inputs.update(INPUTS)
+    made.listed.kinds.update(kind.group_kind for kind in (CONFIG_MAP, POD, SECRET, ROUTES))
     return made
 
 
@@ -30,14 +31,14 @@ def body(name, *resources, generation=1, status=None, **spec):
 
 
 def add(placement, *resources, name="r", **spec):
-    placement.set_rule(sync_rule.rule(body(name, *resources, **spec)))
+    placement.rules.set_rule(sync_rule.rule(body(name, *resources, **spec)))
 
 
 def broken(placement, name="r", *resources, **fields):
     found = body(name, *resources, **fields)
     with pytest.raises(ValueError) as error:
         sync_rule.rule(found)
-    placement.break_rule(sync_rule.unreadable(found, str(error.value)))
+    placement.rules.break_rule(sync_rule.unreadable(found, str(error.value)))
 
 
 def blocked(placement, one, node="edge-1", *, known=True, there=False):
@@ -58,18 +59,18 @@ def test_what_is_certain_goes(placement):
 def test_nothing_is_removed_before_everything_is_listed(placement):
     """A cache that is not synced proves nothing."""
     add(placement, MAPS)
-    placement.synced.discard(CONFIG_MAP.group_kind)
+    placement.listed.kinds.discard(CONFIG_MAP.group_kind)
     assert "ConfigMap is not listed yet" in blocked(placement, ONE)
-    placement.inputs_synced.discard("syncrules")
+    placement.listed.inputs.discard("syncrules")
     assert "syncrules" in blocked(placement, ONE)
 
 
 def test_a_kind_that_cannot_be_listed_keeps_what_is_selected_by_it(placement):
     """403 or a CRD that is gone: other kinds go on, and nodes and namespaces no rule of the kind names."""
     add(placement, {**MAPS, "namespaces": ["shop"]}, {"apiVersion": "v1", "kind": "Secret"}, nodeSelector=SHOPS)
-    placement.synced.discard(CONFIG_MAP.group_kind)
-    placement.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"
-    assert placement.not_synced("edge-1") == ""
+    placement.listed.kinds.discard(CONFIG_MAP.group_kind)
+    placement.listed.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"
+    assert placement.listed.not_synced("edge-1") == ""
     assert "403" in blocked(placement, ONE)
     assert blocked(placement, SECRET_ONE) == ""
     assert blocked(placement, ONE, "edge-2") == ""
@@ -79,7 +80,7 @@ def test_a_kind_that_cannot_be_listed_keeps_what_is_selected_by_it(placement):
 def test_references_are_uncertain_while_pods_cannot_be_listed(placement):
     """Without the Pods nobody knows what is referenced."""
     add(placement, REFERENCED, MAPS)
-    placement.frozen[POD.group_kind] = "403 Forbidden"
+    placement.listed.frozen[POD.group_kind] = "403 Forbidden"
     assert "Pod" in blocked(placement, SECRET_ONE)
     assert blocked(placement, ONE) == ""
 
@@ -88,7 +89,7 @@ def test_a_new_rule_that_cannot_be_read_keeps_nothing(placement):
     """It never selected anything, here or anywhere."""
     add(placement, MAPS)
     broken(placement, "bad")
-    assert blocked(placement, ONE) == "" and placement.unreadable_for("edge-1") == []
+    assert blocked(placement, ONE) == "" and placement.rules.unreadable_for("edge-1") == []
     assert deletion_blocked.consequence(placement, "bad") == "it selects nothing until it is mended"
 
 
@@ -107,11 +108,11 @@ def test_a_rule_that_cannot_be_read_any_more_keeps_what_it_selects(placement):
     assert blocked(placement, ONE, there=True) == ""
     placement.forget(ONE)
     assert blocked(placement, ONE) == ""
-    placement.gone.clear()
+    placement.rules.gone.clear()
     add(placement, labelled, name="r")
     assert blocked(placement, ONE) == ""
     placement.forget(ONE)
-    assert placement.gone == {}, "nothing is remembered while every rule can be read"
+    assert placement.rules.gone == {}, "nothing is remembered while every rule can be read"
 
 
 def test_a_form_that_nobody_wrote_down_keeps_what_the_text_may_mean(placement):
@@ -124,8 +125,8 @@ def test_a_form_that_nobody_wrote_down_keeps_what_the_text_may_mean(placement):
     assert "SyncRule unseen" in blocked(placement, SECRET_ONE, "edge-2")
     assert placement.desired_objects("edge-1") == {}
     assert "what it may have selected" in deletion_blocked.consequence(placement, "old")
-    assert placement.unreadable_for("edge-2") == ["unseen"]
-    placement.drop_rule("unseen")
+    assert placement.rules.unreadable_for("edge-2") == ["unseen"]
+    placement.rules.drop_rule("unseen")
     assert blocked(placement, SECRET_ONE, "edge-2") == ""
 
 
@@ -134,7 +135,7 @@ def test_a_version_that_is_not_served_keeps_what_came_at_it(placement):
     older = Kind(group="shop.io", version="v1", kind="Till", plural="tills", namespaced=True)
     newer = Kind(group="shop.io", version="v2", kind="Till", plural="tills", namespaced=True)
     add(placement, {"apiVersion": "shop.io/v1", "kind": "Till"})
-    placement.set_served(("shop.io", "Till"), {"shop.io/v1": "no such thing"})
+    placement.rules.set_served(("shop.io", "Till"), {"shop.io/v1": "no such thing"})
     assert "Till cannot be listed: no such thing" in blocked(placement, live(older, "t"))
     assert blocked(placement, live(newer, "t")) == ""
     assert blocked(placement, ONE) == ""
@@ -143,8 +144,8 @@ def test_a_version_that_is_not_served_keeps_what_came_at_it(placement):
 def test_a_kind_discovery_knows_no_more_is_told_by_its_group(placement):
     """Its definition is gone, so nobody knows which kind the plural was; core kinds have names everybody knows."""
     add(placement, {"apiVersion": "shop.io/v1", "kind": "Till"}, MAPS)
-    placement.set_served(("shop.io", "Till"), {"shop.io/v1": "no such thing"})
-    placement.frozen[CONFIG_MAP.group_kind] = "403"
+    placement.rules.set_served(("shop.io", "Till"), {"shop.io/v1": "no such thing"})
+    placement.listed.frozen[CONFIG_MAP.group_kind] = "403"
     odd = Kind(group="shop.io", version="v1", kind="Till", plural="tillen", namespaced=True)
     assert "no such thing" in blocked(placement, live(odd, "t"), known=False)
     assert "403" in blocked(placement, ONE, known=False)
@@ -154,11 +155,11 @@ def test_a_kind_discovery_knows_no_more_is_told_by_its_group(placement):
 def test_routes_that_cannot_be_read_keep_themselves(placement):
     """Not one object else."""
     add(placement, MAPS)
-    placement.broken["edgeroutes/main"] = "spec.nodeSelector: unknown field site"
+    placement.rules.broken["edgeroutes/main"] = "spec.nodeSelector: unknown field site"
     assert "EdgeRoutes main cannot be read" in blocked(placement, live(ROUTES, "main", namespace=""))
     assert blocked(placement, live(ROUTES, "other", namespace="")) == ""
     assert blocked(placement, ONE) == ""
-    placement.frozen[EDGE_ROUTES] = "404"
+    placement.listed.frozen[EDGE_ROUTES] = "404"
     assert "404" in blocked(placement, live(ROUTES, "other", namespace=""))
 
 

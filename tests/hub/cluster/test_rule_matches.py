@@ -18,7 +18,7 @@ def core() -> Core:
 
 
 def matches(core: Core) -> RuleMatches:
-    return core.hub.placement.matches
+    return core.hub.placement.rules.matches
 
 
 def test_a_count_follows_the_objects(core):

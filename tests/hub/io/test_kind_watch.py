@@ -82,13 +82,13 @@ async def test_a_kind_nobody_serves_is_frozen_until_it_is_there(
     }  # fmt: skip
     await apply(kube, edge_node("edge-1"), sync_rule("gadgets", {"apiVersion": "example.com/v1", "kind": "Gadget"}))
     async with watching(client) as hub:
-        await until(lambda: hub.placement.is_unserved(GADGET))
-        assert "404" in hub.placement.unserved["example.com/v1", "Gadget"]
-        await until(lambda: hub.placement.not_synced("edge-1") == "")
+        await until(lambda: hub.placement.rules.is_unserved(GADGET))
+        assert "404" in hub.placement.rules.unserved["example.com/v1", "Gadget"]
+        await until(lambda: hub.placement.listed.not_synced("edge-1") == "")
         await apply(kube, crd)
         try:
-            await until(lambda: GADGET in hub.placement.synced, seconds=30)
-            await until(lambda: hub.placement.frozen == {} == hub.placement.unserved)
+            await until(lambda: GADGET in hub.placement.listed.kinds, seconds=30)
+            await until(lambda: hub.placement.listed.frozen == {} == hub.placement.rules.unserved)
         finally:
             await asyncio.to_thread(kube.kubectl, "delete", "crd", "gadgets.example.com")
 
@@ -103,13 +103,13 @@ async def test_a_version_that_is_not_served_does_not_disturb_the_one_that_is(
     async with watching(client) as hub:
         await until(lambda: own(hub, namespace) == {"a"})
         await apply(kube, sync_rule("aaa", {"apiVersion": "v2", "kind": "ConfigMap"}))
-        await until(lambda: ("v2", "ConfigMap") in hub.placement.unserved)
-        assert KIND in hub.placement.synced and hub.placement.not_synced("edge-1") == ""
+        await until(lambda: ("v2", "ConfigMap") in hub.placement.rules.unserved)
+        assert KIND in hub.placement.listed.kinds and hub.placement.listed.not_synced("edge-1") == ""
         await apply(kube, config_map("b", namespace))
         await until(lambda: own(hub, namespace) == {"a", "b"})
         await client.request("DELETE", "apis/fairlead.dev/v1alpha1/syncrules/good")
-        await until(lambda: KIND not in hub.placement.synced)
-        assert own(hub, namespace) == set() and hub.placement.not_synced("edge-1") == ""
+        await until(lambda: KIND not in hub.placement.listed.kinds)
+        assert own(hub, namespace) == set() and hub.placement.listed.not_synced("edge-1") == ""
         await apply(kube, good)
         await until(lambda: own(hub, namespace) == {"a", "b"})
 
@@ -124,14 +124,14 @@ async def test_a_kind_nobody_answers_for_keeps_no_node_waiting(
     async with ApiFront(kube) as front:
         front.answer("GET", "api/v1/configmaps", status=503, headers={"Retry-After": "0"}, times=None)
         async with watching(front.client()) as hub:
-            await until(lambda: "has not listed it" in hub.placement.frozen.get(KIND, ""))
+            await until(lambda: "has not listed it" in hub.placement.listed.frozen.get(KIND, ""))
             await until(lambda: hub.desired_state.not_synced("edge-1") == "")
             assert "has not listed it" in hub.desired_state.deletion_blocked(
                 "edge-1", "api/v1/namespaces/shop/configmaps/a"
             )
             front.pass_everything()
             await until(lambda: own(hub, namespace) == {"a"}, seconds=40)
-            await until(lambda: hub.placement.frozen == {})
+            await until(lambda: hub.placement.listed.frozen == {})
 
 
 async def test_discovery_tells_how_a_kind_is_served(kube: Cluster, client: Kube) -> None:

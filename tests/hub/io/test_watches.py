@@ -15,7 +15,7 @@ from tests.support.cluster import Cluster
 from tests.support.hub import config_map, edge_node, sync_rule
 from tests.support.upstream import until
 
-from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.status_writer import KubeStatusClient, StatusWriter
@@ -97,7 +97,7 @@ async def test_a_rule_starts_its_watch_and_ends_it(kube: Cluster, client: Kube, 
         await client.request("DELETE", f"api/v1/namespaces/{namespace}/configmaps/a")
         await until(lambda: own(hub, namespace) == {"b"})
         await client.request("DELETE", f"{ROOT}/syncrules/r")
-        await until(lambda: len(hub.object_cache) == 0 and KIND not in hub.placement.synced)
+        await until(lambda: len(hub.object_cache) == 0 and KIND not in hub.placement.listed.kinds)
 
 
 async def test_nodes_come_are_relabelled_and_go(kube: Cluster, client: Kube) -> None:
@@ -105,12 +105,12 @@ async def test_nodes_come_are_relabelled_and_go(kube: Cluster, client: Kube) -> 
     await apply(kube, edge_node("edge-1"), {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "server"}})
     async with watching(client) as hub:
         await until(listed(hub))
-        assert set(hub.placement.nodes) == {"edge-1"}
+        assert set(hub.placement.rules.nodes) == {"edge-1"}
         await asyncio.to_thread(kube.kubectl, "label", "node", "server", "node-role.kubernetes.io/edge=")
-        await until(lambda: "server" in hub.placement.nodes)
+        await until(lambda: "server" in hub.placement.rules.nodes)
         await asyncio.to_thread(kube.kubectl, "label", "node", "server", "node-role.kubernetes.io/edge-")
         await asyncio.to_thread(kube.kubectl, "delete", "node", "edge-1")
-        await until(lambda: not hub.placement.nodes)
+        await until(lambda: not hub.placement.rules.nodes)
 
 
 async def test_a_kind_nobody_may_list_is_frozen(kube: Cluster, namespace: str) -> None:
@@ -119,7 +119,7 @@ async def test_a_kind_nobody_may_list_is_frozen(kube: Cluster, namespace: str) -
     async with ApiFront(kube) as front:
         front.answer("GET", "api/v1/configmaps", status=403, body=b'{"message": "configmaps is forbidden"}', times=None)
         async with watching(front.client()) as hub:
-            await until(lambda: KIND in hub.placement.frozen)
+            await until(lambda: KIND in hub.placement.listed.frozen)
             await until(listed(hub))
             assert "configmaps is forbidden" in hub.desired_state.deletion_blocked("edge-1", MAP)
 
@@ -209,7 +209,7 @@ async def test_the_status_of_a_rule_is_in_the_api(defined: Cluster, client: Kube
     await asyncio.to_thread(defined.apply, [edge_node("edge-1"), sync_rule("r", CONFIG_MAPS)])
     try:
         async with watching(client) as hub:
-            await until(lambda: len(hub.placement.rule_nodes("r")) == 1)
+            await until(lambda: len(hub.placement.rules.members_of("r")) == 1)
             writer = StatusWriter(
                 hub, KubeStatusClient(client), clock=lambda: 0.0, in_flight=1, fence=lambda: 1,
                 may_write=lambda: True, on_fenced=lambda _: None,

@@ -5,7 +5,7 @@ import pytest
 from tests.support.hub_core import Core
 from tests.support.live import ROUTES
 
-from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_wire import message
 

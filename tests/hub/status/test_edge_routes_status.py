@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from fairlead_hub.cluster.listed import INPUTS
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.cluster.placement import INPUTS, Placement
+from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.settings import Delivery
 from fairlead_hub.status import edge_routes_status
 from fairlead_hub.status.edge_routes_controller import RoutesOutcomes
@@ -15,7 +16,7 @@ from fairlead_hub.status.node_routes import ACCEPTED, REFUSED, WARNED, Outcome
 @pytest.fixture
 def placement():
     made = Placement(ObjectCache(), Delivery())
-    made.inputs_synced.update(INPUTS)
+    made.listed.inputs.update(INPUTS)
     return made
 
 
@@ -96,7 +97,7 @@ def test_who_refuses_is_listed_before_who_lags(placement):
 
 def test_an_object_that_cannot_be_read_is_told_so(placement):
     """Its nodes cannot be told."""
-    placement.broken["edgeroutes/main"] = "spec.nodeSelector: why"
+    placement.rules.broken["edgeroutes/main"] = "spec.nodeSelector: why"
     found = of(placement, None)
     assert conditions(found)["Accepted"][:2] == ("False", "Invalid") and "why" in found["message"]
     assert (found["matchedNodes"], found["failingNodes"]) == (0, [])
@@ -104,7 +105,7 @@ def test_an_object_that_cannot_be_read_is_told_so(placement):
 
 def test_nothing_is_counted_before_nodes_are_listed(placement):
     """A hub that starts would write counts that are too low."""
-    placement.inputs_synced.discard("nodes")
+    placement.listed.inputs.discard("nodes")
     assert of(placement, outcomes(edge_1=ACCEPTED)) is None
 
 

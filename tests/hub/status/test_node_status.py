@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status import node_status
 from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS
 from fairlead_hub.status.status_cache import Document, Observed

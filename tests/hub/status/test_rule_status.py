@@ -6,8 +6,9 @@ import pytest
 from tests.support.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.listed import INPUTS
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.cluster.placement import INPUTS, Placement
+from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.settings import Delivery
 from fairlead_hub.status import rule_status
 
@@ -16,9 +17,9 @@ from fairlead_hub.status import rule_status
 def placement():
     made = Placement(ObjectCache(), Delivery())
     for name in ("edge-1", "edge-2"):
-        made.set_node(name, {})
-    made.inputs_synced.update(INPUTS)
-    made.set_rule(
+        made.rules.set_node(name, {})
+    made.listed.inputs.update(INPUTS)
+    made.rules.set_rule(
         sync_rule.rule({"metadata": {"name": "r"}, "spec": {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}]}})
     )
     return made
@@ -41,13 +42,13 @@ def test_a_rule_learns_how_much_it_matches(placement):
     found = status_of(placement, "r", {}, 1, "t")
     assert (found["matchedNodes"], found["matchedObjects"]) == (2, 1)
     assert conditions(found)["Listed"]["status"] == "False"
-    placement.synced.add(CONFIG_MAP.group_kind)
+    placement.listed.kinds.add(CONFIG_MAP.group_kind)
     assert conditions(status_of(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
 
 
 def test_a_kind_that_cannot_be_listed_is_told(placement):
     """With the reason, as a condition."""
-    placement.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"
+    placement.listed.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"
     found = status_of(placement, "r", {}, 1, "t")
     assert found["unlistedKinds"] == ["ConfigMap: 403 Forbidden"]
     assert conditions(found)["Listed"]["reason"] == "Unlistable"
@@ -62,7 +63,7 @@ def unreadable(name, **status):
 
 def test_a_broken_rule_is_told_why_and_what_it_does_meanwhile(placement):
     """The field and the reason reach the one who wrote it; also in the one sentence of the column."""
-    placement.break_rule(unreadable("bad"))
+    placement.rules.break_rule(unreadable("bad"))
     found = status_of(placement, "bad", {}, 1, "t")
     accepted = conditions(found)["Accepted"]
     assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
@@ -74,8 +75,8 @@ def test_a_broken_rule_is_told_why_and_what_it_does_meanwhile(placement):
 def test_the_form_that_is_in_force_is_written_down(placement):
     """A hub that starts anew must know what a rule selected before it became unreadable."""
     form = status_of(placement, "r", {}, 1, "t")["lastReadable"]
-    assert form == {"generation": 0, "spec": placement.rules["r"].form}
-    placement.break_rule(unreadable("r"))
+    assert form == {"generation": 0, "spec": placement.rules.readable["r"].form}
+    placement.rules.break_rule(unreadable("r"))
     found = status_of(placement, "r", {"lastReadable": {"generation": 7, "spec": "{}"}}, 2, "t")
     assert found["lastReadable"] == form and found["matchedNodes"] == 2
     assert conditions(found)["Accepted"]["reason"] == sync_rule.IN_FORCE
@@ -85,7 +86,7 @@ def test_the_form_that_is_in_force_is_written_down(placement):
 def test_a_form_this_hub_cannot_read_is_left_as_it_stands(placement):
     """A newer hub wrote it; and that something unknown was in force is not forgotten."""
     kept = {"generation": 3, "spec": '{"resources":7}'}
-    placement.break_rule(unreadable("bad", lastReadable=kept))
+    placement.rules.break_rule(unreadable("bad", lastReadable=kept))
     assert status_of(placement, "bad", {"lastReadable": kept}, 4, "t")["lastReadable"] == kept
     found = status_of(placement, "bad", {}, 4, "t")
     assert found["lastReadable"] == {"generation": 0, "spec": ""}
@@ -94,24 +95,24 @@ def test_a_form_this_hub_cannot_read_is_left_as_it_stands(placement):
 
 def test_a_form_between_the_known_ones_is_kept_in_mind(placement):
     """Nobody saw what the rule said between: the next hub must know that, too (seed 549799)."""
-    last = placement.rules["r"]
-    placement.drop_rule("r")
-    placement.break_rule(unreadable("r", lastReadable={"generation": 1, "spec": last.form}, observedGeneration=1))
+    last = placement.rules.readable["r"]
+    placement.rules.drop_rule("r")
+    placement.rules.break_rule(unreadable("r", lastReadable={"generation": 1, "spec": last.form}, observedGeneration=1))
     found = status_of(placement, "r", {}, 3, "t")
     assert conditions(found)["Accepted"]["reason"] == sync_rule.MAY_BE_IN_FORCE
     assert "nothing that it or the present text selects is removed" in found["message"]
     again = {"lastReadable": found["lastReadable"], "observedGeneration": 3, "conditions": found["conditions"]}
-    placement.drop_rule("r")
-    placement.break_rule(unreadable("r", **again))
-    assert placement.reaches["r"] is not None and placement.rules["r"].form == last.form
+    placement.rules.drop_rule("r")
+    placement.rules.break_rule(unreadable("r", **again))
+    assert placement.rules.reaches["r"] is not None and placement.rules.readable["r"].form == last.form
 
 
 def test_a_version_that_is_not_served_is_told(placement):
     """Although the kind is listed at another; it selects nothing."""
     body = {"metadata": {"name": "odd"}, "spec": {"resources": [{"apiVersion": "v2", "kind": "ConfigMap"}]}}
-    placement.set_rule(sync_rule.rule(body))
-    placement.set_served(CONFIG_MAP.group_kind, {"v1": "", "v2": "404 no such thing"})
-    placement.synced.add(CONFIG_MAP.group_kind)
+    placement.rules.set_rule(sync_rule.rule(body))
+    placement.rules.set_served(CONFIG_MAP.group_kind, {"v1": "", "v2": "404 no such thing"})
+    placement.listed.kinds.add(CONFIG_MAP.group_kind)
     placement.object_cache.put(live(CONFIG_MAP, "a"))
     found = status_of(placement, "odd", {}, 1, "t")
     assert found["unlistedKinds"] == ["v2 ConfigMap: 404 no such thing"] and found["matchedObjects"] == 0

@@ -4,7 +4,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
-from fairlead_hub.cluster.placement import EDGE_NODES
+from fairlead_hub.cluster.listed import EDGE_NODES
 
 
 @pytest.fixture

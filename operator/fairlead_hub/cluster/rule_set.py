@@ -1,0 +1,304 @@
+"""SyncRules and EdgeRoutes, the nodes there are, and which of them each rule selects.
+
+    rules × node labels ──members──▶ nodes of each rule
+    rules × served versions ──in force──▶ the entries that select something
+    a rule that cannot be read ──broken, reaches──▶ what it may have selected
+
+What is wrong with one rule concerns that rule alone.  One that cannot be read stays in force as it could be read last,
+and one that names a version which is not served selects nothing while another version of the kind is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.content import POD, GroupKind, LiveObject
+from fairlead_hub.cluster.rule_matches import RuleMatches
+
+GONE_MAX = 100_000
+"""Deleted objects whose labels are remembered; the labels of others are not known, and those objects are kept."""
+
+
+class RuleSet:
+    """See the module."""
+
+    def __init__(self, matches: RuleMatches) -> None:
+        self.nodes: dict[str, Mapping[str, str]] = {}
+        """Labels of every edge Node, by name."""
+        self.readable: dict[str, sync_rule.Rule] = {}
+        """SyncRules that are, or were once, readable: as they could be read last."""
+        self.routes: dict[str, sync_rule.Routes] = {}
+        """EdgeRoutes that can be read."""
+        self.broken: dict[str, str] = {}
+        """``syncrules/name`` or ``edgeroutes/name`` → why it could not be read."""
+        self.reaches: dict[str, sync_rule.Rule] = {}
+        """By the name of a broken SyncRule: what it may have selected besides its last readable form."""
+        self.gone: dict[str, Mapping[str, str]] = {}
+        """Labels of what was deleted while a rule could not be read, by key."""
+        self.members: dict[str, frozenset[str]] = {}
+        """Of each readable SyncRule: the nodes it selects."""
+        self.generation = 0
+        """Rises whenever rules, or what is served, changed; caches over them compare this number."""
+        self._matches = matches
+        self._unserved: dict[tuple[str, str], str] = {}
+        self._served: set[tuple[str, str]] = set()
+        self._stale = False
+        self._kinds_served: set[GroupKind] = set()
+        self._named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = {}
+        """By kind: every entry that names it, also at a version that is not served."""
+        self._entries: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = {}
+
+    # ---- nodes -----------------------------------------------------------------------------------
+
+    def set_node(self, name: str, labels: Mapping[str, str]) -> bool:
+        """False when nothing changed (a heartbeat)."""
+        if self.nodes.get(name) == labels:
+            return False
+        self.nodes[name] = labels
+        for rule in self.readable.values():
+            members = self.members[rule.name]
+            if rule.nodes.matches(labels) != (name in members):
+                self.members[rule.name] = members ^ {name}
+                self._matches.touch((rule.name,))
+        return True
+
+    def drop_node(self, name: str) -> bool:
+        if self.nodes.pop(name, None) is None:
+            return False
+        for rule_name, members in self.members.items():
+            if name in members:
+                self.members[rule_name] = members - {name}
+                self._matches.touch((rule_name,))
+        return True
+
+    # ---- SyncRules -------------------------------------------------------------------------------
+
+    def set_rule(self, rule: sync_rule.Rule) -> frozenset[str]:
+        """Returns the nodes it concerns, before or after."""
+        before = self.unreadable_at(rule.name) | self.members_of(rule.name)
+        self._matches.touch((rule.name,))
+        self.broken.pop(f"syncrules/{rule.name}", None)
+        self.reaches.pop(rule.name, None)
+        self.readable[rule.name] = rule
+        self.members[rule.name] = frozenset(n for n, labels in self.nodes.items() if rule.nodes.matches(labels))
+        self._changed()
+        return before | self.members[rule.name]
+
+    def drop_rule(self, name: str) -> frozenset[str]:
+        """Returns the nodes it concerned."""
+        before = self.unreadable_at(name)
+        self._matches.touch((name,))
+        self.broken.pop(f"syncrules/{name}", None)
+        self.reaches.pop(name, None)
+        if self.readable.pop(name, None) is None:
+            return before
+        self._changed()
+        return before | self.members.pop(name)
+
+    def break_rule(self, found: sync_rule.Unreadable) -> frozenset[str]:
+        """It cannot be read: the last readable form of the same object stays in force.  Returns its nodes."""
+        known = self.readable.get(found.name)
+        before: frozenset[str] = frozenset()
+        if known is not None and known.uid != found.uid:
+            before = self.drop_rule(found.name)  # that one is gone; this one only has its name
+            known = None
+        if known is None and found.last is not None:
+            before |= self.set_rule(found.last)
+        self._matches.touch((found.name,))
+        self.broken[f"syncrules/{found.name}"] = found.reason
+        if found.reach is not None and known is None:  # of what was in force here we have the form
+            self.reaches[found.name] = found.reach
+        return before | self.unreadable_at(found.name)
+
+    def rule_names(self) -> set[str]:
+        """Every SyncRule there is, readable or not."""
+        return {*self.readable, *self.broken_names("syncrules")}
+
+    def members_of(self, name: str) -> frozenset[str]:
+        """Nodes that a SyncRule selects; none when there is no such rule."""
+        return self.members.get(name, frozenset())
+
+    # ---- EdgeRoutes ------------------------------------------------------------------------------
+
+    def set_routes(self, routes: sync_rule.Routes) -> None:
+        """It can be read: it is known which nodes it is for and which topics it names."""
+        self.routes[routes.name] = routes
+        self.broken.pop(f"edgeroutes/{routes.name}", None)
+
+    def break_routes(self, name: str, reason: str) -> None:
+        """It cannot be read: its nodes are not known, so it is sent to none."""
+        self.routes.pop(name, None)
+        self.broken[f"edgeroutes/{name}"] = reason
+
+    def drop_routes(self, name: str) -> None:
+        self.routes.pop(name, None)
+        self.broken.pop(f"edgeroutes/{name}", None)
+
+    def topics_of(self, node: str) -> frozenset[str]:
+        """Topics named by EdgeRoutes that select this node, and the default one."""
+        found = {sync_rule.DEFAULT_TOPIC}
+        labels = self.nodes.get(node)
+        if labels is not None:
+            for routes in self.routes.values():
+                if routes.nodes.matches(labels):
+                    found |= routes.topics
+        return frozenset(found)
+
+    # ---- what cannot be read ---------------------------------------------------------------------
+
+    def broken_names(self, collection: str) -> list[str]:
+        """Names of the ``syncrules`` or ``edgeroutes`` that cannot be read, sorted."""
+        return sorted(key.partition("/")[2] for key in self.broken if key.startswith(f"{collection}/"))
+
+    def unreadable_at(self, name: str) -> frozenset[str]:
+        """Nodes that a SyncRule which cannot be read concerns, as far as that can be told."""
+        if f"syncrules/{name}" not in self.broken:
+            return frozenset()
+        reach = self.reaches.get(name)
+        found = self.members_of(name)
+        if reach is not None:
+            found |= {node for node, labels in self.nodes.items() if reach.nodes.matches(labels)}
+        return found
+
+    def unreadable_for(self, node: str) -> list[str]:
+        """Broken SyncRules that concern this node, by name."""
+        return [name for name in self.broken_names("syncrules") if self.concerns(name, node)] if self.broken else []
+
+    def concerns(self, name: str, node: str) -> bool:
+        """Does a rule select this node, or may it have?"""
+        reach, labels = self.reaches.get(name), self.nodes.get(node)
+        may_have = reach is not None and labels is not None and reach.nodes.matches(labels)
+        return may_have or node in self.members_of(name)
+
+    def forget(self, gone: LiveObject) -> None:
+        """The object is gone; its labels still tell whether a rule that cannot be read selected it."""
+        if self.broken:
+            self.gone[gone.key] = gone.labels
+            if len(self.gone) > GONE_MAX:
+                del self.gone[next(iter(self.gone))]
+        elif self.gone:
+            self.gone.clear()
+
+    # ---- what is served --------------------------------------------------------------------------
+
+    def set_served(self, kind: GroupKind, answers: Mapping[str, str]) -> frozenset[str]:
+        """What the API server says of apiVersions of a kind: "" it serves this one, or why not.
+
+        Returns the nodes a difference concerns.
+        """
+        changed = [version for version, why in answers.items() if why != self._answer((version, kind[1]))]
+        for version in changed:
+            if answers[version]:
+                self._served.discard((version, kind[1]))
+                self._unserved[(version, kind[1])] = answers[version]
+            else:
+                self._served.add((version, kind[1]))
+                self._unserved.pop((version, kind[1]), None)
+        if not changed:
+            return frozenset()
+        self._changed()
+        self.touch(kind)
+        return frozenset().union(*(self.members[rule.name] for rule, _ in self.named(kind)))
+
+    def _answer(self, version_kind: tuple[str, str]) -> str | None:
+        return "" if version_kind in self._served else self._unserved.get(version_kind)
+
+    def _is_served(self, entry: sync_rule.Entry) -> bool:
+        return (entry.api_version, entry.kind) in self._served
+
+    @property
+    def unserved(self) -> Mapping[tuple[str, str], str]:
+        """(apiVersion, kind) that rules name and the API server does not serve → its answer."""
+        self._refresh()
+        return self._unserved
+
+    def is_unserved(self, kind: GroupKind) -> bool:
+        """At none of the versions that rules name."""
+        pairs = self.named(kind)
+        return bool(pairs) and all((entry.api_version, entry.kind) in self._unserved for _, entry in pairs)
+
+    # ---- entries ---------------------------------------------------------------------------------
+
+    def _changed(self) -> None:
+        """The next question makes the index anew: a list brings thousands of rules one by one."""
+        self._stale = True
+        self.generation += 1
+
+    def _refresh(self) -> None:
+        if not self._stale:
+            return
+        self._stale = False
+        named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = defaultdict(list)
+        # By name, so that which of two rules wins does not depend on who was created first.
+        for name in sorted(self.readable):
+            for entry in self.readable[name].entries:
+                named[entry.group_kind].append((self.readable[name], entry))
+        self._named = dict(named)
+        known = {(entry.api_version, entry.kind) for pairs in named.values() for _, entry in pairs}
+        self._served &= known
+        self._unserved = {pair: why for pair, why in self._unserved.items() if pair in known}
+        self._kinds_served = {
+            kind for kind, pairs in named.items() if any(self._is_served(entry) for _, entry in pairs)
+        }
+        self._entries = {}
+        for kind, pairs in named.items():
+            if in_force := [pair for pair in pairs if self.in_force(pair[1])]:
+                self._entries[kind] = in_force
+        by_rule: dict[str, list[sync_rule.Entry]] = defaultdict(list)
+        for pairs in self._entries.values():
+            for rule, entry in pairs:
+                by_rule[rule.name].append(entry)
+        self._matches.indexed(by_rule)
+
+    def entries(self, kind: GroupKind) -> Sequence[tuple[sync_rule.Rule, sync_rule.Entry]]:
+        """Entries in force of this kind, by rule name."""
+        self._refresh()
+        return self._entries.get(kind, ())
+
+    def named(self, kind: GroupKind) -> list[tuple[sync_rule.Rule, sync_rule.Entry]]:
+        """Entries that name this kind, by rule name, in force or not."""
+        self._refresh()
+        return self._named.get(kind, [])
+
+    def in_force(self, entry: sync_rule.Entry) -> bool:
+        """Does it select anything?  Not if its version is not served; nor before that is known, while another is."""
+        self._refresh()
+        if self._is_served(entry):
+            return True
+        return (entry.api_version, entry.kind) not in self._unserved and entry.group_kind not in self._kinds_served
+
+    def kinds(self) -> dict[GroupKind, tuple[str, ...]]:
+        """Every kind a rule names (and Pods where something is ``referenced``) → the apiVersions to watch it at: the
+        first one that is served counts."""
+        self._refresh()
+        found = {
+            kind: tuple(dict.fromkeys(entry.api_version for _, entry in entries))
+            for kind, entries in self._named.items()
+        }
+        if any(entry.select == "referenced" for entries in self._named.values() for _, entry in entries):
+            found.setdefault(POD, ("v1",))
+        return found
+
+    def kinds_of(self, node: str) -> Iterator[GroupKind]:
+        """Kinds of which entries in force select something for this node, and Pods where something is referenced."""
+        self._refresh()
+        for kind, entries in self._entries.items():
+            matching = [entry for rule, entry in entries if node in self.members[rule.name]]
+            if matching:
+                yield kind
+            if any(entry.select == "referenced" for entry in matching):
+                yield POD
+
+    # ---- what the status of rules says -----------------------------------------------------------
+
+    @property
+    def matches(self) -> RuleMatches:
+        """Objects each rule selects, and whose status may have changed."""
+        self._refresh()
+        return self._matches
+
+    def touch(self, kind: GroupKind) -> None:
+        """Whether this kind can be listed has changed, and with it what the status of rules that name it says."""
+        self._matches.touch(rule.name for rule, _ in self.named(kind))
