@@ -20,7 +20,7 @@ from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire import struct_mistakes
+from fairlead_wire.validation import struct_mistakes
 
 CHARTS = Path(__file__).resolve().parent
 PLACES: Mapping[str, Mapping[tuple[str, ...], Any]] = {

@@ -3,7 +3,7 @@
     main ─┬─ hub | edge | messaging | ingest   run      starts a room's app (imported only then)
           ├─ routes    check, eval, match              edge: the route language at your desk
           ├─ backoff   schedule, plot                  wire: the delivery policy
-          └─ topics, status, explain, bench, ...       one module for each noun, `register(root)` in each
+          └─ topics, status, explain, bench, ...       ``commands``: a module for each noun, `register(root)` in each
 
 Nothing heavy is imported until a command needs it, so `fairlead --help` answers at once and works without extras.
 """

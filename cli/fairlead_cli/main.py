@@ -19,7 +19,7 @@ ROOMS = {
     "ingest": "Writes topics into Delta tables, with Spark.",
 }
 NOUNS = ("routes", "backoff", "topics", "ingest", "status", "explain", "bench")
-"""Modules beside this one that add commands; one that is not there is left out."""
+"""Modules of ``commands`` that add commands; one that is not there is left out."""
 
 EXTRAS = {
     **{room: room for room in ROOMS},
@@ -128,7 +128,7 @@ def _add_room(room: str, purpose: str) -> None:
 
 def _add_nouns() -> None:
     for noun in NOUNS:
-        name = f"fairlead_cli.{noun}"
+        name = f"fairlead_cli.commands.{noun}"
         try:
             module = importlib.import_module(name)
         except ModuleNotFoundError as missing:

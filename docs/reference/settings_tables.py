@@ -22,7 +22,7 @@ from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire import mistakes, model_mistakes, struct_mistakes
+from fairlead_wire.validation import mistakes, model_mistakes, struct_mistakes
 
 REFERENCE = Path(__file__).resolve().parent
 PAGES: Mapping[str, Any] = {

@@ -41,9 +41,9 @@ from fairlead_edge.io.status_reporter import StatusReporter
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.settings import Settings
-from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
+from fairlead_wire.validation import listen_address
 
 EXIT_FAILED: Final = 1
 OWNER_ONLY: Final = 0o077

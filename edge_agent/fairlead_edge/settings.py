@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from fairlead_wire import listen_address, mistakes
-from fairlead_wire.file_path import FilePath
-from fairlead_wire.mistakes import Mistake, shown
+from fairlead_wire.validation import listen_address, mistakes
+from fairlead_wire.validation.file_path import FilePath
+from fairlead_wire.validation.mistakes import Mistake, shown
 
 STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4

@@ -18,10 +18,10 @@ from fairlead_ingest import errors
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.pipeline.progress_log import ProgressLog
 from fairlead_ingest.settings import PORT_DEFAULT, Settings
-from fairlead_wire import listen_address
 from fairlead_wire.errors import LocalError
 from fairlead_wire.io import logs
 from fairlead_wire.io import settings as settings_file
+from fairlead_wire.validation import listen_address
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.event_publisher import EventPublisher

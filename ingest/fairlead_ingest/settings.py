@@ -16,10 +16,11 @@ from pydantic import AfterValidator, Field
 
 from fairlead_ingest.source import limits, starting_position
 from fairlead_ingest.table import folders
-from fairlead_wire import event, listen_address, mistakes
-from fairlead_wire.file_path import FilePath
-from fairlead_wire.mistakes import Mistake
-from fairlead_wire.model import ListenAddress, Model
+from fairlead_wire import event
+from fairlead_wire.validation import listen_address, mistakes
+from fairlead_wire.validation.file_path import FilePath
+from fairlead_wire.validation.mistakes import Mistake
+from fairlead_wire.validation.model import ListenAddress, Model
 
 AVAILABLE_NOW: Final = "available-now"
 SINK_DEFAULT: Final = "delta"

@@ -29,9 +29,9 @@ from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
-from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange
+from fairlead_wire.validation import listen_address
 
 DRAIN_SECONDS = 10.0
 HEALTH_LIMITS = Limits(total=128, peer=96, peer_waiting=64)

@@ -32,9 +32,9 @@ from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.watches import INPUTS, Watches
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings
+from fairlead_wire.validation import listen_address
 
 ROOM = "hub"
 EXIT_LOST_LEASE = 1

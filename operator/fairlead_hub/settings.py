@@ -12,12 +12,13 @@ from typing import Annotated, Literal, Self
 import pydantic
 from pydantic import AfterValidator, Field
 
-from fairlead_wire import event, listen_address, mistakes
+from fairlead_wire import event
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.delivery_model import DeliveryModel, Seconds
-from fairlead_wire.file_path import FilePath
-from fairlead_wire.mistakes import Mistake
-from fairlead_wire.model import ListenAddress, Model
+from fairlead_wire.validation import listen_address, mistakes
+from fairlead_wire.validation.file_path import FilePath
+from fairlead_wire.validation.mistakes import Mistake
+from fairlead_wire.validation.model import ListenAddress, Model
 
 
 class Delivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):

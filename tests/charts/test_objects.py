@@ -16,7 +16,7 @@ from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io.settings import load
-from fairlead_wire.model import Model
+from fairlead_wire.validation.model import Model
 
 MODELS: dict[str, type[msgspec.Struct] | type[Model]] = {
     "hub": HubSettings,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_cli.behaviour import BEHAVIOURS
-from fairlead_cli.bench import nodes
+from fairlead_cli.commands.bench import nodes
 
 
 def test_the_promised_behaviours_can_be_asked_for() -> None:

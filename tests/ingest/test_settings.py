@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead_ingest.settings import Settings
-from fairlead_wire import model_mistakes
+from fairlead_wire.validation import model_mistakes
 
 BASE: dict[str, Any] = {
     "messaging_url": "http://127.0.0.1:11015",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import apsw
 
-from fairlead_edge.io.outbox import append as append_job
-from fairlead_edge.io.outbox import settlement
-from fairlead_edge.io.outbox.schema import migrate
+from fairlead_edge.io.outbox.tables import append as append_job
+from fairlead_edge.io.outbox.tables import settlement
+from fairlead_edge.io.outbox.tables.schema import migrate
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Refusal

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_hub.settings import Delivery, DeliverySettings
-from fairlead_wire import model_mistakes, struct_mistakes
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.delivery_model import DeliveryModel
+from fairlead_wire.validation import model_mistakes, struct_mistakes
 
 PAIRS = pytest.mark.parametrize(("model", "struct"), [(DeliveryModel, DeliveryPolicy), (DeliverySettings, Delivery)])
 VALUES = st.one_of(

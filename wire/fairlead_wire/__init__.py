@@ -12,12 +12,10 @@
 ``codec``     bytes ⇄ (header, content), bounded before it is parsed
 ``window``    what is in flight, what is overdue, what an ack settles
 ``session``   which frame is legal when; ids; keepalive
-``delivery``  the delivery policy: phases and the four backoff curves
+``delivery``  the delivery policy: phases and the four backoff curves; ``delivery_model`` is the same as a pydantic
+              model, for programs of the cluster
 ``browser``   web pages are no local programs
-``mistakes``  what is wrong with a document people wrote, in words; found beside structs (``struct_mistakes``) and
-              beside pydantic models (``model_mistakes``)
-``model``     the base of those models, with ``delivery_model``: for programs of the cluster, never for the agent
-``listen_address``  ``host:port``, and what is loopback
+``validation``  what people write is checked: every mistake with its key and a reason
 ``event``     what programs tell of themselves on system topics
 ``errors``    LocalError (we broke the contract) and RemoteError (the peer did)
 

@@ -23,8 +23,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from fairlead_wire import mistakes, struct_mistakes
-from fairlead_wire.mistakes import wrong
+from fairlead_wire.validation import mistakes, struct_mistakes
+from fairlead_wire.validation.mistakes import wrong
 
 RETRIES_LIMIT = 200_000
 """Most retries one policy may ask for (the longest policy SNS publishes has 100,015)."""

@@ -14,7 +14,7 @@ import pydantic
 from pydantic import Field
 
 from fairlead_wire import delivery
-from fairlead_wire.model import Model
+from fairlead_wire.validation.model import Model
 
 _LIMITS = Field(ge=0, le=delivery.DELAY_SECONDS_LIMIT)
 Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_wire.mistakes import shown
+from fairlead_wire.validation.mistakes import shown
 
 VERSION = 1
 TYPE_PREFIX = "dev.fairlead."

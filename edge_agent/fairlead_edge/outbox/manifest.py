@@ -23,7 +23,7 @@ from fairlead_edge.routes.advice import advise
 from fairlead_edge.routes.compiler import Route, compile_route
 from fairlead_edge.routes.errors import CompileError, Invalid
 from fairlead_wire import event
-from fairlead_wire.mistakes import Mistake
+from fairlead_wire.validation.mistakes import Mistake
 
 MANIFEST_BYTES_MAX: Final = 1024 * 1024
 ROUTES_MAX: Final = 1000

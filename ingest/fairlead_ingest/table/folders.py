@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
-from fairlead_wire.mistakes import wrong
+from fairlead_wire.validation.mistakes import wrong
 
 DEAD_LETTERS = "_dead_letters"
 GAPS = "_gaps"

@@ -13,10 +13,10 @@ import pydantic
 from pydantic import AfterValidator, Field
 
 from fairlead_messaging.server.log.topic import TTL_SECONDS_MAX, expand_system_topics
-from fairlead_wire import listen_address, mistakes
-from fairlead_wire.file_path import FilePath
-from fairlead_wire.mistakes import Mistake
-from fairlead_wire.model import ListenAddress, Model
+from fairlead_wire.validation import listen_address, mistakes
+from fairlead_wire.validation.file_path import FilePath
+from fairlead_wire.validation.mistakes import Mistake
+from fairlead_wire.validation.model import ListenAddress, Model
 
 COUNT_MAX: Final = 2**31 - 1
 BUDGET_MAX: Final = 2**40

@@ -12,8 +12,8 @@ import ssl
 from pathlib import Path
 
 from fairlead_hub.settings import Settings
-from fairlead_wire import listen_address
 from fairlead_wire.io import logs, tls
+from fairlead_wire.validation import listen_address
 
 _log = logs.get("hub.authorities")
 

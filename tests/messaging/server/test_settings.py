@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire import model_mistakes
+from fairlead_wire.validation import model_mistakes
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pydantic
 import pytest
 from pydantic import Field
 
-from fairlead_wire.file_path import FilePath
 from fairlead_wire.io import logs, settings
-from fairlead_wire.mistakes import wrong
-from fairlead_wire.model import Model as PydanticModel
+from fairlead_wire.validation.file_path import FilePath
+from fairlead_wire.validation.mistakes import wrong
+from fairlead_wire.validation.model import Model as PydanticModel
 
 
 class DeliveryStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

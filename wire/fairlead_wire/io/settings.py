@@ -23,10 +23,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, get_args
 
-from fairlead_wire import mistakes, struct_mistakes
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.file_path import FILE_PATH
 from fairlead_wire.io import logs
+from fairlead_wire.validation import mistakes, struct_mistakes
+from fairlead_wire.validation.file_path import FILE_PATH
 
 FILE_BYTES_MAX = 1024 * 1024
 EXIT_STATUS = 2
@@ -93,7 +93,7 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
 def _reader(model: Any) -> Reader:
     if struct_mistakes.is_model(model):
         return struct_mistakes
-    from fairlead_wire import model_mistakes  # pydantic: never in the agent
+    from fairlead_wire.validation import model_mistakes
 
     return model_mistakes
 

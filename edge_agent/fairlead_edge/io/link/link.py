@@ -31,7 +31,7 @@ from fairlead_edge.objects.metastore import Metastore
 from fairlead_wire import codec, message
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import handshake, logs
-from fairlead_wire.listen_address import is_loopback
+from fairlead_wire.validation.listen_address import is_loopback
 
 DIAL_SECONDS_MAX: Final = 2.0
 """For TCP alone.  Where packets are dropped the kernel repeats itself after 1, 3, 7 s …; a new attempt finds a link

@@ -4,6 +4,6 @@
                                    │    └───────▶ broker ──▶ modules on this node
                                    └─ expiry_sweeper
 
-``upstream`` puts these together.  Behind ``sqlite_outbox``: ``jobs`` write, ``queries`` read, ``schema`` and
-``upgrade`` make the tables; ``audit``, ``damage``, ``salvage`` and ``totals_file`` are for disks that fail.
+``upstream`` puts these together.  ``tables`` is the inside of the file: its schema, its statements, and what each job
+reads and writes.  ``salvage``, ``totals_file`` and ``handed_out_file`` are for disks and processes that fail.
 """

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import apsw
 
-from fairlead_edge.io.outbox import audit, damage, schema, store_clock, store_identity
-from fairlead_edge.io.outbox import statements as sql
-from fairlead_edge.io.outbox.bodies import run_checksum, text
+from fairlead_edge.io.outbox import store_clock
+from fairlead_edge.io.outbox.tables import audit, damage, schema, store_identity
+from fairlead_edge.io.outbox.tables import statements as sql
+from fairlead_edge.io.outbox.tables.bodies import run_checksum, text
 from fairlead_edge.io.sqlite import salvage
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows

@@ -17,23 +17,22 @@ from typing import Final
 import apsw
 import msgspec
 
-from fairlead_edge.io.outbox import (
+from fairlead_edge.io.outbox import salvage, store_clock
+from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
+from fairlead_edge.io.outbox.tables import (
     audit,
     damage,
     dead_letters,
     expiry,
     log,
     queue_status,
-    salvage,
     schema,
     settlement,
-    store_clock,
     store_identity,
 )
-from fairlead_edge.io.outbox import statements as sql
-from fairlead_edge.io.outbox.append import append
-from fairlead_edge.io.outbox.eviction import Eviction
-from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
+from fairlead_edge.io.outbox.tables import statements as sql
+from fairlead_edge.io.outbox.tables.append import append
+from fairlead_edge.io.outbox.tables.eviction import Eviction
 from fairlead_edge.io.outbox.totals_file import TotalsFile
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.unused_pages import give_back

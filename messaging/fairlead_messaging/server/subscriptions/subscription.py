@@ -26,7 +26,7 @@ from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import dead_letter, endpoint
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy
-from fairlead_wire.mistakes import Wrong
+from fairlead_wire.validation.mistakes import Wrong
 
 SUBSCRIPTIONS_MAX = 1000
 """Over all topics."""

@@ -15,9 +15,9 @@ from pydantic.alias_generators import to_camel
 
 from fairlead_hub.cluster.custom_resources.structural_schema import CLOSED, PRESERVE
 from fairlead_hub.settings import Delivery
-from fairlead_wire import mistakes
 from fairlead_wire.delivery import DELAY_SECONDS_LIMIT, RETRIES_LIMIT
-from fairlead_wire.model import Model
+from fairlead_wire.validation import mistakes
+from fairlead_wire.validation.model import Model
 
 _RULES = "x-kubernetes-validations"
 LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"

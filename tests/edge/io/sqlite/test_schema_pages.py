@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from fairlead_edge.io.outbox import schema
+from fairlead_edge.io.outbox.tables import schema
 from fairlead_edge.io.sqlite import schema_pages
 
 

@@ -13,7 +13,7 @@ from fairlead_edge.outbox import manifest
 from fairlead_hub.cluster import selector, sync_rule
 from fairlead_hub.cluster.custom_resources import specs
 from fairlead_hub.settings import Delivery
-from fairlead_wire import model_mistakes
+from fairlead_wire.validation import model_mistakes
 
 ODD = st.sampled_from(
     [None, True, -1, 0, 1, 0.5, 3.0, 9, 10, 40, 5000, 200_001, "", "x", "In", [], ["a"], {}, {"a": "b"}]

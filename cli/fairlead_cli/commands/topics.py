@@ -1,0 +1,273 @@
+"""`fairlead topics`: what is in messaging, for people and scripts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fairlead_cli import messaging_account, moments
+from fairlead_cli.commands.replay import replay
+from fairlead_cli.commands.subscriptions import subscriptions
+from fairlead_cli.commands.tail import tail
+from fairlead_cli.commands.transactions import transactions
+from fairlead_cli.messaging_account import output, print_json, print_messages, service, topic
+
+PUBLISH_MESSAGES = 1000
+"""Lines of standard input in one request."""
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def register(root: click.Group) -> None:
+    """Add `topics` to the root command."""
+    root.add_command(topics)
+
+
+@click.group(short_help="Create, read, write and inspect topics.")
+@click.option(
+    "--url",
+    envvar="FAIRLEAD_MESSAGING_URL",
+    show_envvar=True,
+    help=f"The service; default: {messaging_account.DEFAULT_URL}.",
+)
+@click.option(
+    "--config", type=FILE, help="A room's settings: messaging_url and tls_ca, tls_cert, tls_key are taken from it."
+)
+@click.option("--ca", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_CA", show_envvar=True, help="Who signed the service.")
+@click.option("--cert", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Our certificate.")
+@click.option("--key", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Our key.")
+@click.pass_context
+def topics(
+    context: click.Context, url: str | None, config: Path | None, ca: Path | None, cert: Path | None, key: Path | None
+) -> None:
+    """Create, read, write and inspect topics. A topic is NAMESPACE/NAME; a bare NAME lies in `default`.
+
+    \b
+    Make one, write, read:     fairlead topics create orders --ttl 86400
+                               echo '{"order": 1}' | fairlead topics publish orders
+                               fairlead topics tail -f orders
+    Who is behind, and why:    fairlead topics lag orders
+                               fairlead topics transactions list
+                               fairlead topics transactions invalidate POINTER
+    Look without consuming:    fairlead topics inspect orders
+    Again, somewhere else:     fairlead topics replay orders orders-again --from 2h
+    With mutual TLS:           fairlead topics --config ingest.toml list
+
+    -o json prints one JSON value, or one object a line for messages and rows; payloads are base64 there.
+    """
+    context.obj = messaging_account.account(url, config, ca, cert, key)
+
+
+topics.add_command(replay)
+topics.add_command(subscriptions)
+topics.add_command(tail)
+topics.add_command(transactions)
+
+
+@topics.command("list")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespaces need not be created.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace, as NAMESPACE/NAME.")
+@output
+@click.pass_context
+def list_(context: click.Context, namespace: str, all_namespaces: bool, output: str) -> None:
+    """Names of the topics in a namespace. Fairlead's own are in `system`."""
+    with service(context) as client:
+        if all_namespaces:
+            names = [f"{each}/{name}" for each in client.namespaces() for name in client.topics(each)]
+        else:
+            names = client.topics(namespace)
+    if output == "json":
+        print_json(names)
+        return
+    for name in names:
+        click.echo(name)
+    if not names:
+        where = "here" if all_namespaces else f"in namespace {namespace}; -A shows all namespaces"
+        messaging_account.say_none(f"no topics {where}")
+
+
+@topics.command()
+@topic
+@click.option("--ttl", help="Seconds a message lives; the service's default otherwise.")
+@click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
+@output
+@click.pass_context
+def create(
+    context: click.Context, topic: tuple[str, str], ttl: str | None, pairs: tuple[str, ...], output: str
+) -> None:
+    """Create a topic; exit 1 when it exists.
+
+    The property `transactional` is `allowed` (default), `required` or `refused`; others are kept for you.
+    """
+    properties = _properties(ttl, pairs)
+    with service(context) as client:
+        created = client.create_topic(*topic, properties)
+    if output == "json":
+        print_json({"created": created})
+    elif created:
+        click.echo(f"{'/'.join(topic)} created")
+    if not created:
+        click.echo(f"fairlead topics: {'/'.join(topic)} exists", err=True)
+        sys.exit(1)
+
+
+@topics.command(short_help="Replace a topic's properties.")
+@topic
+@click.option("--ttl", help="Seconds a message lives.")
+@click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
+@click.pass_context
+def update(context: click.Context, topic: tuple[str, str], ttl: str | None, pairs: tuple[str, ...]) -> None:
+    """Replace all properties of a topic; what is not named returns to its default."""
+    with service(context) as client:
+        client.update_topic(*topic, _properties(ttl, pairs))
+    click.echo(f"{'/'.join(topic)} updated")
+
+
+@topics.command(short_help="Delete a topic and everything in it.")
+@topic
+@click.pass_context
+def delete(context: click.Context, topic: tuple[str, str]) -> None:
+    """Delete a topic and everything in it, at once and for good."""
+    with service(context) as client:
+        client.delete_topic(*topic)
+    click.echo(f"{'/'.join(topic)} deleted")
+
+
+@topics.command()
+@topic
+@output
+@click.pass_context
+def show(context: click.Context, topic: tuple[str, str], output: str) -> None:
+    """Properties of a topic."""
+    with service(context) as client:
+        properties = client.topic(*topic)
+    if output == "json":
+        print_json({"name": topic[1], "properties": properties})
+    else:
+        for key, value in sorted(properties.items()):
+            click.echo(f"{key}: {value}")
+
+
+@topics.command(short_help="Publish texts, or lines of standard input.")
+@topic
+@click.argument("payloads", nargs=-1)
+@click.option("--ttl", type=int, help="Seconds these messages live.")
+@click.pass_context
+def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str, ...], ttl: int | None) -> None:
+    """Publish texts; without any, each line of standard input is a message. Durable when it says so."""
+    count = 0
+    waiting: list[bytes] = []
+    lines = (
+        (payload.encode() for payload in payloads) if payloads else (line.rstrip(b"\n") for line in sys.stdin.buffer)
+    )
+    with service(context) as client:
+        for line in lines:
+            waiting.append(line)
+            if len(waiting) == PUBLISH_MESSAGES:
+                client.publish(*topic, waiting, ttl_seconds=ttl)
+                count, waiting = count + len(waiting), []
+        if waiting:
+            client.publish(*topic, waiting, ttl_seconds=ttl)
+    count += len(waiting)
+    if not count:
+        raise click.UsageError("nothing to publish")
+    click.echo(f"{count} published")
+
+
+@topics.command(short_help="Read one page of messages.")
+@topic
+@click.option(
+    "--from", "start", type=moments.Moment(), help=f"Begin here; the oldest message otherwise. {moments.HELP}"
+)
+@click.option("--limit", type=click.IntRange(1), help="At most this many messages.")
+@click.option("--committed", is_flag=True, help="Only what is committed; stop at the first undecided message.")
+@output
+@click.pass_context
+def poll(
+    context: click.Context,
+    topic: tuple[str, str],
+    start: str | int | None,
+    limit: int | None,
+    committed: bool,
+    output: str,
+) -> None:
+    """Read one page of messages; where the next one begins goes to standard error."""
+    with service(context) as client:
+        page = client.poll(*topic, start_from=start, limit=limit, read_committed=committed)
+    print_messages(page.messages, output)
+    if not page.messages:
+        messaging_account.say_none(f"no messages in {'/'.join(topic)}{' from there on' if start is not None else ''}")
+    click.echo(f"next position: {page.next_position}", err=True)
+
+
+@topics.command(short_help="Every row and its state; nothing is consumed.")
+@topic
+@click.option("--after", default="", help="A message id (hex): only what follows it.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
+@click.option("--state", type=click.Choice(["visible", "undecided", "hidden", "expired"]), help="Only these rows.")
+@output
+@click.pass_context
+def inspect(
+    context: click.Context, topic: tuple[str, str], after: str, limit: int, state: str | None, output: str
+) -> None:
+    """Every row and its state, also what readers skip or wait for; nothing is consumed.
+
+    \b
+    visible    readers get it
+    undecided  its transaction is open: readers of committed messages stop here
+    hidden     rolled back, or its transaction was aborted or invalidated
+    expired    its own time to live is over
+    """
+    with service(context) as client:
+        rows = client.inspect(*topic, after=after, limit=limit)
+    rows = [row for row in rows if state in (None, row.state)]
+    if not rows and output == "text":
+        messaging_account.say_none(f"no {state or ''} rows in {'/'.join(topic)}".replace("  ", " "))
+    for row in rows:
+        if output == "json":
+            print_json(row)
+        else:
+            by = f"  transaction {row.transaction}" if row.transaction else ""
+            messaging_account.print_line(
+                f"{messaging_account.moment(row.published_ms)}  {row.id}  {row.state:<9}{by}  "
+                f"{messaging_account.shown(row.payload)}"
+            )
+
+
+@topics.command(short_help="How far each named reader is behind.")
+@topic
+@output
+@click.pass_context
+def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
+    """How far each named reader is behind, and whether an open transaction holds up all of them.
+
+    A reader is whoever tells the service its position; ingest jobs do after each commit.
+    """
+    with service(context) as client:
+        readers = client.readers(*topic)
+        held_by = client.plan(*topic, after="", limit_rows=1).held_by
+    if output == "json":
+        print_json(readers)
+        return
+    if not readers:
+        messaging_account.say_none(f"no reader has told its position in {'/'.join(topic)}")
+    for reader in readers:
+        click.echo(
+            f"{reader.name}: {reader.lag_messages} messages, {moments.span(reader.lag_seconds)} behind; "
+            f"last heard of {messaging_account.moment(reader.updated_ms)}"
+        )
+    if held_by is not None:
+        click.echo(f"readers of committed messages wait for transaction {held_by}", err=True)
+
+
+def _properties(ttl: str | None, pairs: tuple[str, ...]) -> dict[str, str | int]:
+    properties: dict[str, str | int] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--property")
+        properties[key] = value
+    if ttl is not None:
+        properties["ttl"] = ttl
+    return properties

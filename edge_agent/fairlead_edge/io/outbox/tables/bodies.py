@@ -1,0 +1,83 @@
+"""Messages read from the tables, each checked against what was accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+
+from fairlead_edge.io.outbox.tables import segment as segment_io
+from fairlead_edge.io.outbox.tables import statements as sql
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox.checksum import of_reference, of_run
+from fairlead_edge.outbox.gaps import Damage
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.queue_id import QueueId
+
+SEGMENTS_KEPT: Final = 4
+"""Unpacked segments one reader keeps: references of one queue mostly walk through one segment after the other."""
+
+
+class Unreadable(Exception):
+    """A body is not there any more as it was stored; the text says what is wrong."""
+
+
+class Bodies:
+    """Reads bodies out of their segments; unpacks each segment once in its life, and keeps the latest few."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._unpacked: dict[int, bytes | Unreadable] = {}
+
+    def checked(self, queue: QueueId, row: Sequence[Any]) -> Item | Damage:
+        """The message of one row of ``statements`` (live, all, one), if it and its envelope are what was stored."""
+        offset, segment, start, size, expected, first, last, epoch, enqueued, expires, named, run = row
+        topic = text(named)
+        if run is None or run != run_checksum(queue, first, last, epoch, enqueued, expires, topic):
+            return Damage(offset, "", "its envelope on disk is damaged")
+        try:
+            body = self.body(segment, start, size)
+        except Unreadable as error:
+            return Damage(offset, topic, str(error))
+        if of_reference(run, offset, body) != expected:
+            return Damage(offset, topic, "its body on disk is damaged")
+        return Item(offset, epoch, topic, enqueued, expires, body)
+
+    def body(self, segment: int, start: int, size: int) -> bytes:
+        """Raises ``Unreadable``; only a checksum shows whether what is read is what was stored."""
+        content = self._unpacked.get(segment)
+        if content is None:
+            content = self._unpack(segment)
+            while len(self._unpacked) >= SEGMENTS_KEPT:
+                del self._unpacked[next(iter(self._unpacked))]
+            self._unpacked[segment] = content
+        if isinstance(content, Unreadable):
+            raise content
+        if not isinstance(start, int) or not isinstance(size, int):
+            raise Unreadable("its place on disk is damaged")
+        return content[start : start + size]
+
+    def _unpack(self, segment: int) -> bytes | Unreadable:
+        stored = rows(self._connection, sql.SEGMENT, (segment,))
+        if not stored:
+            return Unreadable("its body is missing on disk")
+        encoding, packed, size = stored[0]
+        try:
+            return segment_io.unpack(text(encoding), packed, size)
+        except ValueError as error:
+            return Unreadable(f"its body on disk is damaged: {error}")
+
+
+def text(read: Any) -> str:
+    """Of a column that was read as bytes."""
+    return read.decode(errors="backslashreplace") if isinstance(read, bytes) else ""
+
+
+def run_checksum(
+    queue: QueueId, first: Any, last: Any, epoch: Any, enqueued: Any, expires: Any, topic: Any
+) -> int | None:
+    """The checksum a run with these columns has; None when they are not even of their types."""
+    if not isinstance(enqueued, float) or not isinstance(expires, float | None):
+        return None
+    return of_run(queue, first=first, last=last, epoch=epoch, enqueued=enqueued, expires=expires, topic=topic)

@@ -1,0 +1,83 @@
+"""Messages whose time to live ended: found by an index or from the head of each queue, and taken out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from fairlead_edge.io.outbox.tables import log
+from fairlead_edge.io.outbox.tables import statements as sql
+from fairlead_edge.io.outbox.tables.append import forget_keys
+from fairlead_edge.io.outbox.tables.bodies import run_checksum, text
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox import outbox
+from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.outbox.queue_id import QueueId
+
+_Expired = dict[tuple[int, QueueId], list[int]]
+"""Offsets by number and name of their queue."""
+
+
+def sweep(
+    connection: apsw.Connection, *, now: float, entire: bool, in_flight: InFlight
+) -> list[tuple[QueueId, list[int]]]:
+    """See ``outbox.Outbox.sweep``; returns what went.  Keys that may be forgotten go in the same step."""
+    forget_keys(connection, now=now)
+    found = _expired_anywhere if entire else _expired_at_heads
+    swept: list[tuple[QueueId, list[int]]] = []
+    for (number, queue), offsets in found(connection, now, in_flight).items():
+        removed = log.remove(connection, number, offsets)
+        connection.execute(sql.COUNT_EXPIRED, (removed, number))
+        if removed:
+            swept.append((queue, offsets))
+    return swept
+
+
+def _is_over(queue: QueueId, envelope: Sequence[Any], now: float) -> bool:
+    """Did its time to live end?  What a damaged envelope says of it is not believed; a scrub sets such aside."""
+    first, last, epoch, enqueued, expires, topic, expected = envelope
+    made = run_checksum(queue, first, last, epoch, enqueued, expires, text(topic))
+    sound = expected is not None and made == expected
+    return sound and expires is not None and expires <= now
+
+
+def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:
+    """By the expiry index, run by run."""
+    found: _Expired = defaultdict(list)
+    left = outbox.SWEEP_ROWS
+    for number, endpoint, priority, segment, *envelope in rows(connection, sql.EXPIRED_RUNS, (now, outbox.SWEEP_ROWS)):
+        queue = QueueId(endpoint, priority)
+        if not _is_over(queue, envelope, now):
+            continue
+        offsets = rows(connection, sql.OFFSETS_OF_RUN, (number, *envelope[:2], segment, left))
+        going = in_flight.spare(queue, [offset for (offset,) in offsets])
+        if going:
+            found[number, queue] += going
+        left -= len(going)
+        if left <= 0:
+            break
+    return found or _expired_at_heads(connection, now, in_flight)
+
+
+def _expired_at_heads(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:
+    """From the oldest on until the first live one; what the checkpoint has passed was expired when it passed."""
+    found: _Expired = {}
+    left = outbox.SWEEP_ROWS
+    for number, endpoint, priority, checkpoint in rows(connection, sql.QUEUES_WITH_MESSAGES):
+        offsets: list[int] = []
+        queue = QueueId(endpoint, priority)
+        out = in_flight.of(queue)
+        row: Any
+        for row in connection.execute(sql.ENVELOPES_FROM_HEAD, (number, left)):  # lazily: mostly the first one is live
+            offset, *envelope = row
+            if offset in out:
+                continue
+            if offset > checkpoint and not _is_over(queue, envelope, now):
+                break
+            offsets.append(offset)
+        found[number, queue] = offsets
+        left -= len(offsets)
+    return found

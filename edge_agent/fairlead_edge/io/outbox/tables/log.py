@@ -1,0 +1,201 @@
+"""The logs in the tables: what is appended to a queue, read from it, and taken out of it.
+
+entry ─▶ segment (bodies, end to end) ◀─ run (what its references share) ◀─ reference (one place in one queue)
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from fairlead_edge.io.outbox.tables import segment as segment_io
+from fairlead_edge.io.outbox.tables import statements as sql
+from fairlead_edge.io.outbox.tables.bodies import Bodies
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox import outbox
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.checksum import of_reference, of_run
+from fairlead_edge.outbox.gaps import Damage
+from fairlead_edge.outbox.queue_id import QueueId
+
+HANDED_OUT_MAX: Final = 10_000
+"""Messages of one queue that are remembered as handed out before a start; the hub's window is far smaller."""
+
+# ---- read ----------------------------------------------------------------------------------------------------------
+
+
+class Found(NamedTuple):
+    """What a fetch came upon: messages as they were accepted, and those that are not."""
+
+    items: list[outbox.Item]
+    damaged: list[Damage]
+
+
+def queues(connection: apsw.Connection) -> list[QueueId]:
+    """Every queue there is."""
+    return [QueueId(endpoint, priority) for endpoint, priority in rows(connection, sql.QUEUES)]
+
+
+def number_of(connection: apsw.Connection, queue: QueueId) -> int | None:
+    """By which number the tables name the queue; None when nothing was ever stored in it."""
+    found = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
+    return found[0][0] if found else None
+
+
+def checkpoint(connection: apsw.Connection, queue: QueueId) -> int | None:
+    """Up to which offset the queue is done; None when nothing was ever stored in it."""
+    found = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
+    return found[0][1] if found else None
+
+
+def fetch(
+    connection: apsw.Connection, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int
+) -> Found:
+    """See ``outbox.Outbox.fetch``; a run of expired references is passed over without reading their bodies."""
+    found = Found([], [])
+    known = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
+    if not known:
+        return found
+    number, done = known[0]
+    read = Bodies(connection)
+    room = bytes_max
+    row: Any
+    for row in connection.execute(sql.LIVE_MESSAGES, (number, max(after, done), now, messages_max)):
+        # Lazily: rows beyond bytes_max are never read.
+        checked = read.checked(queue, row)
+        if isinstance(checked, Damage):
+            found.damaged.append(checked)
+            continue
+        found.items.append(checked)
+        room -= len(checked.content)
+        if room <= 0:
+            break
+    return found
+
+
+def handed_out(connection: apsw.Connection, queue: QueueId, highest: int) -> tuple[int, list[int]]:
+    """The last offset the queue ever gave, and which offsets up to ``highest`` are not done."""
+    number = number_of(connection, queue)
+    if number is None:
+        return NOTHING_DONE, []
+    [(next_offset, done)] = rows(connection, sql.EXTENT_OF_QUEUE, (number,))
+    present = rows(connection, sql.OLDEST_OFFSETS, (number, done, HANDED_OUT_MAX))
+    return next_offset - 1, [offset for (offset,) in present if offset <= highest]
+
+
+# ---- append --------------------------------------------------------------------------------------------------------
+
+
+class _Placed(NamedTuple):
+    """One reference: where its body lies, and what its route said."""
+
+    segment: int
+    start: int
+    size: int
+    reference: outbox.Reference
+    body: bytes
+
+
+def append(connection: apsw.Connection, entries: Sequence[outbox.Entry], *, epoch: int, now: float) -> None:
+    """Store each body once, and its references in their queues."""
+    logs: dict[QueueId, list[_Placed]] = defaultdict(list)
+    for entry, (segment, start) in zip(entries, _store_bodies(connection, entries), strict=True):
+        for reference in entry.references:
+            logs[reference.queue].append(_Placed(segment, start, len(entry.content), reference, entry.content))
+    for queue, log in logs.items():
+        _extend(connection, queue, log, epoch, now)
+
+
+def _store_bodies(connection: apsw.Connection, entries: Sequence[outbox.Entry]) -> list[tuple[int, int]]:
+    """Where each body lies: (segment, start)."""
+    places = [(0, 0)] * len(entries)
+    packed: list[tuple[int, int, str, bytes]] = []
+    first: int = rows(connection, sql.NEXT_SEGMENT)[0][0]
+    for segment, indexes in enumerate(outbox.segments(entries), first):
+        start = 0
+        for index in indexes:
+            places[index] = (segment, start)
+            start += len(entries[index].content)
+        packed.append((segment, start, *segment_io.pack(b"".join([entries[index].content for index in indexes]))))
+    connection.executemany(sql.INSERT_SEGMENT, packed)
+    return places
+
+
+def _extend(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epoch: int, now: float) -> None:
+    """Offsets, counters, references and runs of one queue."""
+    [(number, first)] = rows(
+        connection,
+        sql.EXTEND_QUEUE,
+        (queue.endpoint, queue.priority, len(log), sum(placed.size for placed in log)),
+    )
+    runs: dict[int, list[tuple[int, _Placed]]] = defaultdict(list)
+    for offset, placed in enumerate(log, first):
+        runs[placed.segment].append((offset, placed))
+    for segment, run in runs.items():
+        row = _run(number, segment, run, epoch, now)
+        sealed = _checksum_of(queue, row)
+        connection.execute(sql.INSERT_RUN, (*row, sealed))
+        connection.executemany(
+            sql.INSERT_REFERENCE,
+            [
+                (number, offset, segment, each.start, each.size, of_reference(sealed, offset, each.body))
+                for offset, each in run
+            ],
+        )
+
+
+_Run = tuple[int, int, int, int, int, int, int, float, float | None, str]
+"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic."""
+
+
+def _run(queue: int, segment: int, run: list[tuple[int, _Placed]], epoch: int, now: float) -> _Run:
+    first, placed = run[0]
+    ttl = placed.reference.ttl_seconds
+    expires = None if ttl is None else now + ttl
+    size = sum(each.size for _, each in run)
+    return (segment, queue, first, run[-1][0], len(run), size, epoch, now, expires, placed.reference.topic)
+
+
+def _checksum_of(queue: QueueId, run: _Run) -> int:
+    _, _, first, last, _, _, epoch, enqueued, expires, topic = run
+    return of_run(queue, first=first, last=last, epoch=epoch, enqueued=enqueued, expires=expires, topic=topic)
+
+
+# ---- remove --------------------------------------------------------------------------------------------------------
+
+
+def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> int:
+    """Take references out of one queue, with the runs and segments that end by it; returns how many were there."""
+    if not offsets:
+        return 0
+    removed = rows(connection, sql.DELETE_REFERENCES, (queue, json.dumps(list(offsets))))
+    if not removed:
+        return 0
+    sizes: dict[int, list[int]] = defaultdict(list)
+    for segment, size in removed:
+        sizes[segment].append(size)
+    connection.execute(sql.SHORTEN_QUEUE, (len(removed), sum(size for _, size in removed), queue))
+    freed = len(removed) * outbox.REFERENCE_BYTES + _end_runs(connection, queue, sizes)
+    connection.execute(sql.FREE_BYTES, (freed,))
+    return len(removed)
+
+
+def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int]]) -> int:
+    """Lower the counts of the runs these references belonged to; returns the bytes of segments that end with them."""
+    ended: list[int] = []
+    segments = json.dumps([segment for segment in sizes if isinstance(segment, int)])
+    for segment, count in rows(connection, sql.RUN_COUNTS, (queue, segments)):
+        gone = sizes[segment]
+        if count == len(gone):
+            ended.append(segment)
+        else:
+            connection.execute(sql.SHORTEN_RUN, (len(gone), sum(gone), segment, queue))
+    if not ended:
+        return 0
+    connection.execute(sql.DELETE_RUNS, (queue, json.dumps(ended)))
+    released = rows(connection, sql.DELETE_SEGMENTS, (json.dumps(ended),))
+    return sum(size for (size,) in released)

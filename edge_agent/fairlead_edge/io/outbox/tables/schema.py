@@ -1,0 +1,128 @@
+"""The tables of the outbox, and how an older file becomes a present one.
+
+    queues       one row per (endpoint, priority): next offset, checkpoint, counters, so that starting reads no backlog
+    references_  one row per (queue, offset), clustered by offset and very narrow: the log itself
+    runs         what the references of one request to one queue share: epoch, age, time to live, topic
+    segments     their bodies, end to end, compressed: flash wears by bytes written
+    dead_letters what was refused for good, with its reason
+    receipts     Idempotency-Keys and the answers they got
+    owner        one row: the node that accepted what is held
+    clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
+
+Rows that are sent or shown carry a checksum (``checksum``); in a file from before there were any, they are made once.
+
+``PRAGMA user_version`` says which migration came last.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from fairlead_edge.errors import StoreTooNew
+from fairlead_edge.io.outbox.tables.upgrade import add_checksums
+from fairlead_edge.io.sqlite import statements as sqlite
+from fairlead_edge.io.sqlite.rows import rows
+
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE queues(
+        id INTEGER PRIMARY KEY,
+        endpoint TEXT NOT NULL,
+        priority INTEGER NOT NULL,
+        next_offset INTEGER NOT NULL DEFAULT 0,
+        checkpoint INTEGER NOT NULL DEFAULT -1,
+        stored INTEGER NOT NULL DEFAULT 0,
+        bytes INTEGER NOT NULL DEFAULT 0,
+        accepted INTEGER NOT NULL DEFAULT 0,
+        sent INTEGER NOT NULL DEFAULT 0,
+        expired INTEGER NOT NULL DEFAULT 0,
+        evicted INTEGER NOT NULL DEFAULT 0,
+        UNIQUE(endpoint, priority)
+    );
+    CREATE TABLE references_(
+        queue INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        segment INTEGER NOT NULL,
+        start INTEGER NOT NULL,
+        size INTEGER NOT NULL,
+        PRIMARY KEY(queue, offset)
+    ) WITHOUT ROWID;
+    CREATE TABLE runs(
+        segment INTEGER NOT NULL,
+        queue INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        enqueued REAL NOT NULL,
+        expires REAL,
+        topic TEXT NOT NULL,
+        PRIMARY KEY(segment, queue)
+    ) WITHOUT ROWID;
+    CREATE INDEX runs_by_expiry ON runs(expires) WHERE expires IS NOT NULL;
+    CREATE TABLE segments(id INTEGER PRIMARY KEY, size INTEGER NOT NULL, encoding TEXT NOT NULL, content BLOB NOT NULL);
+    CREATE TABLE dead_letters(
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        queue INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        ttl REAL,
+        topic TEXT NOT NULL,
+        at TEXT NOT NULL,
+        code TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        content BLOB NOT NULL
+    );
+    CREATE INDEX dead_letters_by_queue ON dead_letters(queue);
+    CREATE TABLE receipts(key TEXT PRIMARY KEY, digest BLOB NOT NULL, answer BLOB NOT NULL, at REAL NOT NULL);
+    CREATE INDEX receipts_by_time ON receipts(at);
+    CREATE TABLE clock(
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        boot_id TEXT NOT NULL, boot_seconds REAL NOT NULL, wall_seconds REAL NOT NULL, age_seconds REAL NOT NULL
+    );
+    CREATE TABLE usage(id INTEGER PRIMARY KEY CHECK (id = 1), bytes INTEGER NOT NULL);
+    INSERT INTO usage VALUES(1, 0);
+    """,
+    """
+    ALTER TABLE queues ADD COLUMN damaged INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN checksum INTEGER;
+    ALTER TABLE references_ ADD COLUMN checksum INTEGER;
+    ALTER TABLE dead_letters ADD COLUMN checksum INTEGER;
+    ALTER TABLE receipts ADD COLUMN checksum INTEGER;
+    ALTER TABLE usage ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
+    """,
+    "CREATE TABLE owner(id INTEGER PRIMARY KEY CHECK (id = 1), node TEXT NOT NULL)",
+)
+
+_CHECKSUMS: Final = 2
+"""The version from which on rows have checksums."""
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the file to the present version.  Raises ``StoreTooNew``; runs in the caller's transaction."""
+    found: int = rows(connection, sqlite.USER_VERSION)[0][0]
+    if found > len(MIGRATIONS):
+        raise StoreTooNew(f"the outbox has version {found}, this program knows up to {len(MIGRATIONS)}")
+    for migration in MIGRATIONS[found:]:
+        rows(connection, migration)
+    if 0 < found < _CHECKSUMS:
+        add_checksums(connection)
+    rows(connection, sqlite.set_user_version(len(MIGRATIONS)))
+
+
+def upgrade(path: Path) -> None:
+    """Bring an existing older file to the present version before it is looked through.  Raises as ``migrate``."""
+    if not path.exists():
+        return
+    connection = apsw.Connection(str(path))
+    try:
+        if 0 < rows(connection, sqlite.USER_VERSION)[0][0] != len(MIGRATIONS):
+            connection.execute(sqlite.BEGIN_IMMEDIATE)
+            migrate(connection)
+            connection.execute(sqlite.COMMIT)
+    finally:
+        connection.close()

@@ -1,0 +1,54 @@
+"""What became of messages that left: sent, or refused for good; the checkpoint moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from fairlead_edge.io.outbox.tables import dead_letters, log
+from fairlead_edge.io.outbox.tables import statements as sql
+from fairlead_edge.io.outbox.tables.bodies import Bodies
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox.gaps import Damage
+from fairlead_edge.outbox.outbox import Refusal
+from fairlead_edge.outbox.queue_id import QueueId
+
+
+def settle(
+    connection: apsw.Connection,
+    queue: QueueId,
+    *,
+    sent: Sequence[int],
+    refused: Sequence[Refusal],
+    checkpoint: int,
+    at: str,
+) -> list[Damage]:
+    """See ``outbox.Outbox.settle``; returns what was refused and is found damaged, which stays where it is."""
+    number = log.number_of(connection, queue)
+    if number is None:
+        return []
+    damaged = _bury(connection, number, queue, refused, at)
+    removed = log.remove(connection, number, sent)
+    connection.execute(sql.COUNT_SENT, (removed, checkpoint, number))
+    return damaged
+
+
+def _bury(
+    connection: apsw.Connection, number: int, queue: QueueId, refused: Sequence[Refusal], at: str
+) -> list[Damage]:
+    read = Bodies(connection)
+    damaged: list[Damage] = []
+    for refusal in refused:
+        # Otherwise it is not there any more, and ended elsewhere.
+        for row in rows(connection, sql.ONE_MESSAGE, (number, refusal.offset)):
+            item = read.checked(queue, row)
+            if isinstance(item, Damage):
+                damaged.append(item)
+                continue
+            ttl = None if item.expires is None else item.expires - item.enqueued
+            letter = (number, refusal.offset, item.epoch, ttl, item.topic, at, refusal.code, refusal.reason)
+            dead_letters.put(connection, letter, item.content)
+    left = {each.offset for each in damaged}
+    log.remove(connection, number, [refusal.offset for refusal in refused if refusal.offset not in left])
+    return damaged

@@ -1,0 +1,56 @@
+"""`fairlead explain`: why is this object at this node, or why not?"""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+from tests.support.cluster import Cluster
+
+from fairlead_cli.commands.explain import NO
+from fairlead_cli.main import build
+
+
+def explained(name: str, node: str, *source: str, namespace: str = "cli-test") -> tuple[str, str]:
+    done = CliRunner().invoke(build(), ["explain", name, "-n", namespace, "--node", node, "-o", "json", *source])
+    found = json.loads(done.output)
+    assert done.exit_code == (1 if found["code"] in NO else 0), done.output
+    return found["code"], found["answer"]
+
+
+def test_the_hub_knows(hub_http: str) -> None:
+    """Held, not selected, no such object, no such node, away: each has its word. Kinds as kubectl takes them."""
+    source = ("--hub", hub_http)
+    for kind in ("configmap", "ConfigMap", "cm", "configmaps"):
+        assert explained(f"{kind}/a", "edge-near", *source)[0] == "held"
+    assert explained("cm/missing", "edge-near", *source)[0] == "no_object"
+    assert explained("secret/a", "edge-near", *source)[0] == "not_watched"
+    assert explained("cm/a", "nobody", *source)[0] == "no_node"
+    assert explained("cm/a", "edge-near", *source, namespace="default")[1].count("use -n cli-test")
+    code, answer = explained("cm/a", "edge-far", *source)
+    assert code == "away" and "it should hold this" in answer
+
+
+def test_the_api_objects_know_most_of_it(cluster: Cluster, hub_http: str) -> None:
+    """Rules and records answer where no hub can be asked."""
+    source = ("--kubeconfig", str(cluster.kubeconfig))
+    assert explained("cm/a", "edge-near", *source)[0] == "held"
+    assert explained("cm/missing", "edge-near", *source)[0] == "no_object"
+    assert explained("cm/a", "nobody", *source)[0] == "no_node"
+    assert explained("cm/a", "edge-far", *source)[0] == "no_record"
+    assert explained("cm/a", "edge-near", *source, namespace="default")[1].count("use -n cli-test")
+    assert explained("secret/a", "edge-near", *source)[0] == "not_watched"
+
+
+def test_no_is_exit_1(hub_http: str) -> None:
+    """For scripts: is it there, or on its way?"""
+    for name, code in (("cm/a", 0), ("cm/missing", 1), ("secret/a", 1)):
+        command = ["explain", name, "-n", "cli-test", "--node", "edge-near", "--hub", hub_http]
+        done = CliRunner().invoke(build(), command)
+        assert done.exit_code == code, done.output
+
+
+def test_an_object_needs_kind_and_name() -> None:
+    """Usage, exit 2."""
+    done = CliRunner().invoke(build(), ["explain", "prices", "--node", "edge-1"])
+    assert done.exit_code == 2 and "must be KIND/NAME" in done.output

@@ -1,0 +1,56 @@
+"""`fairlead status`: nodes, lag, parked; from the hub and from the API objects alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.support.cluster import Cluster
+
+from fairlead_cli.commands import status
+from fairlead_cli.main import build
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(build(), ["status", *arguments])
+    return done.exit_code, done.output
+
+
+@pytest.mark.verify
+def test_nodes_from_the_hub(hub_http: str) -> None:
+    """A table for people: who is connected, what is wanted and held."""
+    code, text = run("--hub", hub_http)
+    assert code == 0
+    lines = {line.split()[0]: line.split() for line in text.splitlines()}
+    assert lines["edge-near"][1] == "yes" and lines["edge-near"][2] == lines["edge-near"][3] != "0"
+    assert lines["edge-far"][1] == "no" and lines["edge-far"][-1] == "never"
+
+
+def test_nodes_from_the_api_objects(cluster: Cluster, hub_http: str) -> None:
+    """Without a hub to ask, EdgeNodes and records tell the same."""
+    code, text = run("--kubeconfig", str(cluster.kubeconfig), "-o", "json")
+    assert code == 0
+    rows = {row["node"]: row for row in json.loads(text)["nodes"]}
+    assert rows["edge-near"]["connected"] and rows["edge-near"]["held"] == rows["edge-near"]["wanted"] > 0
+    assert not rows["edge-far"]["connected"]
+
+
+def test_one_node(hub_http: str, hub_config: Path) -> None:
+    """In detail, found through the hub's own settings; a node nobody knows is exit 1 with a sentence."""
+    code, text = run("edge-near", "--config", str(hub_config), "-o", "json")
+    assert code == 0 and json.loads(text)["grantedTopics"] == ["default/telemetry"]
+    code, text = run("nobody", "--hub", hub_http)
+    assert (code, text.strip()) == (1, "Error: there is no edge Node nobody")
+
+
+def test_what_the_hub_does_not_see_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Since when, and why; and what the API server does not let it write."""
+    row = {"node": "edge-1", "connected": True, "wanted": 1, "held": 1, "pending": 0, "parked": 0, "lastContact": ""}
+    stale = {"collection": "api/v1/nodes", "since": "2026-11-22T10:00:00Z", "seconds": 9.0, "reason": "answered 503"}
+    refused = {"count": 3, "since": "2026-11-22T10:01:00Z", "reason": "forbidden"}
+    status._print_all({"nodes": [row], "stale": [stale], "recordsRefused": refused})
+    said = capsys.readouterr().out
+    assert "stale since 2026-11-22T10:00:00Z: api/v1/nodes: answered 503" in said
+    assert "3 records refused since 2026-11-22T10:01:00Z: forbidden" in said

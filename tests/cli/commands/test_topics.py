@@ -1,0 +1,162 @@
+"""`fairlead topics` against the real service, the way a person types it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.support.messaging import Topics
+
+from fairlead_cli import messaging_account
+from fairlead_cli.commands import topics as command
+from fairlead_cli.main import build
+from fairlead_messaging.client.io.sync_client import Client
+
+Run = Callable[..., Result]
+
+
+def test_a_topic_from_create_to_delete(run: Run) -> None:
+    """Create, list, show, update, delete; creating twice is exit 1."""
+    assert run("create", "ns/t", "--ttl", "60", "-p", "owner=x").exit_code == 0
+    assert run("create", "ns/t").exit_code == 1
+    assert json.loads(run("create", "ns/t", "-o", "json").stdout) == {"created": False}
+    assert json.loads(run("list", "-n", "ns", "-o", "json").stdout) == ["t"]
+    assert json.loads(run("show", "ns/t", "-o", "json").stdout)["properties"]["owner"] == "x"
+    assert "ttl: 60" in run("show", "ns/t").stdout
+    assert run("update", "ns/t", "--ttl", "61").exit_code == 0
+    shown = run("show", "ns/t").stdout
+    assert "ttl: 61" in shown
+    assert "owner" not in shown
+    assert run("delete", "ns/t").exit_code == 0
+    assert run("list", "-n", "ns").stdout == ""
+
+
+def test_publish_and_poll(run: Run) -> None:
+    """Arguments or lines are messages; poll starts at ids and times."""
+    run("create", "t")
+    assert run("publish", "t", "a", "b").exit_code == 0
+    assert run("publish", "t", stdin="c\nd\n").stdout == "2 published\n"
+    lines = [json.loads(line) for line in run("poll", "t", "-o", "json").stdout.splitlines()]
+    assert [base64.b64decode(line["payload"]).decode() for line in lines] == ["a", "b", "c", "d"]
+    assert run("poll", "t", "--from", lines[2]["id"]).stdout.count("\n") == 2
+    assert run("poll", "t", "--from", "99999999999999").stdout == ""
+    assert run("poll", "t", "--limit", "1").stdout.split()[-1] == "a"
+
+
+def test_a_long_input_goes_out_in_several_requests(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them too large for the service."""
+    monkeypatch.setattr(command, "PUBLISH_MESSAGES", 2)
+    run("create", "t")
+    assert run("publish", "t", stdin="a\nb\nc\nd\ne\n").stdout == "5 published\n"
+    assert run("poll", "t").stdout.count("\n") == 5
+
+
+def test_inspect_marks_what_readers_skip_and_wait_for(run: Run, messaging: Topics) -> None:
+    """Every row with its state and transaction, nothing consumed."""
+    run("create", "t")
+    run("publish", "t", "plain")
+    with Client(messaging.url) as client:
+        pointer = client.start_transaction().transactionWritePointer
+        taken_back = client.publish_in(pointer, "default", "t", [b"taken back"])
+        client.roll_back("default", "t", taken_back)
+        client.publish_in(pointer, "default", "t", [b"open"])
+    rows = [json.loads(line) for line in run("inspect", "t", "-o", "json").stdout.splitlines()]
+    assert [(row["state"], row["transaction"]) for row in rows] == [
+        ("visible", None), ("hidden", pointer), ("undecided", pointer),
+    ]  # fmt: skip
+    assert f"undecided  transaction {pointer}  open" in run("inspect", "t").stdout
+    assert run("inspect", "t", "--state", "hidden").stdout.count("\n") == 1
+    assert run("inspect", "t", "--after", rows[1]["id"]).stdout.count("\n") == 1
+
+
+def test_lag_by_reader_and_who_holds_them_up(run: Run, messaging: Topics) -> None:
+    """Messages and seconds; an open transaction is named."""
+    run("create", "t")
+    run("publish", "t", "a", "b", "c")
+    assert json.loads(run("lag", "t", "-o", "json").stdout) == []
+    with Client(messaging.url) as client:
+        client.note_reader(
+            "default", "t", "table", position=client.plan("default", "t", after="", limit_rows=1).upto or ""
+        )
+        pointer = client.start_transaction().transactionWritePointer
+        client.publish_in(pointer, "default", "t", [b"open"])
+    answer = run("lag", "t")
+    assert answer.stdout.startswith("table: 3 messages, 0.0 s behind; last heard of 2027-")
+    assert f"wait for transaction {pointer}" in answer.stderr
+    [reader] = json.loads(run("lag", "t", "-o", "json").stdout)
+    assert (reader["name"], reader["lag_messages"]) == ("table", 3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "a/"),
+        ("show", "/b"),
+        ("create", "t", "-p", "x"),
+        ("publish", "t"),
+        ("poll", "t", "--from", "yesterday"),
+        ("poll", "t", "--limit", "0"),
+        ("replay", "t", "t"),
+    ],
+)
+def test_bad_words_are_usage_errors(run: Run, words: tuple[str, ...]) -> None:
+    """Exit 2 with the reason."""
+    assert run(*words, stdin="").exit_code == 2
+
+
+def test_what_the_service_refuses_is_exit_1(run: Run) -> None:
+    """One sentence on standard error."""
+    answer = run("show", "nothing")
+    assert answer.exit_code == 1
+    assert "does not exist" in answer.stderr
+    assert run("create", "t", "--ttl", "0").exit_code == 1
+    assert run("create", "../x/t").exit_code == 1
+
+
+def test_help_teaches(run: Run) -> None:
+    """With examples one can copy, without a service."""
+    shown = CliRunner().invoke(build(), ["topics", "--help"]).stdout
+    for word in ("tail -f", "lag", "transactions invalidate", "replay", "--config"):
+        assert word in shown
+
+
+def test_topics_of_all_namespaces(run: Run) -> None:
+    """With their namespaces; one that has no living topic is none."""
+    for name in ("a/t", "b/t", "b/u", "c/gone"):
+        run("create", name)
+    run("delete", "c/gone")
+    assert run("list", "-A").stdout == "a/t\nb/t\nb/u\n"
+    assert json.loads(run("list", "-A", "-o", "json").stdout) == ["a/t", "b/t", "b/u"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (("list",), "no topics in namespace default; -A shows all namespaces"),
+        (("tail", "ns/t"), "no messages in ns/t"),
+        (("tail", "ns/t", "--from", "1h"), "no messages in ns/t from there on"),
+        (("poll", "ns/t"), "no messages in ns/t"),
+        (("inspect", "ns/t"), "no rows in ns/t"),
+        (("inspect", "ns/t", "--state", "hidden"), "no hidden rows in ns/t"),
+        (("lag", "ns/t"), "no reader has told its position in ns/t"),
+        (("transactions", "list"), "no open transactions"),
+        (("subscriptions", "list", "ns/t"), "nobody gets ns/t pushed"),
+    ],
+)
+def test_an_empty_list_says_so(run: Run, line: tuple[str, ...], words: str) -> None:
+    """Beside the output, so that scripts count nothing."""
+    run("create", "ns/t")
+    done = run(*line)
+    assert (done.exit_code, done.stdout) == (0, "") and words in done.stderr
+
+
+def test_a_default_address_is_named_when_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who forgot to say where reads how to."""
+    monkeypatch.setattr(messaging_account, "DEFAULT_URL", "http://127.0.0.1:9")
+    done = CliRunner(env={"FAIRLEAD_MESSAGING_URL": None}).invoke(build(), ["topics", "list"])
+    assert done.exit_code == 1 and "--url URL" in done.stderr and "--config FILE" in done.stderr
+    done = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:9", "list"])
+    assert done.exit_code == 1 and "--url" not in done.stderr

@@ -1,0 +1,74 @@
+"""Reading stays cheap whatever lies in the tables: by plan and by time."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import apsw
+import pytest
+from tests.support.outbox_tables import append, tables
+
+from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, queue_status, settlement
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
+from fairlead_edge.outbox.queue_id import QueueId
+
+REST = QueueId("iothub")
+EXPIRED = 50_000
+
+
+@pytest.fixture
+def connection() -> apsw.Connection:
+    opened = tables()
+    entries = [Entry("", b"old", (Reference(REST, 1.0),))] * EXPIRED
+    append(opened, *entries, Entry("", b"live", (Reference(REST),)))
+    return opened
+
+
+def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: apsw.Connection) -> None:
+    """The run is passed over in one scan of narrow rows, without one body."""
+    began = time.perf_counter()
+    [item] = log.fetch(connection, REST, after=-1, now=5, messages_max=256, bytes_max=10**6).items
+    assert (item.offset, item.content) == (EXPIRED, b"live")
+    assert time.perf_counter() - began < 0.5
+
+
+def test_status_counts_the_expired_run_without_removing_it(connection: apsw.Connection) -> None:
+    """By the expiry index; what is in flight waits for its answer, whatever its time."""
+    out = InFlight()
+    [queue] = queue_status.status(connection, now=5, max_bytes=1, in_flight=out).queues
+    assert (queue.length, queue.expired, queue.bytes) == (1, EXPIRED, 4)
+    out.take(REST, range(3))
+    [queue] = queue_status.status(connection, now=5, max_bytes=1, in_flight=out).queues
+    assert (queue.length, queue.expired) == (4, EXPIRED - 3) and queue.bytes > 4
+
+
+def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -> None:
+    """Every statement that is really run has a plan that searches; none scans the log or the bodies."""
+    seen: set[str] = set()
+
+    def note(cursor: apsw.Cursor, statement: str, bindings: object) -> bool:
+        seen.add(statement)
+        return True
+
+    connection.exec_trace = note
+    out = InFlight()
+    out.take(REST, range(3))
+    queue_status.status(connection, now=5, max_bytes=1, in_flight=out)
+    log.fetch(connection, REST, after=-1, now=5, messages_max=1, bytes_max=1)
+    dead_letters.after(connection, after=0, limit=1)
+    refused = [Refusal(EXPIRED, "no", "why")]
+    settlement.settle(connection, REST, sent=[1, 2], refused=refused, checkpoint=2, at="t")
+    dead_letters.replay(connection, [1], epoch=1, now=5, max_bytes=10**9, limit=5)
+    for entire in (False, True):
+        expiry.sweep(connection, now=5, entire=entire, in_flight=out)
+    connection.exec_trace = None
+    for statement in seen:
+        parameters = (0,) * (4 if "?4" in statement else statement.count("?"))
+        for row in rows(connection, f"EXPLAIN QUERY PLAN {statement}", parameters):
+            assert not re.match(r"SCAN (r|references_|segments|u|runs|receipts)\b(?! USING)", str(row[-1])), (
+                statement,
+                row[-1],
+            )

@@ -1,0 +1,40 @@
+"""What became of messages that left."""
+
+from __future__ import annotations
+
+from tests.support.outbox_tables import append, count, settle, tables
+
+from fairlead_edge.io.outbox.tables import log
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
+from fairlead_edge.outbox.queue_id import QueueId
+
+ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
+
+
+def test_dead_letter_keeps_its_body_when_the_queue_lets_go() -> None:
+    """It has its own copy: the other queues' references come and go."""
+    connection = tables()
+    append(connection, Entry("a", b"shared", (Reference(ALARMS), Reference(REST))))
+    settle(connection, ALARMS, refused=(Refusal(0, "no", "why"),))
+    settle(connection, REST, 0)
+    assert [count(connection, table) for table in ("segments", "runs", "references_")] == [0, 0, 0]
+    assert rows(connection, "SELECT content FROM dead_letters") == [(b"shared",)]
+
+
+def test_what_is_refused_and_found_damaged_stays_where_it_is() -> None:
+    """A letter must not say what was never accepted; the damage is counted by the caller."""
+    connection = tables()
+    append(connection, Entry("a", b"x", (Reference(REST),)))
+    rows(connection, "UPDATE references_ SET checksum = checksum + 1")
+    [damaged] = settle(connection, REST, refused=(Refusal(0, "no", "why"),))
+    assert damaged.offset == 0 and count(connection, "dead_letters") == 0 and count(connection, "references_") == 1
+
+
+def test_a_checkpoint_passes_nothing_that_was_not_accepted() -> None:
+    """And an unknown queue is none."""
+    connection = tables()
+    append(connection, Entry("a", b"x", (Reference(REST),)))
+    settle(connection, REST, 0, 17)
+    assert log.checkpoint(connection, REST) == 0
+    assert settle(connection, ALARMS, 0) == []

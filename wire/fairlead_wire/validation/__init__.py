@@ -1,0 +1,9 @@
+"""What people write is checked here: settings, manifests, policies, custom resources.
+
+    document ─decoder refuses─▶ struct_mistakes (msgspec) ─┬─▶ Mistakes: key, reason, nearest right word
+                               model_mistakes  (pydantic) ─┘
+
+``mistakes``        the value both finders return, and the sentences made from it
+``model``           base of the pydantic models: for programs of the cluster, never for the agent
+``file_path``, ``listen_address``  types of settings
+"""
