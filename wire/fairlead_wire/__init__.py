@@ -12,8 +12,8 @@
 ``codec``     bytes ⇄ (header, content), bounded before it is parsed
 ``window``    what is in flight, what is overdue, what an ack settles
 ``session``   which frame is legal when; ids; keepalive
-``delivery``  the delivery policy: phases and the four backoff curves; ``delivery_model`` is the same as a pydantic
-              model, for programs of the cluster
+``delivery``  the delivery policy and its phases (``backoff_curves``: how delays grow); ``delivery_model`` is the same
+              as a pydantic model, for programs of the cluster
 ``browser``   web pages are no local programs
 ``validation``  what people write is checked: every mistake with its key and a reason
 ``event``     what programs tell of themselves on system topics

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from fairlead_wire import backoff_curves
 from fairlead_wire.validation import mistakes, struct_mistakes
 from fairlead_wire.validation.mistakes import wrong
 
@@ -30,9 +31,7 @@ RETRIES_LIMIT = 200_000
 """Most retries one policy may ask for (the longest policy SNS publishes has 100,015)."""
 DELAY_SECONDS_LIMIT = 1_000_000_000
 """Longest single delay, about 31 years: beyond it a clock cannot be trusted to come back."""
-ZAQAR_STEP_SECONDS = 5
-"""Zaqar derives the number of backoff retries from the delays with this constant; it is configured nowhere."""
-ZAQAR_SPAN_SECONDS_MIN = 2 * ZAQAR_STEP_SECONDS
+ZAQAR_SPAN_SECONDS_MIN = 2 * backoff_curves.ZAQAR_STEP_SECONDS
 SNS_DELAY_SECONDS_MIN = 1
 SNS_DELAY_SECONDS_MAX = 3600
 SNS_RETRIES_MAX = 100
@@ -63,7 +62,7 @@ class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     minimum_delay: int | float = 5
     maximum_delay: int | float = 30
     maximum_delay_retries: int = 3
-    retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] = "linear"
+    retry_backoff_function: backoff_curves.Curve = "linear"
     ignore_subscription_override: bool = False
     backoff_retries: int | None = None
     """Retries in the backoff phase; absent: derived from the delays as Zaqar does, one for each five seconds."""
@@ -290,9 +289,7 @@ def _phases(policy: DeliveryPolicy) -> tuple[tuple[Phase, int], ...]:
 
 
 def _derived_retries(policy: DeliveryPolicy) -> int:
-    """As Zaqar: one retry for each five seconds of span; its linear curve counts a started step, the others do not."""
-    steps = (policy.maximum_delay - policy.minimum_delay) / ZAQAR_STEP_SECONDS
-    return math.ceil(steps) if policy.retry_backoff_function == "linear" else math.floor(steps)
+    return backoff_curves.zaqar_retries(policy.retry_backoff_function, policy.minimum_delay, policy.maximum_delay)
 
 
 def _nominal(policy: DeliveryPolicy, number: int) -> Delay:
@@ -308,53 +305,14 @@ def _nominal(policy: DeliveryPolicy, number: int) -> Delay:
         case "pre_backoff":
             seconds = policy.minimum_delay
         case "backoff":
-            curve = _zaqar_curve if policy.compatibility == "zaqar" else _curve
-            seconds = curve(policy, number, count)
+            name, low, high = policy.retry_backoff_function, policy.minimum_delay, policy.maximum_delay
+            if policy.compatibility == "zaqar":
+                seconds = backoff_curves.zaqar_delay(name, int(low), int(high), number, count)
+            else:
+                seconds = backoff_curves.delay(name, low, high, number, count)
         case "post_backoff":
             seconds = policy.maximum_delay
     return Delay(phase, float(seconds))
-
-
-def _curve(policy: DeliveryPolicy, index: int, count: int) -> float:
-    """Delay `index` (from 0) of `count`: the first is the minimum, the last the maximum, exactly."""
-    low, high = float(policy.minimum_delay), float(policy.maximum_delay)
-    if index == 0:
-        return low
-    if index == count - 1:
-        return high
-    match policy.retry_backoff_function:
-        case "linear":
-            seconds = low + (high - low) * index / (count - 1)
-        case "arithmetic":
-            seconds = low + (high - low) * index * (index + 1) / (count * (count - 1))
-        case "geometric" | "exponential":
-            # By logarithms: high / low could overflow, a difference of logarithms cannot.
-            seconds = math.exp(math.log(low) + (math.log(high) - math.log(low)) * index / (count - 1))
-    return min(max(seconds, low), high)
-
-
-def _zaqar_curve(policy: DeliveryPolicy, index: int, count: int) -> float:
-    """What Zaqar really waits: whole seconds, cut off, in its own order of floating-point steps, or they differ by one.
-
-    A `count` of at least 2 follows from its validation (a span of ten seconds).
-    """
-    low, high = int(policy.minimum_delay), int(policy.maximum_delay)
-    number = index + 1
-    match policy.retry_backoff_function:
-        case "linear":
-            return low + index * ZAQAR_STEP_SECONDS
-        case "arithmetic":
-            step = 2.0 * (high - low) / (count * (count - 1))
-            return int(low + index * number * step / 2)
-        case "geometric":
-            return int(low * math.pow(_zaqar_ratio(low, high, count), index))
-        case "exponential":
-            ratio = _zaqar_ratio(low, high, count)
-            return int(low / ratio * math.pow(ratio, number))
-
-
-def _zaqar_ratio(low: int, high: int, count: int) -> float:
-    return math.pow(10, math.log10(high / low) / (count - 1))
 
 
 HUB_DEFAULT = DeliveryPolicy(
