@@ -7,28 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
+from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_wire import message
 
 STALLED_SECONDS: Final = 30.0
 """A queue of which nothing was taken for so long is said to stand still."""
-
-
-class LinkState(msgspec.Struct, kw_only=True):
-    """What is known of the link; ``since`` and ``last_contact`` are seconds of the store's clock."""
-
-    state: str = "connecting"
-    """``connecting``, ``connected``, or ``refused`` (the hub said not to come back)."""
-    hub: str = ""
-    fence: int = 0
-    since: float | None = None
-    """When it was connected, or when that ended (at first: when the agent started)."""
-    offline_seconds: float = 0.0
-    """Time without a session since the start, up to ``since``."""
-    last_contact: float | None = None
-    reason: str = ""
-    """Why it is not connected."""
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -83,7 +68,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "fence": link.fence,
             "reason": link.reason,
             "sinceSeconds": _ago(agent.now, link.since),
-            "offlineSeconds": offline_seconds(link, agent.now),
+            "offlineSeconds": link.offline_at(agent.now),
             "lastContactSeconds": _ago(agent.now, link.last_contact),
         },
         "objects": {
@@ -172,7 +157,7 @@ def families(agent: AgentStatus) -> list[Family]:
         _events("publish", "messages received, accepted, repeated, without a route, refused", agent.publishing),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
-    offline = offline_seconds(link, agent.now)
+    offline = link.offline_at(agent.now)
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:
         found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
@@ -222,12 +207,6 @@ def _events(part: str, help: str, counters: Mapping[str, int]) -> Family:
         labels=("event",),
         samples={(event,): float(count) for event, count in counters.items()},
     )
-
-
-def offline_seconds(link: LinkState, now: float) -> float:
-    """Time without a session since the start, including the present outage."""
-    present = 0.0 if link.state == "connected" or link.since is None else now - link.since
-    return round(link.offline_seconds + max(0.0, present), 3)
 
 
 def _ago(now: float, then: float | None) -> float | None:

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from fairlead_edge import agent_status, metrics
-from fairlead_edge.agent_status import AgentStatus, LinkState
+from fairlead_edge.agent_status import AgentStatus
+from fairlead_edge.link_state import LinkState
 from fairlead_edge.outbox.outbox import OutboxStatus, QueueStatus
 from fairlead_wire import message
 
@@ -124,7 +125,7 @@ def test_metrics_are_readable_and_carry_every_part() -> None:
 )
 def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: float) -> None:
     """Past outages and the present one."""
-    assert agent_status.offline_seconds(link, 100.0) == seconds
+    assert link.offline_at(100.0) == seconds
     assert agent_status.status(told(link=link))["link"]["offlineSeconds"] == seconds
     assert "fairlead_edge_offline_seconds_total" in metrics.render(agent_status.families(told(link=link)))
 

@@ -21,7 +21,7 @@ from tests.support.spoil import spoil
 ROOM = "upstream"
 KILLS = 40
 FILES = (
-    *("outbox.db", "outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema"),
+    *("outbox.db", "outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema", "outbox.db.handed-out"),
     *("objects.db", "objects.db-wal", "objects.db.schema", "routes.copy"),
 )
 DRAIN_SECONDS = 60.0

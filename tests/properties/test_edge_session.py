@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge.objects import session
 from fairlead_edge.objects.metastore import Outcome, Put, Remove, Summary, Unchanged, WriteRefused
+from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import codec, digest, message
 
 PATH = "api/v1/namespaces/shop/configmaps/n-{}"
@@ -36,7 +36,7 @@ class World:
     def __init__(self) -> None:
         self.core = session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
         self.next_id = 1
-        self.waiting: session.Effect | None = None
+        self.waiting: effects.Effect | None = None
         self.asked: set[int] = set()
         self.unfinished: dict[int, int] = {}
         """Parts already sent, by id."""
@@ -47,7 +47,7 @@ class World:
         self.nacked: set[int] = set()
         self.questions = 0
         self.answers = 0
-        self.do(session.Connected())
+        self.do(events.Connected())
         self.store(0)
         self.hear(
             message.Welcome(
@@ -58,14 +58,14 @@ class World:
 
     # ---- the session's side
 
-    def do(self, event: session.Event) -> None:
+    def do(self, event: events.Event) -> None:
         for effect in self.core.handle(event, 0.0):
             match effect:
-                case session.Send():
+                case effects.Send():
                     self.said(codec.decode_from_edge(effect.frame)[0])
-                case session.Opened() | session.UpstreamAnswered():
+                case effects.Opened() | effects.UpstreamAnswered():
                     pass
-                case session.Close():
+                case effects.Close():
                     raise AssertionError(f"closed: {effect.reason}")
                 case _:
                     assert self.waiting is None, "a second piece of work was asked for before the first was done"
@@ -95,18 +95,18 @@ class World:
         """Finish what the store was asked for; bit n of ``refuse`` refuses every eighth write from the n-th."""
         work, self.waiting = self.waiting, None
         match work:
-            case session.Apply():
+            case effects.Apply():
                 outcomes = [
                     self.write(write, refuse=bool(refuse >> (number % 8) & 1))
                     for number, write in enumerate(work.writes)
                 ]
-                self.do(session.Applied(outcomes))
-            case session.PersistFence():
-                self.do(session.FencePersisted())
-            case session.Summarise():
-                self.do(session.Summarised(Summary(held=0, buckets=digest.Buckets(work.bits or 0))))
-            case session.ListEntries():
-                self.do(session.Listed([]))
+                self.do(events.Applied(outcomes))
+            case effects.PersistFence():
+                self.do(events.FencePersisted())
+            case effects.Summarise():
+                self.do(events.Summarised(Summary(held=0, buckets=digest.Buckets(work.bits or 0))))
+            case effects.ListEntries():
+                self.do(events.Listed([]))
             case _:
                 assert work is None
 
@@ -123,7 +123,7 @@ class World:
     # ---- the hub's side
 
     def hear(self, header: message.FromHub, content: bytes = b"") -> None:
-        self.do(session.Received(codec.encode(header, content)))
+        self.do(events.Received(codec.encode(header, content)))
 
     def take_id(self) -> int:
         self.next_id += 1
@@ -178,7 +178,7 @@ class World:
             case "store":
                 self.store(number)
             case _:
-                self.do(session.Ticked())
+                self.do(events.Ticked())
 
 
 @settings(max_examples=300, deadline=None)
@@ -205,7 +205,7 @@ def test_no_bytes_raise(frames: list[bytes], welcomed: bool) -> None:
     core = World().core if welcomed else session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
     closed = False
     for frame in frames:
-        effects = core.handle(session.Received(frame), 0.0)
-        assert not closed or effects == []
-        closed = closed or any(isinstance(effect, session.Close) and effect.reason for effect in effects)
+        wanted = core.handle(events.Received(frame), 0.0)
+        assert not closed or wanted == []
+        closed = closed or any(isinstance(effect, effects.Close) and effect.reason for effect in wanted)
     assert closed or not frames

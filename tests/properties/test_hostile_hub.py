@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge.objects import kinds, session
+from fairlead_edge.objects import kinds
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.presentation import listing, table
+from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import codec, digest
 
 NUMBERS = st.sampled_from([0, 1, 2, 3] * 4 + [-1, 2**31, 2**53 + 1, 2**64, 10**30, 1e300])
@@ -89,29 +90,29 @@ class Agent:
     async def connect(self) -> None:
         fence = await self.store.fence()
         self.core = session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=fence, now=0.0)
-        await self.do(session.Connected())
+        await self.do(events.Connected())
         await self.hear({**WELCOME, "fence": fence + 1}, b"")
         assert self.core.is_open
 
     async def hear(self, header: dict[str, Any], content: bytes) -> None:
         head = msgspec.json.encode(header)
-        await self.do(session.Received(b"\x01" + len(head).to_bytes(4, "big") + head + content))
+        await self.do(events.Received(b"\x01" + len(head).to_bytes(4, "big") + head + content))
 
-    async def do(self, event: session.Event) -> None:
+    async def do(self, event: events.Event) -> None:
         """Frames are received, effects follow; nothing but effects may come of an event."""
         for effect in self.core.handle(event, 1.0):
             match effect:
-                case session.Send():
+                case effects.Send():
                     codec.decode_from_edge(effect.frame)
-                case session.Apply():
-                    await self.do(session.Applied(await self.store.apply(effect.writes, 1.0)))
-                case session.PersistFence():
+                case effects.Apply():
+                    await self.do(events.Applied(await self.store.apply(effect.writes, 1.0)))
+                case effects.PersistFence():
                     await self.store.persist_fence(effect.fence)
-                    await self.do(session.FencePersisted())
-                case session.Summarise():
-                    await self.do(session.Summarised(await self.store.summary(effect.bits)))
-                case session.ListEntries():
-                    await self.do(session.Listed(await self.store.entries(effect.bits, effect.buckets)))
+                    await self.do(events.FencePersisted())
+                case effects.Summarise():
+                    await self.do(events.Summarised(await self.store.summary(effect.bits)))
+                case effects.ListEntries():
+                    await self.do(events.Listed(await self.store.entries(effect.bits, effect.buckets)))
 
 
 async def play(frames: list[tuple[dict[str, Any], bytes]]) -> None:

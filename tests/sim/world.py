@@ -33,7 +33,7 @@ from tests.sim.hub import HubShell, node_of
 from tests.sim.laws import LawBroken
 from tests.sim.link import Link
 
-from fairlead_edge.objects.session import Received
+from fairlead_edge.objects.sync.events import Received
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS, PAUSED

@@ -1,10 +1,9 @@
 """The objects of this node: the session that brings them, the store that holds them, what clients see of them.
 
-    hub ══link══ session ──Apply──▶ metastore ──watch_history──▶ presentation ──▶ kubectl, applications
-                    │ ◀──Applied──
-                    └──ack_tracker──▶ hub
+    hub ══link══ sync ──Apply──▶ metastore ──watch_history──▶ presentation ──▶ kubectl, applications
+                  │ ◀──Applied──
+                  └──acks──▶ hub
 
-``session`` decides what one connection does: ``chunks`` collects updates in parts, ``apply_queue`` orders the work,
-``metastore`` holds, ``ack_tracker`` answers once a write is durable, ``entries`` packs what is held for a comparison.
-``kinds`` are the kinds held, ``watch_history`` the latest changes.
+``sync`` decides what one connection does, ``metastore`` holds (``memory_metastore`` for tests, ``io/objects`` on disk),
+``content`` checks what arrives, ``kinds`` are the kinds held, ``watch_history`` the latest changes.
 """

@@ -31,7 +31,7 @@ class Leased(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
 
 
-class _Lease(msgspec.Struct):
+class _Lease(msgspec.Struct, frozen=True):
     queue: QueueId
     offset: int
     until: float
@@ -84,7 +84,7 @@ class Leases:
             if lease is None:
                 unknown.append(id)
             else:
-                lease.until = now
+                self._by_id[id] = msgspec.structs.replace(lease, until=now)
                 given[lease.queue].append(lease.offset)
         return given, unknown
 

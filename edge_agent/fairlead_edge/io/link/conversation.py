@@ -21,8 +21,8 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_edge.errors import LinkDown
-from fairlead_edge.objects import session
 from fairlead_edge.objects.metastore import Metastore, WriteRefused
+from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
 from fairlead_wire.io import logs
 from fairlead_wire.rarely import Rarely
@@ -76,15 +76,15 @@ class Conversation:
         self._room = asyncio.Event()
         self._retimed = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
-        self._ended: asyncio.Future[session.Close] = asyncio.get_running_loop().create_future()
+        self._ended: asyncio.Future[effects.Close] = asyncio.get_running_loop().create_future()
         self._unanswered: dict[int, asyncio.Future[message.Ack | message.Nack]] = {}
         self._was_open = False
         self.upstream_window = 0
         """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
 
-    async def run(self) -> session.Close:
+    async def run(self) -> effects.Close:
         """Until the connection or the session ends; says why."""
-        self.handle(session.Connected())
+        self.handle(events.Connected())
         tasks = [asyncio.create_task(loop()) for loop in (self._read, self._write, self._tick)]
         try:
             parts: list[asyncio.Future[Any]] = [self._ended, *tasks]
@@ -97,7 +97,7 @@ class Conversation:
             return end
         finally:
             self.upstream_window = 0
-            self._core.session.close()
+            self._core.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -105,7 +105,7 @@ class Conversation:
             if self._working:
                 await asyncio.wait([self._working])
 
-    def end(self, end: session.Close) -> None:
+    def end(self, end: effects.Close) -> None:
         """End it from this side.  Nothing goes up any more: saying goodbye to a deaf hub takes its time."""
         self.upstream_window = 0
         if not self._ended.done():
@@ -115,10 +115,10 @@ class Conversation:
         """Seconds of the store's clock; None before the session opened."""
         if not self._was_open:
             return None
-        silence = asyncio.get_running_loop().time() - self._core.session.last_received
+        silence = asyncio.get_running_loop().time() - self._core.last_received
         return self._clock() - max(0.0, silence)
 
-    def handle(self, event: session.Event) -> None:
+    def handle(self, event: events.Event) -> None:
         """Give an event to the core and perform what it wants."""
         for effect in self._core.handle(event, asyncio.get_running_loop().time()):
             self._perform(effect)
@@ -135,40 +135,40 @@ class Conversation:
         self._to_send.set()
         return await batch.answer
 
-    def _perform(self, effect: session.Effect) -> None:
+    def _perform(self, effect: effects.Effect) -> None:
         match effect:
-            case session.Send():
+            case effects.Send():
                 self._urgent.append(effect.frame)
                 self._to_send.set()
-            case session.Apply():
+            case effects.Apply():
                 self._work(self._apply(effect))
-            case session.PersistFence():
+            case effects.PersistFence():
                 self._work(self._obey(effect))
-            case session.Summarise():
+            case effects.Summarise():
                 self._work(self._summarise(effect))
-            case session.ListEntries():
+            case effects.ListEntries():
                 self._work(self._list(effect))
-            case session.Opened():
+            case effects.Opened():
                 self.upstream_window = max(1, effect.welcome.upstream_window)
                 self._was_open = True
                 self._retimed.set()
                 self._opened(effect.welcome)
-            case session.UpstreamAnswered():
+            case effects.UpstreamAnswered():
                 waiting = self._unanswered.pop(effect.answer.parent_id, None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(effect.answer)
-            case session.Close():
+            case effects.Close():
                 self.end(effect)
 
     # ---- the store -------------------------------------------------------------------------------
 
-    def _work(self, asked: Coroutine[Any, Any, session.Event]) -> None:
+    def _work(self, asked: Coroutine[Any, Any, events.Event]) -> None:
         # A task of its own, never cancelled with the connection: watchers get what was written, too.
         # The core asks for one thing at a time, so that the task before this one is done.
         self._working = asyncio.create_task(self._finish(asked))
         self._working.add_done_callback(self._finished)
 
-    async def _finish(self, asked: Coroutine[Any, Any, session.Event]) -> None:
+    async def _finish(self, asked: Coroutine[Any, Any, events.Event]) -> None:
         event = await asked
         self.handle(event)
         self._room.set()
@@ -177,23 +177,23 @@ class Conversation:
         if (error := task.exception()) is not None and not self._ended.done():
             self._ended.set_exception(error)
 
-    async def _apply(self, effect: session.Apply) -> session.Event:
+    async def _apply(self, effect: effects.Apply) -> events.Event:
         outcomes = await self._store.apply(effect.writes, self._clock())
         self._counters.update(f"write_{type(outcome).__name__.lower()}" for outcome in outcomes)
         for write, outcome in zip(effect.writes, outcomes, strict=True):
             if isinstance(outcome, WriteRefused):
                 _log_refused(write.resource.path, outcome)
-        return session.Applied(outcomes)
+        return events.Applied(outcomes)
 
-    async def _obey(self, effect: session.PersistFence) -> session.Event:
+    async def _obey(self, effect: effects.PersistFence) -> events.Event:
         await self._store.persist_fence(effect.fence)
-        return session.FencePersisted()
+        return events.FencePersisted()
 
-    async def _summarise(self, effect: session.Summarise) -> session.Event:
-        return session.Summarised(await self._store.summary(effect.bits))
+    async def _summarise(self, effect: effects.Summarise) -> events.Event:
+        return events.Summarised(await self._store.summary(effect.bits))
 
-    async def _list(self, effect: session.ListEntries) -> session.Event:
-        return session.Listed(await self._store.entries(effect.bits, effect.buckets))
+    async def _list(self, effect: effects.ListEntries) -> events.Event:
+        return events.Listed(await self._store.entries(effect.bits, effect.buckets))
 
     # ---- the connection --------------------------------------------------------------------------
 
@@ -205,11 +205,11 @@ class Conversation:
             try:
                 frame = await self._connection.recv(decode=False)
             except ConnectionClosed as error:
-                self.end(session.Close(code="disconnected", reason=f"the connection closed: {error}"))
+                self.end(effects.Close(code="disconnected", reason=f"the connection closed: {error}"))
                 return await _forever()
             self._counters["frames_received"] += 1
             self._counters["bytes_received"] += len(frame)
-            self.handle(session.Received(frame))
+            self.handle(events.Received(frame))
 
     async def _write(self) -> None:
         while True:
@@ -223,7 +223,7 @@ class Conversation:
             try:
                 await self._connection.send(frame)
             except ConnectionClosed as error:
-                self.end(session.Close(code="disconnected", reason=f"the connection closed: {error}"))
+                self.end(effects.Close(code="disconnected", reason=f"the connection closed: {error}"))
                 return await _forever()
             self._counters["frames_sent"] += 1
             self._counters["bytes_sent"] += len(frame)
@@ -246,9 +246,9 @@ class Conversation:
             self._retimed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._retimed.wait(), max(0.0, self._core.next_tick() - loop.time()))
-            self.handle(session.Ticked())
+            self.handle(events.Ticked())
 
-    async def _say_goodbye(self, end: session.Close) -> None:
+    async def _say_goodbye(self, end: effects.Close) -> None:
         reason = end.reason.encode()[:CLOSE_REASON_BYTES_MAX].decode(errors="ignore")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS_MAX):

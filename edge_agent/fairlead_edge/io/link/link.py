@@ -23,11 +23,11 @@ from websockets.exceptions import InvalidMessage, InvalidStatus, WebSocketExcept
 from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
-from fairlead_edge.agent_status import LinkState, offline_seconds
 from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX, Conversation
-from fairlead_edge.objects import session
+from fairlead_edge.link_state import LinkState
 from fairlead_edge.objects.metastore import Metastore
+from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import codec, message
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import handshake, logs
@@ -113,7 +113,7 @@ class Link:
         """Send the agent's status to the hub, now or when it is back; the same status is sent once."""
         self._status = status
         if self._conversation:
-            self._conversation.handle(session.Reported(status))
+            self._conversation.handle(events.Reported(status))
 
     async def send_upstream(
         self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
@@ -134,8 +134,8 @@ class Link:
         a count, and the next attempt follows.
         """
         try:
-            self.state.since = self._clock()
-            self.state.last_contact = self._touched = await self._store.contact_at()
+            self._touched = await self._store.contact_at()
+            self.state = self.state.started(self._clock(), self._touched)
             while not self._stopping:
                 try:
                     end = await self._attempt()
@@ -143,7 +143,7 @@ class Link:
                     raise
                 except Exception as error:  # noqa: BLE001 - named, counted, and tried again: the node must go on
                     _log.error("link_error", **logs.told_of(error), remedy="report it; the agent dials again")
-                    end = session.Close(code="error", reason=f"{type(error).__name__}: {error}")
+                    end = effects.Close(code="error", reason=f"{type(error).__name__}: {error}")
                 self.counters[f"ended_{end.code}"] += 1
                 self._note_end(end)
                 if end.retry_after is None:
@@ -156,21 +156,18 @@ class Link:
     def compare_again(self, reason: str) -> None:
         """Less is held than the hub knows: end the session, for the next one opens with what is held."""
         if self._conversation:
-            self._conversation.end(session.Close(code="compare_again", reason=reason))
+            self._conversation.end(effects.Close(code="compare_again", reason=reason))
 
     def stop(self) -> None:
         """Say goodbye to the hub and let ``run`` end; an attempt that is under way may still take its time."""
         self._stopping = True
         self._waking.set()
         if self._conversation:
-            self._conversation.end(session.Close(code="stopping", reason="the edge agent stops", retry_after=None))
+            self._conversation.end(effects.Close(code="stopping", reason="the edge agent stops", retry_after=None))
 
-    def _note_end(self, end: session.Close) -> None:
+    def _note_end(self, end: effects.Close) -> None:
         repeated = self.state.reason == end.reason and self.state.state == "connecting"
-        if self.state.state == "connected":
-            self.state.since = self._clock()
-        self.state.state = "connecting" if end.retry_after is not None else "refused"
-        self.state.reason = end.reason
+        self.state = self.state.ended(end.reason, self._clock(), dials_again=end.retry_after is not None)
         if not repeated and not self._stopping:  # a hub that is away is reported once, not every second
             _log.warning("link_down", code=end.code, reason=end.reason, retry_after=end.retry_after)
 
@@ -182,7 +179,7 @@ class Link:
         # Never before the time asked for, and not all at that very moment.
         return min(asked, RETRY_AFTER_SECONDS_MAX) + jittered
 
-    async def _attempt(self) -> session.Close:
+    async def _attempt(self) -> effects.Close:
         dialled: list[_Dialled] = []
 
         def remembered(*args: Any, **options: Any) -> _Dialled:
@@ -219,25 +216,25 @@ class Link:
         try:
             return await self._converse(connection)
         except Temporary as error:  # the fence could not be written down, so this hub may not be obeyed yet
-            return session.Close(code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0)
+            return effects.Close(code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0)
         finally:
             connection.transport.abort()
 
-    def _unreachable(self, error: BaseException, *lost: BaseException | None) -> session.Close:
+    def _unreachable(self, error: BaseException, *lost: BaseException | None) -> effects.Close:
         """Why, in words somebody at the node can act on; a certificate's fault before all others."""
         refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
         unfit = self._unfit() if self._context is not None else ""
         if refused is not None and not refused.ours:
-            return session.Close(code="certificate", reason=f"{self._host}:{self._port}: {refused}")
+            return effects.Close(code="certificate", reason=f"{self._host}:{self._port}: {refused}")
         if refused is not None or (unfit and isinstance(error, InvalidMessage)):
             said = str(refused) if refused is not None else "the hub hung up without a word"
-            return session.Close(code="certificate", reason=f"{said}; {unfit}" if unfit else said)
+            return effects.Close(code="certificate", reason=f"{said}; {unfit}" if unfit else said)
         if self._context is not None and isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
             # Older hubs, and proxies in between, close without saying that they refuse a certificate.
             own = getattr(self._context, "own", None)
             said = f"the hub hung up after TLS; most likely it refuses our certificate, which is {own or 'unreadable'}"
-            return session.Close(code="unreachable", reason=said)
-        return session.Close(code="unreachable", reason=f"{type(error).__name__}: {error}")
+            return effects.Close(code="unreachable", reason=said)
+        return effects.Close(code="unreachable", reason=f"{type(error).__name__}: {error}")
 
     async def _dial(self) -> socket.socket:
         """A TCP connection to the hub.  Raises ``OSError`` or ``TimeoutError`` of the last address tried."""
@@ -263,7 +260,7 @@ class Link:
                 return dialled
         raise failure
 
-    async def _converse(self, connection: ClientConnection) -> session.Close:
+    async def _converse(self, connection: ClientConnection) -> effects.Close:
         now = asyncio.get_running_loop().time()
         core = session.EdgeSession(
             node=self._node,
@@ -277,7 +274,7 @@ class Link:
         contact = asyncio.create_task(self._keep_contact(conversation))
         try:
             if self._status is not None:
-                conversation.handle(session.Reported(self._status))
+                conversation.handle(events.Reported(self._status))
             end = await conversation.run()
         finally:
             self._conversation = None
@@ -288,15 +285,7 @@ class Link:
 
     def _session_opened(self, welcome: message.Welcome) -> None:
         self.counters["sessions"] += 1
-        now = self._clock()
-        self.state = LinkState(
-            state="connected",
-            hub=welcome.hub,
-            fence=welcome.fence,
-            since=now,
-            offline_seconds=offline_seconds(self.state, now),
-            last_contact=self.state.last_contact,
-        )
+        self.state = self.state.opened(hub=welcome.hub, fence=welcome.fence, now=self._clock())
         _log.info("link_up", hub=welcome.hub, fence=welcome.fence, session=welcome.session)
         for listener in self._opened:
             listener()
@@ -308,8 +297,7 @@ class Link:
         return self.state.last_contact
 
     def _heard(self, conversation: Conversation) -> None:
-        if (heard := conversation.last_heard()) is not None:
-            self.state.last_contact = heard
+        self.state = self.state.heard(conversation.last_heard())
 
     async def _keep_contact(self, conversation: Conversation) -> None:
         with contextlib.suppress(StoreFailed):  # the next write raises it
@@ -344,11 +332,11 @@ class _Dialled(ClientConnection):
         super().connection_lost(exc)
 
 
-def _turned_away(error: InvalidStatus) -> session.Close:
+def _turned_away(error: InvalidStatus) -> effects.Close:
     response = error.response
     try:
         asked = float(response.headers.get("Retry-After", "0"))
     except ValueError:
         asked = 0.0  # a date: our own pace will do
     reason = f"the hub answered HTTP {response.status_code}"
-    return session.Close(code="turned_away", reason=reason, retry_after=max(0.0, asked))
+    return effects.Close(code="turned_away", reason=reason, retry_after=max(0.0, asked))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aiohttp import web
 
@@ -24,57 +24,56 @@ PROGRESS_BYTES: Final = 64 * 1024
 """What has to be read of a waiting answer to count as reading."""
 
 
-class _Doing:
-    """One connection; times of the loop's clock."""
+class _Activity(NamedTuple):
+    """What one connection does; times of the loop's clock."""
 
-    __slots__ = ("least", "read_at", "request", "silent", "since")
-
-    def __init__(self, now: float) -> None:
-        self.since = now
-        self.silent = True
-        self.request: web.Request | None = None
-        self.least = 0
-        """The fewest bytes of the answer that waited, of late."""
-        self.read_at = now
-        """When that went down."""
+    since: float
+    """When it was opened, or a request began or ended."""
+    read_at: float
+    """When the client last read of its answer."""
+    is_silent: bool = True
+    """It never sent a request."""
+    request: web.Request | None = None
+    unread: int = 0
+    """The fewest bytes of the answer that waited since ``read_at``."""
 
 
 class Connections:
     """The listener and the server report to it; the listener asks it."""
 
     def __init__(self) -> None:
-        self._doing: dict[asyncio.BaseProtocol, _Doing] = {}
+        self._activity: dict[asyncio.BaseProtocol, _Activity] = {}
 
     def opened(self, protocol: asyncio.BaseProtocol, now: float) -> None:
-        self._doing[protocol] = _Doing(now)
+        self._activity[protocol] = _Activity(now, now)
 
     def began(self, request: web.Request) -> None:
         """A request has come, its body perhaps not yet."""
-        if (doing := self._doing.get(request.protocol)) is not None:
-            doing.silent, doing.request, doing.since = False, request, _now()
+        if (before := self._activity.get(request.protocol)) is not None:
+            self._activity[request.protocol] = before._replace(since=_now(), is_silent=False, request=request)
 
     def ended(self, request: web.Request) -> None:
         """It is answered, as far as we are concerned; the client may still have to read the answer."""
-        if (doing := self._doing.get(request.protocol)) is not None:
-            doing.request, doing.since = None, _now()
+        if (before := self._activity.get(request.protocol)) is not None:
+            self._activity[request.protocol] = before._replace(since=_now(), request=None)
 
     def is_silent(self, protocol: asyncio.BaseProtocol) -> bool:
         """Did it never send a request?"""
-        doing = self._doing.get(protocol)
-        return doing is not None and doing.silent
+        activity = self._activity.get(protocol)
+        return activity is not None and activity.is_silent
 
     def victim(self, protocols: Iterable[web.RequestHandler], now: float) -> web.RequestHandler | None:
         """Which of these can best be done without; None when all are being answered."""
         found: tuple[int, float, web.RequestHandler] | None = None
         for protocol in protocols:
-            doing = self._doing.get(protocol)
-            if doing is None or (rank := _rank(protocol, doing, now)) is None:
+            activity = self._activity.get(protocol)
+            if activity is None or (rank := _rank(protocol, activity, now)) is None:
                 continue
-            if found is None or (rank, doing.since) < found[:2]:
-                found = (rank, doing.since, protocol)
+            if found is None or (rank, activity.since) < found[:2]:
+                found = (rank, activity.since, protocol)
         if found is None:
             return None
-        self._doing.pop(found[2], None)
+        self._activity.pop(found[2], None)
         return found[2]
 
     def stalled(self, protocols: Iterable[web.RequestHandler], now: float) -> list[web.RequestHandler]:
@@ -84,24 +83,24 @@ class Connections:
         """
         found = []
         protocols = list(protocols)
-        self._doing = {protocol: self._doing[protocol] for protocol in protocols if protocol in self._doing}
+        self._activity = {protocol: self._activity[protocol] for protocol in protocols if protocol in self._activity}
         for protocol in protocols:
-            doing = self._doing.get(protocol)
-            if doing is None or doing.request is not None:
+            activity = self._activity.get(protocol)
+            if activity is None or activity.request is not None:
                 continue  # who writes while it works (a watch) has a deadline of its own
             waiting = _unsent(protocol)
-            if not waiting or not doing.least or waiting <= doing.least - PROGRESS_BYTES:
-                doing.least, doing.read_at = waiting, now
-            elif now - doing.read_at > STALLED_SECONDS_MAX:
+            if not waiting or not activity.unread or waiting <= activity.unread - PROGRESS_BYTES:
+                self._activity[protocol] = activity._replace(unread=waiting, read_at=now)
+            elif now - activity.read_at > STALLED_SECONDS_MAX:
                 found.append(protocol)
         return found
 
 
-def _rank(protocol: web.RequestHandler, doing: _Doing, now: float) -> int | None:
+def _rank(protocol: web.RequestHandler, activity: _Activity, now: float) -> int | None:
     """0 goes first; None: not at all.  Those who only just began to send or to read go last."""
-    age = now - doing.since
-    if doing.request is not None:
-        if doing.request.content.is_eof():
+    age = now - activity.since
+    if activity.request is not None:
+        if activity.request.content.is_eof():
             return None
         return 1 if age > SLOW_BODY_SECONDS else 3
     if _unsent(protocol):

@@ -1,4 +1,6 @@
 """The objects on disk.
 
-``sqlite_metastore`` over ``schema``; ``salvage`` for a damaged file; ``routes_copy`` for a disk that lost all.
+    sqlite_metastore ──▶ objects_table ──▶ schema, statements
+
+``salvage`` is for a damaged file, ``routes_copy`` for a disk that lost all.
 """

@@ -20,7 +20,7 @@ from fairlead_edge.io.sqlite.rows import rows
 
 def problem(path: Path) -> str:
     """What is wrong with the structure of the file at ``path``; "" when nothing is, or there is none."""
-    return salvage.problem(path, partial(_look, path)) or ""
+    return salvage.problem(path, partial(_look, path), model=schema.model) or ""
 
 
 def _look(path: Path, connection: apsw.Connection) -> str:
@@ -35,10 +35,9 @@ def audit(connection: apsw.Connection) -> str:
     [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)
     if found != "ok":
         return str(found)
-    model = apsw.Connection(":memory:")
-    if rows(connection, sqlite.USER_VERSION) == [(schema.SCHEMA,)]:
-        schema.migrate(model, 0)
-    return salvage.lacks(connection, model)
+    [(version,)] = rows(connection, sqlite.USER_VERSION)
+    model = schema.model(version if version == schema.SCHEMA else 0)
+    return salvage.lacks(connection, model) if model is not None else ""
 
 
 def run(path: Path) -> int:

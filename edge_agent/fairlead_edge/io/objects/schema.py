@@ -43,6 +43,18 @@ CREATE INDEX IF NOT EXISTS objects_entries ON objects (uid, digest);
 _CHECKSUMS: Final = ("objects", "fallbacks", "facts")
 
 
+def model(version: int) -> apsw.Connection | None:
+    """An empty store of this version, in memory; None for one that this program does not know."""
+    if not 0 <= version <= SCHEMA:
+        return None
+    connection = apsw.Connection(":memory:")
+    if version == SCHEMA:
+        migrate(connection, 0)
+    elif version:
+        connection.execute(TABLES)
+    return connection
+
+
 def migrate(connection: apsw.Connection, found: int) -> None:
     """Bring a file of version ``found`` to the present one; what an older program stored gets its checksums."""
     connection.execute(TABLES)

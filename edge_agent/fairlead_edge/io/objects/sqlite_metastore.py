@@ -1,7 +1,7 @@
 """The objects a node holds, in SQLite (``schema``): ``Metastore`` over the group-commit writer.
 
-Each write is judged in the transaction that makes it (``content.verify``, then against the row held), and
-is its own job, so that one refused object does not undo its neighbours while all share one flush.
+Each write is its own job (``objects_table``), so that one refused object does not undo its neighbours while all share
+one flush.
 
 Nothing is served that the disk changed: each row has a checksum, looked at when it is read, at the opening, and in
 scrubs.  A damaged one is taken out, and listeners are called (``on_damage``), so that the hub sends it again.
@@ -14,23 +14,19 @@ import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import apsw
-import msgspec
 
-from fairlead_edge.errors import StoreDamaged, StoreFull, StoreUnusable
-from fairlead_edge.io.objects import salvage, schema
+from fairlead_edge.errors import StoreFull, StoreUnusable
+from fairlead_edge.io.objects import objects_table, salvage, schema
 from fairlead_edge.io.objects import statements as sql
-from fairlead_edge.io.objects.schema import SCHEMA, fact, held, remember
-from fairlead_edge.io.sqlite import statements as sqlite
+from fairlead_edge.io.objects.schema import fact, held, remember
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.objects import metastore
-from fairlead_edge.objects.content import verify
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import (
-    Absent,
     HeldObject,
     Outcome,
     Put,
@@ -38,18 +34,14 @@ from fairlead_edge.objects.metastore import (
     Removed,
     Stored,
     Summary,
-    Unchanged,
     WriteRefused,
 )
-from fairlead_edge.objects.watch_history import Change, WatchHistory
-from fairlead_wire import digest, message
+from fairlead_edge.objects.watch_history import WatchHistory
+from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Permanent, Temporary
 from fairlead_wire.io import logs
 
 FILE_NAME: Final = "objects.db"
-PAGE_BYTES: Final = 4096
-PAGES_MIN: Final = 32
-"""An empty schema needs this much room, whatever limit was asked for."""
 LOGGED_SECONDS: Final = 0.1
 SCRUB_ROWS: Final = 256
 SCRUB_SECONDS: Final = 6 * 3600.0
@@ -79,10 +71,10 @@ class SqliteMetastore:
         self.path = folder / FILE_NAME
         self._usable = usable
         self._bytes_max = bytes_max
-        opened: list[_Opened] = []
+        opened: list[objects_table.Opened] = []
 
         def setup(connection: apsw.Connection) -> None:
-            opened.append(_prepare(connection, node, bytes_max, wall_milliseconds))
+            opened.append(objects_table.prepare(connection, node, bytes_max, wall_milliseconds))
             if self.salvaged or opened[-1].dropped:
                 remember(connection, "lacking", 1)
             self.lacking = bool(fact(connection, "lacking"))
@@ -121,7 +113,7 @@ class SqliteMetastore:
     async def _set_aside(self, numbers: Sequence[int]) -> None:
         """Take damaged rows out; clients that watch list anew, for nothing shows what they were."""
         with contextlib.suppress(Temporary):  # a full disk: they are not served, and taken out later
-            dropped, version = await self.writer.submit(partial(_drop, numbers=numbers))
+            dropped, version = await self.writer.submit(partial(objects_table.set_aside, numbers=numbers))
             if dropped:
                 self.lacking = True
                 self._log.lose(version)
@@ -178,8 +170,10 @@ class SqliteMetastore:
     async def _write(self, write: Put | Remove, now: float) -> Outcome:
         try:
             if isinstance(write, Put):
-                return await self.writer.submit(lambda connection: _put(connection, write, now, self._usable))
-            return await self.writer.submit(lambda connection: _remove(connection, write))
+                return await self.writer.submit(
+                    lambda connection: objects_table.put(connection, write, now, self._usable)
+                )
+            return await self.writer.submit(lambda connection: objects_table.remove(connection, write))
         except Permanent as error:
             return metastore.refused(error)
         except StoreFull:
@@ -206,7 +200,7 @@ class SqliteMetastore:
         return await self.writer.read(lambda connection: metastore.summarise(rows(connection, sql.DIGESTS), bits))
 
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
-        return await self.writer.read(lambda connection: _entries(connection, bits, buckets))
+        return await self.writer.read(lambda connection: objects_table.entries(connection, bits, buckets))
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
         found = await self._sound(await self._read_rows(sql.OBJECT, (group, plural, namespace, name)))
@@ -225,7 +219,7 @@ class SqliteMetastore:
 
         def query(connection: apsw.Connection) -> tuple[list[tuple[int, HeldObject | None]], int]:
             read = [(row[0], held(row)) for row in connection.execute(statement, bound)]
-            return read, _version(connection)
+            return read, objects_table.current_version(connection)
 
         while True:
             read, version = await self.writer.read(query)
@@ -274,126 +268,3 @@ class SqliteMetastore:
 
     async def _read_rows(self, statement: str, bound: tuple[Any, ...]) -> list[Any]:
         return await self.writer.read(lambda connection: rows(connection, statement, bound))
-
-
-class _Opened(NamedTuple):
-    version: int
-    dropped: int
-
-
-def _prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> _Opened:
-    """Schema, owner and limit, and no row that the disk changed; returns the store's version at this opening."""
-    found = int(rows(connection, sqlite.USER_VERSION)[0][0])
-    if found > SCHEMA:
-        raise StoreUnusable(
-            f"has schema {found}, this program knows up to {SCHEMA}: run the newer version, or remove the file "
-            "(the hub sends everything again)"
-        )
-    if found < SCHEMA:
-        schema.migrate(connection, found)
-    owner = fact(connection, "node")
-    if owner not in (None, node):
-        raise StoreUnusable(
-            f"holds the objects of node {owner!r}, not {node!r}: use another data_dir, or remove this one"
-        )
-    if owner is None:
-        remember(connection, "node", node)
-    dropped = 0
-    for table in sql.TABLES_OF_OBJECTS:
-        bad = [number for number, each in schema.every(connection, table) if each is None]
-        for number in bad:
-            connection.execute(sql.delete_row(table), (number,))
-        dropped += len(bad) if table == "objects" else 0
-    schema.mend_kinds(connection)
-    version = metastore.opening_version(int(fact(connection, "version") or 0), wall_milliseconds)
-    remember(connection, "version", version)
-    connection.pragma("max_page_count", max(PAGES_MIN, bytes_max // PAGE_BYTES))
-    return _Opened(version, dropped)
-
-
-def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
-    """What is held under the name; a damaged row makes way."""
-    row = connection.execute(sql.OBJECT, key).fetchone()
-    if row is None:
-        return None
-    if (found := held(row)) is None:
-        connection.execute(sql.delete_row("objects"), (row[0],))
-    return found
-
-
-def _put(connection: apsw.Connection, put: Put, now: float, usable: metastore.Usable) -> Outcome:
-    kind = verify(put)
-    key = metastore.key_of(put.resource)
-    previous = _previous(connection, key)
-    if previous is not None and metastore.same_content(previous, put):
-        if previous.resource_version != put.resource_version:
-            again = msgspec.structs.replace(previous, resource_version=put.resource_version)
-            connection.execute(sql.SET_RESOURCE_VERSION, (put.resource_version, schema.of(again), *key))
-        return Unchanged()
-    version = _next_version(connection)
-    current = metastore.hold(put, local_version=version, now=now)
-    values = schema.values(current)
-    if previous is None:
-        connection.execute(sql.INSERT_OBJECT, values)
-    else:
-        _fall_back(connection, key, metastore.fallback(previous, put, usable))
-        connection.execute(sql.REPLACE_OBJECT, (*values[4:], *key))
-    schema.put_kind(connection, kind)
-    return Stored(change=Change(version=version, previous=previous, current=current))
-
-
-def _remove(connection: apsw.Connection, remove: Remove) -> Outcome:
-    key = metastore.key_of(remove.resource)
-    previous = _previous(connection, key)
-    if previous is None or previous.uid != remove.uid:
-        return Absent()
-    version = _next_version(connection)
-    connection.execute(sql.DELETE_OBJECT, key)
-    _fall_back(connection, key, "drop")
-    return Removed(change=Change(version=version, previous=previous, current=None))
-
-
-def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what: str) -> None:
-    """Called while the object is still there as it was."""
-    if what == "keep":
-        return
-    connection.execute(sql.DELETE_FALLBACK, key)
-    if what == "take":
-        connection.execute(sql.KEEP_AS_FALLBACK, key)
-
-
-def _drop(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int, int]:
-    """Rows that are damaged still; returns how many went, and the store's version then."""
-    dropped = 0
-    for number in numbers:
-        row = connection.execute(sql.row("objects"), (number,)).fetchone()
-        if row is not None and held(row) is None:
-            connection.execute(sql.delete_row("objects"), (number,))
-            dropped += 1
-    if dropped:
-        remember(connection, "lacking", 1)
-    return dropped, _next_version(connection) if dropped else _version(connection)
-
-
-def _version(connection: apsw.Connection) -> int:
-    found = fact(connection, "version")
-    if not isinstance(found, int):
-        raise StoreDamaged("the store's version is damaged")
-    return found
-
-
-def _next_version(connection: apsw.Connection) -> int:
-    version = _version(connection) + 1
-    remember(connection, "version", version)
-    return version
-
-
-def _entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
-    pairs = connection.execute(sql.UIDS)
-    wanted = [rowid for rowid, uid in pairs if digest.bucket_of(uid, bits) in buckets]
-    found = []
-    for rowid in wanted:
-        [row] = rows(connection, sql.row("objects"), (rowid,))
-        if (read := held(row)) is not None:
-            found.append(message.Entry(read.resource.path, read.uid, read.digest, read.resource_version))
-    return sorted(found, key=lambda entry: entry.resource)

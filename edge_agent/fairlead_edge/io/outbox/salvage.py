@@ -240,7 +240,8 @@ def problem(path: Path, kept: Totals | None, *, seconds: float | None = None) ->
     None: nothing so far, but there was more to look through than ``seconds`` allow.
     """
     gone = "it is gone" if kept is not None and kept.queues else ""
-    return salvage.problem(path, partial(_look, path, kept=kept, seconds=seconds), gone=gone)
+    look = partial(_look, path, kept=kept, seconds=seconds)
+    return salvage.problem(path, look, model=schema.model, gone=gone)
 
 
 def _look(path: Path, connection: apsw.Connection, *, kept: Totals | None, seconds: float | None) -> str:
@@ -252,8 +253,8 @@ def _look(path: Path, connection: apsw.Connection, *, kept: Totals | None, secon
             return "it is empty" if kept is not None and kept.queues else ""
         [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)  # older, newer, or not made yet
         return "" if found == "ok" else str(found)
-    model = apsw.Connection(":memory:")
-    schema.migrate(model)
+    model = schema.model(found)
+    assert model is not None
     wrong = salvage.lacks(connection, model)
     wrong = wrong or audit.glance(connection)
     wrong = wrong or audit.compare(audit.read_totals(connection), kept)

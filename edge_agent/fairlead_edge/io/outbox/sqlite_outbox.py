@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Final
 import apsw
 import msgspec
 
-from fairlead_edge.io.outbox import salvage, store_clock
+from fairlead_edge.io.outbox import opening, store_clock
 from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
 from fairlead_edge.io.outbox.tables import (
     audit,
@@ -34,21 +33,16 @@ from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import append
 from fairlead_edge.io.outbox.tables.eviction import Eviction
 from fairlead_edge.io.outbox.totals_file import TotalsFile
-from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.unused_pages import give_back
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.outbox import age, outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.gaps import Damage, Gap
+from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.totals import Totals
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
-START_SECONDS_MAX: Final = 0.5
-"""How long a start looks through the file: a hundred thousand messages, or so."""
-SALVAGES_MAX: Final = 3
 SCRUB_ROWS: Final = 256
 """Messages one step of a scrub looks at."""
 SCRUB_SECONDS: Final = 6 * 3600.0
@@ -65,7 +59,7 @@ _Read = Callable[[Callable[[apsw.Connection], log.Found]], Awaitable[log.Found]]
 class SqliteOutbox:
     """See ``outbox.Outbox``.  ``epoch`` is minted by the caller for this opening of the store.
 
-    Opening creates or migrates the file and looks through it; what takes longer than ``START_SECONDS_MAX`` is looked
+    Opening creates or migrates the file and looks through it; what takes longer than ``opening.SECONDS_MAX`` is looked
     through while it is used already (``keep_sound``), unless ``thorough``.  A damaged file is salvaged.
 
     Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds what
@@ -80,15 +74,13 @@ class SqliteOutbox:
         self.in_flight = InFlight(self._handed_out.note)
         self._evicts = False
         """Something was ever evicted: then what leaves is read by the writer, who also evicts."""
-        self.salvaged = ""
-        """Why the file was salvaged at this opening; "" when it was sound."""
-        self._is_looked_through = True
         self._damaged = asyncio.Event()
         """Something was found damaged since the last scrub."""
         self._totals = TotalsFile(Path(f"{path}.totals"))
         kept = self._totals.read()
         self._topics = {} if kept is None else {(each.endpoint, each.priority): each.topic for each in kept.queues}
-        self._make_sound(path, kept, None if thorough else START_SECONDS_MAX)
+        self.salvaged, self._is_looked_through = opening.make_sound(path, kept, epoch=epoch, thorough=thorough)
+        """Why the file was salvaged at this opening ("": it was sound), and whether all of it was looked at."""
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
@@ -105,28 +97,6 @@ class SqliteOutbox:
             self._handed_out.close()
             raise
         self._clock = store_clock.open_clock(found[0])
-
-    def _make_sound(self, path: Path, kept: Totals | None, seconds: float | None) -> None:
-        for _ in range(SALVAGES_MAX):  # an older file is salvaged as it was, and once more at its present version
-            problem = salvage.problem(path, kept, seconds=seconds)
-            if not problem:
-                schema.upgrade(path)
-                problem = salvage.problem(path, kept, seconds=seconds)
-            if not problem:
-                self._is_looked_through = problem is not None
-                return
-            _log.error("store_damaged", path=str(path), reason=problem)
-            report = salvage.run(path, kept=kept, epoch=self.epoch, at=store_clock.wall(), mint=_new_id)
-            for queue, gap in report.lost:
-                _log_gap(queue, gap)
-            _log.warning(
-                "store_salvaged",
-                path=str(path),
-                waiting=report.waiting,
-                damaged=sum(gap.count for _, gap in report.lost),
-                remedy=f"look at the disk's health; the damaged file is kept as {path.name}.damaged, it may be removed",
-            )
-            self.salvaged = problem
 
     def _close_transaction(self, connection: apsw.Connection) -> Callable[[], None]:
         connection.execute(sql.COUNT_COMMIT)
@@ -257,30 +227,18 @@ class SqliteOutbox:
                 epoch=self.epoch,
                 now=now,
                 at=store_clock.wall(),
-                mint=_new_id,
+                mint=opening.new_id,
             )
         )
         self._damaged.set()
         for gap in found:
-            _log_gap(queue, gap)
+            opening.log_gap(queue, gap)
 
     async def look_through(self) -> None:
         """Audit the file beside its use, on a thread and a connection of its own; damage ends its use."""
-        problem = await asyncio.to_thread(self._audit_beside)
+        problem = await asyncio.to_thread(audit.audit_beside, self.path)
         if problem:
             self.writer.damaged(problem)
-
-    def _audit_beside(self) -> str:
-        try:
-            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
-            try:
-                connection.set_busy_timeout(5_000)
-                connection.execute(sqlite.BEGIN)  # one moment, whatever is written meanwhile
-                return audit.audit(connection)
-            finally:
-                connection.close()
-        except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
-            return str(error) or type(error).__name__
 
     async def scrub(self) -> int:
         """Look at everything held, live or not, in small steps; returns how many were found damaged."""
@@ -355,7 +313,7 @@ class SqliteOutbox:
             if not found.damaged:
                 return found.letters
             job = partial(damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
-            await self.writer.submit(partial(job, at=store_clock.wall(), mint=_new_id))
+            await self.writer.submit(partial(job, at=store_clock.wall(), mint=opening.new_id))
             self._damaged.set()
             _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
 
@@ -375,21 +333,3 @@ class SqliteOutbox:
         await self.writer.close()
         self._totals.close()
         self._handed_out.close()
-
-
-def _log_gap(queue: QueueId, gap: Gap) -> None:
-    _log.error(
-        "messages_damaged",
-        queue=str(queue),
-        topic=gap.topic,
-        from_sequence=gap.first,
-        to_sequence=gap.last,
-        count=gap.count,
-        reason=gap.reason,
-        remedy="the disk changed what was stored; look at its health. What is sound goes on",
-    )
-
-
-def _new_id() -> str:
-    """An id for a record of a gap, as long as those of messages."""
-    return secrets.token_hex(16)

@@ -37,14 +37,17 @@ READ_ERRORS: Final = (apsw.Error, UnicodeDecodeError)
 
 Fill = Callable[[apsw.Connection, apsw.Connection], None]
 """(damaged, new and empty): take over what can be read."""
+Model = Callable[[int], apsw.Connection | None]
+"""An empty store in memory with the tables of this version; None when the program does not know it."""
 SCHEMA_KEPT: Final = ".schema"
 """Beside the file: the pages that name its tables (``schema_pages``)."""
 
 
-def problem(path: Path, look: Callable[[apsw.Connection], str], *, gone: str = "") -> str | None:
+def problem(path: Path, look: Callable[[apsw.Connection], str], *, model: Model, gone: str = "") -> str | None:
     """What is wrong with the file at ``path``; "" when nothing is, and ``gone`` when there is none.
 
     ``look`` reads what SQLite opens.  None: it was ended by a progress handler, and had found nothing until then.
+    Raises ``apsw.SQLError`` when a statement fails although the tables are those of ``model``.
     """
     if is_unfinished(path):
         return "an earlier salvage did not come to its end"
@@ -60,6 +63,10 @@ def problem(path: Path, look: Callable[[apsw.Connection], str], *, gone: str = "
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.set_busy_timeout(BUSY_MILLISECONDS)
             return look(connection)
+        except apsw.SQLError as error:
+            if not is_schema_changed(connection, model):
+                raise
+            return str(error)
         finally:
             connection.close()
     except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
@@ -68,10 +75,6 @@ def problem(path: Path, look: Callable[[apsw.Connection], str], *, gone: str = "
         return str(error) or type(error).__name__
     except apsw.InterruptError:
         return None
-    except apsw.SQLError as error:
-        if "no such" not in str(error):  # a table or a column: what names them is damaged
-            raise
-        return str(error)
 
 
 def is_unfinished(path: Path) -> bool:
@@ -223,6 +226,25 @@ def lacks(connection: apsw.Connection, model: apsw.Connection) -> str:
         if missing:
             return f"{table}.{min(missing)} is missing"
     return ""
+
+
+def is_schema_changed(connection: apsw.Connection, model: Model) -> bool:
+    """Are tables and indexes others than a program made?  A statement that fails then is not to blame.
+
+    SQLite has one code for every statement it cannot run, so that only the schema itself shows why.
+    """
+    try:
+        [(version,)] = rows(connection, sql.USER_VERSION)
+        present = rows(connection, sql.SCHEMA)
+    except READ_ERRORS:
+        return True
+    expected = model(version)
+    if expected is None:
+        return False
+    try:
+        return present != rows(expected, sql.SCHEMA)
+    finally:
+        expected.close()
 
 
 def columns(connection: apsw.Connection, table: str) -> list[str]:

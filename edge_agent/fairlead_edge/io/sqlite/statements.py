@@ -65,6 +65,8 @@ ANYTHING: Final = "SELECT 1 FROM sqlite_schema LIMIT 1"
 """A row where the file has any table."""
 TABLES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 """The names of the tables."""
+SCHEMA: Final = "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"
+"""Tables and indexes, as they were made."""
 SCHEMA_PAGES: Final = "SELECT pageno FROM dbstat WHERE name = 'sqlite_schema'"
 """The pages that name the tables."""
 

@@ -16,7 +16,7 @@ import pytest
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import NotOurs, StoreDamaged, StoreTooNew
-from fairlead_edge.io.outbox import sqlite_outbox, store_clock
+from fairlead_edge.io.outbox import opening, store_clock
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.outbox import envelope
@@ -26,7 +26,7 @@ from fairlead_edge.outbox.queue_id import QueueId
 
 AT = "2026-11-20T12:00:00.000Z"
 QUEUES = (QueueId("iothub", 0), QueueId("iothub", 3), QueueId("iothub"), QueueId("edge-1/m/in", 2))
-FILES = ("outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema")
+FILES = ("outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema", "outbox.db.handed-out")
 
 
 class World:
@@ -110,13 +110,13 @@ def opened(folder: Path, epoch: int) -> SqliteOutbox:
 def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
     """Whatever else would differ from run to run: names, clocks, and how far a start looks through the file."""
     names, clock = Random(seed), count()
-    patch.setattr(sqlite_outbox, "_new_id", lambda: names.randbytes(16).hex())
+    patch.setattr(opening, "new_id", lambda: names.randbytes(16).hex())
     patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
     patch.setattr(
         store_clock, "read", lambda: Reading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9)
     )
     patch.setattr(store_clock, "wall", lambda: AT)
-    patch.setattr(sqlite_outbox, "START_SECONDS_MAX", 0.0 if seed % 2 else 1e9)
+    patch.setattr(opening, "SECONDS_MAX", 0.0 if seed % 2 else 1e9)
 
 
 async def live(folder: Path, seed: int) -> None:

@@ -116,6 +116,43 @@ def test_a_file_cut_in_the_middle_of_a_page_lost_its_end(path: Path) -> None:
     assert salvage.lost_its_end(path)
 
 
+def make(version: int) -> apsw.Connection | None:
+    connection = apsw.Connection(":memory:")
+    schema(connection)
+    return connection if version == 0 else None
+
+
+def look(connection: apsw.Connection) -> str:
+    [(found,)] = connection.execute("PRAGMA integrity_check(1)")
+    return "" if found == "ok" else str(found)
+
+
+def test_a_statement_that_fails_on_a_changed_schema_shows_damage(path: Path) -> None:
+    """SQLite says neither by a code nor by its own check that a letter of an index's definition was flipped."""
+    assert salvage.problem(path, look, model=make) == ""
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE INDEX by_value ON t(v COLLATE BINARY)")
+    connection.execute("PRAGMA writable_schema=ON")
+    connection.execute("UPDATE sqlite_schema SET sql = replace(sql, 'BINARY', 'BINASY') WHERE name = 'by_value'")
+    connection.close()
+    assert "BINASY" in (salvage.problem(path, look, model=make) or "")
+
+
+def test_a_statement_that_fails_on_a_sound_schema_is_a_fault_of_the_program(path: Path) -> None:
+    """Nothing is salvaged then: the file is as it was made.  Neither is one that a newer program made."""
+
+    def ask(connection: apsw.Connection) -> str:
+        return str(connection.execute("SELECT no_such_column FROM t").fetchall())
+
+    with pytest.raises(apsw.SQLError):
+        salvage.problem(path, ask, model=make)
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA user_version=7")
+    connection.close()
+    with pytest.raises(apsw.SQLError):
+        salvage.problem(path, ask, model=make)
+
+
 def test_what_a_schema_lacks_is_named(path: Path) -> None:
     """A flipped letter in the name of a column makes every question about it an error."""
     model, present = apsw.Connection(":memory:"), apsw.Connection(str(path))

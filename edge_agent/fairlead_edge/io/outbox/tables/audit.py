@@ -5,6 +5,7 @@ Bodies and envelopes have checksums of their own and are not read here (``damage
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import apsw
@@ -40,6 +41,20 @@ def audit(connection: apsw.Connection) -> str:
     if found != "ok":
         return str(found)
     return glance(connection) or _check(connection, _LARGE)
+
+
+def audit_beside(path: Path) -> str:
+    """``audit`` on a connection of its own, while the file is in use."""
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.set_busy_timeout(5_000)
+            connection.execute(sqlite.BEGIN)  # one moment, whatever is written meanwhile
+            return audit(connection)
+        finally:
+            connection.close()
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
+        return str(error) or type(error).__name__
 
 
 def glance(connection: apsw.Connection) -> str:

@@ -102,6 +102,16 @@ _CHECKSUMS: Final = 2
 """The version from which on rows have checksums."""
 
 
+def model(version: int) -> apsw.Connection | None:
+    """An empty outbox of this version, in memory; None for one that this program does not know."""
+    if not 0 <= version <= len(MIGRATIONS):
+        return None
+    connection = apsw.Connection(":memory:")
+    for migration in MIGRATIONS[:version]:
+        rows(connection, migration)
+    return connection
+
+
 def migrate(connection: apsw.Connection) -> None:
     """Bring the file to the present version.  Raises ``StoreTooNew``; runs in the caller's transaction."""
     found: int = rows(connection, sqlite.USER_VERSION)[0][0]

@@ -7,21 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_edge.objects import entries as entries_module
-from fairlead_edge.objects import session
 from fairlead_edge.objects.metastore import Absent, Outcome, Put, Remove, Summary, Unchanged, WriteRefused
-from fairlead_edge.objects.session import (
-    Applied,
+from fairlead_edge.objects.sync import entries as entries_module
+from fairlead_edge.objects.sync import events
+from fairlead_edge.objects.sync.effects import (
     Apply,
     Close,
-    EdgeSession,
+    Effect,
     ListEntries,
     Opened,
     PersistFence,
-    Received,
     Send,
     Summarise,
+    UpstreamAnswered,
 )
+from fairlead_edge.objects.sync.events import Applied, Received
+from fairlead_edge.objects.sync.session import EdgeSession
 from fairlead_wire import codec, digest, message
 from fairlead_wire.errors import LocalError
 
@@ -29,7 +30,7 @@ PATH = "api/v1/namespaces/shop/configmaps/"
 ALIVE = message.EdgeStatus(held=1)
 
 
-def decoded(effects: list[session.Effect]) -> list[Any]:
+def decoded(effects: list[Effect]) -> list[Any]:
     """Sent frames as headers, other effects as they are."""
     return [codec.decode_from_edge(each.frame)[0] if isinstance(each, Send) else each for each in effects]
 
@@ -41,21 +42,21 @@ class Edge:
         self.core = EdgeSession(node="edge-1", agent="1", store_epoch=77, fence=fence, now=0.0)
         self.now = 0.0
 
-    def do(self, event: session.Event) -> list[Any]:
+    def do(self, event: events.Event) -> list[Any]:
         return decoded(self.core.handle(event, self.now))
 
     def hears(self, header: message.FromHub, content: bytes = b"") -> list[Any]:
         return self.do(Received(codec.encode(header, content)))
 
     def greeted(self, *entries: tuple[str, str]) -> list[Any]:
-        assert self.do(session.Connected()) == [Summarise(None)]
+        assert self.do(events.Connected()) == [Summarise(None)]
         buckets = digest.Buckets.of(entries, 0)
-        return self.do(session.Summarised(Summary(held=len(entries), buckets=buckets)))
+        return self.do(events.Summarised(Summary(held=len(entries), buckets=buckets)))
 
     def opened(self, *, fence: int = 5) -> Edge:
         self.greeted()
         assert self.hears(welcome(fence=fence)) == [PersistFence(fence)]
-        assert [type(effect) for effect in self.do(session.FencePersisted())] == [Opened]
+        assert [type(effect) for effect in self.do(events.FencePersisted())] == [Opened]
         return self
 
 
@@ -227,7 +228,7 @@ def test_an_answer_to_compare_covers_every_change_before_it() -> None:
     assert edge.hears(update(3, "b"), b"{}") == []
     assert edge.do(done()) == [message.Ack(parent_id=1, cumulative=True), Summarise(1)]
     summary = Summary(held=1, buckets=digest.Buckets.of([("u", "d")], 1))
-    [frame, apply] = edge.core.handle(session.Summarised(summary), 0.0)
+    [frame, apply] = edge.core.handle(events.Summarised(summary), 0.0)
     assert isinstance(frame, Send)
     header, content = codec.decode_from_edge(frame.frame)
     assert header == message.Buckets(parent_id=2, bits=1) and content == summary.buckets.encode()
@@ -240,7 +241,7 @@ def test_entries_come_in_frames_and_the_last_says_so(monkeypatch: pytest.MonkeyP
     entries = [message.Entry(PATH + str(number), f"u{number}", "d", "1") for number in range(5)]
     edge = Edge().opened()
     assert edge.hears(message.ListBuckets(id=9, bits=1, buckets=[0, 1])) == [ListEntries(1, frozenset({0, 1}))]
-    sent = [codec.decode_from_edge(each.frame) for each in edge.core.handle(session.Listed(entries), 0.0)]  # type: ignore[union-attr]
+    sent = [codec.decode_from_edge(each.frame) for each in edge.core.handle(events.Listed(entries), 0.0)]  # type: ignore[union-attr]
     assert [(header.parent_id, header.last) for header, _ in sent] == [(9, False), (9, False), (9, True)]  # type: ignore[union-attr]
     read = [
         entry
@@ -254,7 +255,7 @@ def test_an_empty_answer_is_one_last_frame() -> None:
     """Nothing held in those buckets is an answer, too."""
     edge = Edge().opened()
     edge.hears(message.ListBuckets(id=9, bits=0, buckets=[0]))
-    assert edge.do(session.Listed([])) == [message.Entries(parent_id=9, last=True)]
+    assert edge.do(events.Listed([])) == [message.Entries(parent_id=9, last=True)]
 
 
 def test_a_hub_with_a_lower_fence_is_left() -> None:
@@ -272,7 +273,7 @@ def test_the_fence_is_durable_before_anything_is_obeyed() -> None:
     edge.greeted()
     assert edge.hears(welcome(fence=3)) == [PersistFence(3)]
     assert edge.hears(update(1), b"{}") == []
-    opened, apply = edge.do(session.FencePersisted())
+    opened, apply = edge.do(events.FencePersisted())
     assert isinstance(opened, Opened) and writes_of([apply]) == [("Put", "a")]
 
 
@@ -344,9 +345,9 @@ def test_a_silent_hub_is_left_and_a_quiet_link_kept() -> None:
     """Keepalives when nothing else is said; a half-open link is noticed after three of them."""
     edge = Edge().opened()
     edge.now = edge.core.next_tick()
-    assert edge.do(session.Ticked()) == [message.Keepalive()]
+    assert edge.do(events.Ticked()) == [message.Keepalive()]
     edge.now = 30.0
-    [close] = edge.do(session.Ticked())
+    [close] = edge.do(events.Ticked())
     assert isinstance(close, Close) and close.code == "silent" and close.retry_after == 0.0
 
 
@@ -359,19 +360,19 @@ def test_a_batch_goes_up_and_its_answer_comes_back() -> None:
     id, send = edge.core.send_upstream("iothub", "", b"[]", 0.0, follows=True)
     assert codec.decode_from_edge(send.frame) == (message.Upstream(id=id, stream="iothub", follows=True), b"[]")
     ack = message.Ack(parent_id=id)
-    assert edge.hears(ack) == [session.UpstreamAnswered(ack)]
+    assert edge.hears(ack) == [UpstreamAnswered(ack)]
 
 
 def test_an_account_is_told_once_and_again_when_it_changed() -> None:
     """Before the session opened it is kept; the same account costs no second frame."""
     edge = Edge()
-    assert edge.do(session.Reported(ALIVE)) == []
+    assert edge.do(events.Reported(ALIVE)) == []
     edge.greeted()
     edge.hears(welcome())
-    opened, status = edge.do(session.FencePersisted())
+    opened, status = edge.do(events.FencePersisted())
     assert isinstance(opened, Opened) and isinstance(status, message.Status)
-    assert edge.do(session.Reported(ALIVE)) == []
-    assert edge.do(session.Reported(message.EdgeStatus(held=2))) == [message.Status()]
+    assert edge.do(events.Reported(ALIVE)) == []
+    assert edge.do(events.Reported(message.EdgeStatus(held=2))) == [message.Status()]
 
 
 def test_an_endless_account_is_told_without_its_routes() -> None:
@@ -379,7 +380,7 @@ def test_an_endless_account_is_told_without_its_routes() -> None:
     error = message.RouteError(route="r", message="x" * 1000, line=1, column=1, end_column=2)
     routes = message.RoutesStatus(uid="u", resource_version="1", accepted=[], errors=[error] * 3000)
     edge = Edge().opened()
-    [send] = edge.core.handle(session.Reported(message.EdgeStatus(held=7, routes={"r": routes})), 0.0)
+    [send] = edge.core.handle(events.Reported(message.EdgeStatus(held=7, routes={"r": routes})), 0.0)
     assert isinstance(send, Send)
     _, content = codec.decode_from_edge(send.frame)
     assert msgspec.json.decode(content, type=message.EdgeStatus) == message.EdgeStatus(held=7)

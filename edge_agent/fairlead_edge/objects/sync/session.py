@@ -17,125 +17,39 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-import msgspec
-
-from fairlead_edge.objects import entries, status_frame
-from fairlead_edge.objects.ack_tracker import AckTracker
-from fairlead_edge.objects.apply_queue import ApplyQueue, Query, Write
-from fairlead_edge.objects.chunks import Chunks
 from fairlead_edge.objects.metastore import Outcome, Put, Remove, Summary, WriteRefused
+from fairlead_edge.objects.sync import entries, status_frame
+from fairlead_edge.objects.sync.ack_tracker import AckTracker
+from fairlead_edge.objects.sync.apply_queue import ApplyQueue, Query, Write
+from fairlead_edge.objects.sync.chunks import Chunks
+from fairlead_edge.objects.sync.effects import (
+    Apply,
+    Close,
+    Effect,
+    ListEntries,
+    Opened,
+    PersistFence,
+    Send,
+    Summarise,
+    UpstreamAnswered,
+)
+from fairlead_edge.objects.sync.events import (
+    Applied,
+    Connected,
+    Event,
+    FencePersisted,
+    Listed,
+    Received,
+    Reported,
+    Summarised,
+    Ticked,
+)
 from fairlead_wire import codec, message, resource
 from fairlead_wire.digest import BITS_MAX
 from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed, RemoteError
 from fairlead_wire.session import Role, Session, State, Timer
 
 STALE_HUB_RETRY_SECONDS: Final = 1.0
-
-# ---- events --------------------------------------------------------------------------------------
-
-
-class Connected(msgspec.Struct, frozen=True):
-    """The connection stands; nothing was said yet."""
-
-
-class Received(msgspec.Struct, frozen=True):
-    """One binary message came."""
-
-    frame: bytes
-
-
-class Applied(msgspec.Struct, frozen=True):
-    """The batch of the last ``Apply`` is durable, except what was refused; one outcome for each write."""
-
-    outcomes: list[Outcome]
-
-
-class FencePersisted(msgspec.Struct, frozen=True):
-    """The fence of the last ``PersistFence`` is durable."""
-
-
-class Summarised(msgspec.Struct, frozen=True):
-    """The sums asked for by the last ``Summarise``."""
-
-    summary: Summary
-
-
-class Listed(msgspec.Struct, frozen=True):
-    """The entries asked for by the last ``ListEntries``."""
-
-    entries: list[message.Entry]
-
-
-class Ticked(msgspec.Struct, frozen=True):
-    """Time passed; due at ``EdgeSession.next_tick``."""
-
-
-class Reported(msgspec.Struct, frozen=True):
-    """This is the agent's status now."""
-
-    status: message.EdgeStatus
-
-
-Event = Connected | Received | Applied | FencePersisted | Summarised | Listed | Ticked | Reported
-
-# ---- effects -------------------------------------------------------------------------------------
-
-
-class Send(msgspec.Struct, frozen=True):
-    """Write this frame to the connection."""
-
-    frame: bytes
-
-
-class Apply(msgspec.Struct, frozen=True):
-    """Write these in one batch; answer ``Applied``."""
-
-    writes: list[Put | Remove]
-
-
-class PersistFence(msgspec.Struct, frozen=True):
-    """Remember this fence; answer ``FencePersisted``."""
-
-    fence: int
-
-
-class Summarise(msgspec.Struct, frozen=True):
-    """Sum what is held (bits None: what suits its number); answer ``Summarised``."""
-
-    bits: int | None
-
-
-class ListEntries(msgspec.Struct, frozen=True):
-    """Read the entries of these buckets; answer ``Listed``."""
-
-    bits: int
-    buckets: frozenset[int]
-
-
-class Opened(msgspec.Struct, frozen=True):
-    """The session is open and the hub's fence is durable: upstream batches may be sent."""
-
-    welcome: message.Welcome
-
-
-class UpstreamAnswered(msgspec.Struct, frozen=True):
-    """The hub answered the upstream batch ``answer.parent_id``."""
-
-    answer: message.Ack | message.Nack
-
-
-class Close(msgspec.Struct, frozen=True):
-    """End the connection, for this reason.  Come back after ``retry_after`` seconds (0: by your own pace).
-
-    None: do not come back, the hub said so.
-    """
-
-    code: str
-    reason: str
-    retry_after: float | None = 0.0
-
-
-Effect = Send | Apply | PersistFence | Summarise | ListEntries | Opened | UpstreamAnswered | Close
 
 
 class EdgeSession:
@@ -162,6 +76,15 @@ class EdgeSession:
     def has_room(self) -> bool:
         """False: read nothing more from the connection until some work is done."""
         return self._queue.has_room
+
+    @property
+    def last_received(self) -> float:
+        """When the last message of the hub came, of the clock of ``now``."""
+        return self.session.last_received
+
+    def close(self) -> None:
+        """The connection is gone: every further event is answered with nothing."""
+        self.session.close()
 
     def next_tick(self) -> float:
         """Time (of the clock of ``now``) at which ``Ticked`` is due."""

@@ -5,7 +5,7 @@ from itertools import chain
 import msgspec
 import pytest
 
-from fairlead_edge.objects import entries
+from fairlead_edge.objects.sync import entries
 from fairlead_wire import codec, message
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead_edge.objects.ack_tracker import AckTracker
 from fairlead_edge.objects.metastore import Absent, Unchanged, WriteRefused
+from fairlead_edge.objects.sync.ack_tracker import AckTracker
 from fairlead_wire import message
 
 FULL = WriteRefused(code="store_full", reason="no room", permanent=False, retry_after_seconds=5.0)

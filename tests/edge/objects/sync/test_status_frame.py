@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlead_edge.objects import status_frame
+from fairlead_edge.objects.sync import status_frame
 from fairlead_wire.message import EdgeStatus, RoutesStatus
 
 

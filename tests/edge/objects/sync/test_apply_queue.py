@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.support.held import config_map, put
 
-from fairlead_edge.objects import apply_queue
-from fairlead_edge.objects.apply_queue import ApplyQueue, Query, Write
 from fairlead_edge.objects.metastore import Remove
+from fairlead_edge.objects.sync import apply_queue
+from fairlead_edge.objects.sync.apply_queue import ApplyQueue, Query, Write
 from fairlead_wire import message
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_edge.objects import chunks
-from fairlead_edge.objects.chunks import Arrived, Chunks
 from fairlead_edge.objects.metastore import WriteRefused
+from fairlead_edge.objects.sync import chunks
+from fairlead_edge.objects.sync.chunks import Arrived, Chunks
 from fairlead_wire import message
 from fairlead_wire.codec import CONTENT_BYTES_MAX
 from fairlead_wire.errors import Malformed

@@ -1,0 +1,168 @@
+"""The table of objects: what one write, one read or one opening does to it, each within one transaction.
+
+A write is judged against the row that is held, in the transaction that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import apsw
+import msgspec
+
+from fairlead_edge.errors import StoreDamaged, StoreUnusable
+from fairlead_edge.io.objects import schema
+from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects.schema import SCHEMA, fact, held, remember
+from fairlead_edge.io.sqlite import statements as sqlite
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.objects import metastore
+from fairlead_edge.objects.content import verify
+from fairlead_edge.objects.metastore import (
+    Absent,
+    HeldObject,
+    Outcome,
+    Put,
+    Remove,
+    Removed,
+    Stored,
+    Unchanged,
+)
+from fairlead_edge.objects.watch_history import Change
+from fairlead_wire import digest, message
+
+PAGE_BYTES: Final = 4096
+PAGES_MIN: Final = 32
+"""An empty schema needs this much room, whatever limit was asked for."""
+
+
+class Opened(NamedTuple):
+    """What was found at an opening."""
+
+    version: int
+    """Of the store."""
+    dropped: int
+    """Objects the disk had changed."""
+
+
+def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> Opened:
+    """Schema, owner and limit, and no row that the disk changed; returns the store's version at this opening."""
+    found = int(rows(connection, sqlite.USER_VERSION)[0][0])
+    if found > SCHEMA:
+        raise StoreUnusable(
+            f"has schema {found}, this program knows up to {SCHEMA}: run the newer version, or remove the file "
+            "(the hub sends everything again)"
+        )
+    if found < SCHEMA:
+        schema.migrate(connection, found)
+    owner = fact(connection, "node")
+    if owner not in (None, node):
+        raise StoreUnusable(
+            f"holds the objects of node {owner!r}, not {node!r}: use another data_dir, or remove this one"
+        )
+    if owner is None:
+        remember(connection, "node", node)
+    dropped = 0
+    for table in sql.TABLES_OF_OBJECTS:
+        bad = [number for number, each in schema.every(connection, table) if each is None]
+        for number in bad:
+            connection.execute(sql.delete_row(table), (number,))
+        dropped += len(bad) if table == "objects" else 0
+    schema.mend_kinds(connection)
+    version = metastore.opening_version(int(fact(connection, "version") or 0), wall_milliseconds)
+    remember(connection, "version", version)
+    connection.pragma("max_page_count", max(PAGES_MIN, bytes_max // PAGE_BYTES))
+    return Opened(version, dropped)
+
+
+def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
+    """What is held under the name; a damaged row makes way."""
+    row = connection.execute(sql.OBJECT, key).fetchone()
+    if row is None:
+        return None
+    if (found := held(row)) is None:
+        connection.execute(sql.delete_row("objects"), (row[0],))
+    return found
+
+
+def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.Usable) -> Outcome:
+    """Judge one write and make it.  Raises ``Permanent`` when its content is not what it says."""
+    kind = verify(write)
+    key = metastore.key_of(write.resource)
+    previous = _previous(connection, key)
+    if previous is not None and metastore.same_content(previous, write):
+        if previous.resource_version != write.resource_version:
+            again = msgspec.structs.replace(previous, resource_version=write.resource_version)
+            connection.execute(sql.SET_RESOURCE_VERSION, (write.resource_version, schema.of(again), *key))
+        return Unchanged()
+    version = _next_version(connection)
+    current = metastore.hold(write, local_version=version, now=now)
+    values = schema.values(current)
+    if previous is None:
+        connection.execute(sql.INSERT_OBJECT, values)
+    else:
+        _fall_back(connection, key, metastore.fallback(previous, write, usable))
+        connection.execute(sql.REPLACE_OBJECT, (*values[4:], *key))
+    schema.put_kind(connection, kind)
+    return Stored(change=Change(version=version, previous=previous, current=current))
+
+
+def remove(connection: apsw.Connection, write: Remove) -> Outcome:
+    """Delete the object if it is the one that is meant."""
+    key = metastore.key_of(write.resource)
+    previous = _previous(connection, key)
+    if previous is None or previous.uid != write.uid:
+        return Absent()
+    version = _next_version(connection)
+    connection.execute(sql.DELETE_OBJECT, key)
+    _fall_back(connection, key, "drop")
+    return Removed(change=Change(version=version, previous=previous, current=None))
+
+
+def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what: str) -> None:
+    """Called while the object is still there as it was."""
+    if what == "keep":
+        return
+    connection.execute(sql.DELETE_FALLBACK, key)
+    if what == "take":
+        connection.execute(sql.KEEP_AS_FALLBACK, key)
+
+
+def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int, int]:
+    """Take out rows that are damaged still; returns how many went, and the store's version then."""
+    dropped = 0
+    for number in numbers:
+        row = connection.execute(sql.row("objects"), (number,)).fetchone()
+        if row is not None and held(row) is None:
+            connection.execute(sql.delete_row("objects"), (number,))
+            dropped += 1
+    if dropped:
+        remember(connection, "lacking", 1)
+    return dropped, _next_version(connection) if dropped else current_version(connection)
+
+
+def current_version(connection: apsw.Connection) -> int:
+    """Of the store; each change raises it by one."""
+    found = fact(connection, "version")
+    if not isinstance(found, int):
+        raise StoreDamaged("the store's version is damaged")
+    return found
+
+
+def _next_version(connection: apsw.Connection) -> int:
+    version = current_version(connection) + 1
+    remember(connection, "version", version)
+    return version
+
+
+def entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+    """What is held in these buckets, for a comparison with the hub."""
+    pairs = connection.execute(sql.UIDS)
+    wanted = [rowid for rowid, uid in pairs if digest.bucket_of(uid, bits) in buckets]
+    found = []
+    for rowid in wanted:
+        [row] = rows(connection, sql.row("objects"), (rowid,))
+        if (read := held(row)) is not None:
+            found.append(message.Entry(read.resource.path, read.uid, read.digest, read.resource_version))
+    return sorted(found, key=lambda entry: entry.resource)

@@ -1,0 +1,81 @@
+"""Before the outbox's file is used: it is looked through, salvaged if damaged, and brought to the present schema.
+
+problem? ──no──▶ upgrade ──▶ problem? ──no──▶ used
+   └──yes──▶ salvage ──▶ from the beginning
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fairlead_edge.io.outbox import salvage, store_clock
+from fairlead_edge.io.outbox.tables import schema
+from fairlead_edge.outbox.gaps import Gap
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.totals import Totals
+from fairlead_wire.io import logs
+
+SECONDS_MAX: Final = 0.5
+"""How long a start looks through the file: a hundred thousand messages, or so."""
+SALVAGES_MAX: Final = 3
+
+_log = logs.get("edge.outbox")
+
+
+class Sound(NamedTuple):
+    """The file can be used."""
+
+    salvaged: str
+    """Why it was salvaged; "" when it was sound."""
+    is_looked_through: bool
+    """False: the time was too short for all of it."""
+
+
+def make_sound(path: Path, kept: Totals | None, *, epoch: int, thorough: bool) -> Sound:
+    """``kept``: the totals beside the file.  ``thorough``: look at all of it, however long that takes.
+
+    Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, or there is no room to salvage it.
+    """
+    seconds = None if thorough else SECONDS_MAX
+    salvaged = ""
+    for _ in range(SALVAGES_MAX):  # an older file is salvaged as it was, and once more at its present version
+        problem = salvage.problem(path, kept, seconds=seconds)
+        if not problem:
+            schema.upgrade(path)
+            problem = salvage.problem(path, kept, seconds=seconds)
+        if not problem:
+            return Sound(salvaged, problem is not None)
+        _log.error("store_damaged", path=str(path), reason=problem)
+        report = salvage.run(path, kept=kept, epoch=epoch, at=store_clock.wall(), mint=new_id)
+        for queue, gap in report.lost:
+            log_gap(queue, gap)
+        _log.warning(
+            "store_salvaged",
+            path=str(path),
+            waiting=report.waiting,
+            damaged=sum(gap.count for _, gap in report.lost),
+            remedy=f"look at the disk's health; the damaged file is kept as {path.name}.damaged, it may be removed",
+        )
+        salvaged = problem
+    return Sound(salvaged, is_looked_through=True)
+
+
+def log_gap(queue: QueueId, gap: Gap) -> None:
+    """Say in the log which messages the disk lost."""
+    _log.error(
+        "messages_damaged",
+        queue=str(queue),
+        topic=gap.topic,
+        from_sequence=gap.first,
+        to_sequence=gap.last,
+        count=gap.count,
+        reason=gap.reason,
+        remedy="the disk changed what was stored; look at its health. What is sound goes on",
+    )
+
+
+def new_id() -> str:
+    """An id for a record of a gap, as long as those of messages."""
+    return secrets.token_hex(16)

@@ -1,0 +1,65 @@
+"""What a session wants done, in this order: the effects that ``session.EdgeSession.handle`` returns."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlead_edge.objects.metastore import Put, Remove
+from fairlead_wire import message
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Write this frame to the connection."""
+
+    frame: bytes
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Write these in one batch; answer ``Applied``."""
+
+    writes: list[Put | Remove]
+
+
+class PersistFence(msgspec.Struct, frozen=True):
+    """Remember this fence; answer ``FencePersisted``."""
+
+    fence: int
+
+
+class Summarise(msgspec.Struct, frozen=True):
+    """Sum what is held (bits None: what suits its number); answer ``Summarised``."""
+
+    bits: int | None
+
+
+class ListEntries(msgspec.Struct, frozen=True):
+    """Read the entries of these buckets; answer ``Listed``."""
+
+    bits: int
+    buckets: frozenset[int]
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """The session is open and the hub's fence is durable: upstream batches may be sent."""
+
+    welcome: message.Welcome
+
+
+class UpstreamAnswered(msgspec.Struct, frozen=True):
+    """The hub answered the upstream batch ``answer.parent_id``."""
+
+    answer: message.Ack | message.Nack
+
+
+class Close(msgspec.Struct, frozen=True):
+    """End the connection, for this reason.  Come back after ``retry_after`` seconds (0: by your own pace).
+
+    None: do not come back, the hub said so.
+    """
+
+    code: str
+    reason: str
+    retry_after: float | None = 0.0
+
+
+Effect = Send | Apply | PersistFence | Summarise | ListEntries | Opened | UpstreamAnswered | Close
