@@ -43,11 +43,10 @@ def test_the_one_idle_for_longest_goes_first() -> None:
 def test_who_reads_slowly_goes_after_the_idle() -> None:
     """And one that only just began to read comes last."""
     known, [idle, slow, reading] = Connections(), protocols(3)
-    known.opened(reading, 0.0)
     known.opened(slow, 1.0)
     known.opened(idle, 5.0)
+    known.opened(reading, 8.5)
     slow.transport.unsent = reading.transport.unsent = 1000
-    known._doing[reading].since = 8.5
     everyone = [reading, slow, idle]
     assert [known.victim(everyone, 9.0) for _ in range(4)] == [idle, slow, reading, None]
 
