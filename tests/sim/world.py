@@ -152,10 +152,8 @@ class World:
         ends = self.now + STILL_SECONDS
         while self.now < ends:
             self._calm_step()
-        if why := self._difference():
+        if why := self._difference() or self._difference_of_documents():
             raise LawBroken(f"{why}, and it was right before")
-        # A record that waited to be written while its Node was deleted is written once more, until the next slow pass.
-        self._wait_until_right(self._difference_of_documents)
 
     def _slow_pass(self) -> None:
         self.hub.hub.reconcile(self.now)

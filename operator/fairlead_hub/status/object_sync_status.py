@@ -151,10 +151,13 @@ class ObjectSyncStatus:
                     self.want(self._record(session.node, live.path, live.uid, None, live.version, "Pending"), now)
 
     def forget_node(self, node: str) -> int:
-        """The Node is gone: so are its records.  Returns how many."""
+        """The Node is gone: so is the status of its objects, also what was not written yet.  Returns how many."""
         names = [name for name in self._cache.of_node(node) if name[0] in COLLECTIONS]
         for name in names:
-            self._cache.want(status_cache.Removal(name=name, node=node))
+            if self._cache.is_known(name):
+                self._cache.want(status_cache.Removal(name=name, node=node))
+            else:
+                self._cache.cancel(name)
         return len(names)
 
     # ---- status cache ----------------------------------------------------------------------------

@@ -173,24 +173,35 @@ class StatusCache:
 
         ``behind_since``: since when what is written is not the truth, where that is measured.
         """
-        self._dirty[wanted.name] = wanted
+        name = wanted.name
+        self._dirty[name] = wanted
+        if name not in self.observed:
+            self._of_node[wanted.node].add(name)
         if behind_since is not None:
-            self.behind_since.setdefault(wanted.name, behind_since)
+            self.behind_since.setdefault(name, behind_since)
 
     def cancel(self, name: Name) -> None:
         """What is there is right after all: forget a write that has not started."""
-        self._dirty.pop(name, None)
+        wanted = self._dirty.pop(name, None)
         if name not in self._writing:
             self.behind_since.pop(name, None)
             self.refusals.forget(name)
+            if wanted is not None and name not in self.observed:
+                self._forget(name, wanted.node)
 
     def pending(self, name: Name) -> Wanted | None:
         return self._dirty.get(name) or self._writing.get(name)
 
+    def is_known(self, name: Name) -> bool:
+        """It stands in the API, or is being written there."""
+        return name in self.observed or name in self._writing
+
     def of_node(self, node: str) -> list[Name]:
+        """What stands in the API about this node, and what has still to be written."""
         return list(self._of_node.get(node, ()))
 
     def nodes(self) -> list[str]:
+        """Those with anything of it."""
         return list(self._of_node)
 
     def take(self, now: float) -> list[Write]:
@@ -254,7 +265,8 @@ class StatusCache:
             self._observe(wanted.name, wanted.node, there)
             if there.status == written.status:
                 return
-        self._dirty.setdefault(wanted.name, wanted)
+        if wanted.name not in self._dirty:
+            self.want(wanted)
 
     def failed(self, wanted: Wanted, now: float, *, refused: str = "") -> bool:
         """Not written; it is wanted still, unless something newer is.
@@ -349,6 +361,11 @@ class StatusCache:
     def _unobserve(self, name: Name, node: str) -> None:
         self.observed.pop(name, None)
         self._unordered.discard(name)
+        if self.pending(name) is None:
+            self._forget(name, node)
+
+    def _forget(self, name: Name, node: str) -> None:
+        """It stands nowhere and nothing is to be written."""
         names = self._of_node.get(node)
         if names is not None:
             names.discard(name)

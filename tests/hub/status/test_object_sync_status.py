@@ -233,6 +233,21 @@ async def test_a_forgotten_node_loses_all_its_records(core):
     assert core.status(one, "edge-2") is not None
 
 
+async def test_of_a_deleted_node_nothing_is_written_any_more(core):
+    """What waited to be written is forgotten; what is being written is removed behind that write."""
+    edge, one = await delivered(core, "a")
+    two, three = core.put("b"), core.put("c")
+    written, later = edge.sent()
+    edge.ack(written)
+    [write] = [each for each in core.hub.take_ready(core.now).documents if each.wanted.name[0] == COLLECTIONS[0]]
+    edge.ack(later)
+    core.hub.drop_node("edge-1", core.now)
+    answer, there = await core.api.put(write.wanted, write.observed, core.hub.fence)
+    core.hub.document_answered(write.wanted, answer, there, core.now)
+    await core.flush()
+    assert [core.status(each) for each in (one, two, three)] == [None, None, None] and core.names() == []
+
+
 async def test_cluster_scoped_objects_have_cluster_scoped_records(core):
     """EdgeRoutes live in no namespace, and neither do their records."""
     routes = core.put("main", ROUTES, namespace="", spec={"routes": {}})

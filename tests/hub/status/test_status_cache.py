@@ -84,6 +84,24 @@ def test_a_record_deleted_by_hand_is_noticed_and_our_own_removal_is_not():
     assert cache.of_node("edge-1") == [] and cache.nodes() == []
 
 
+def test_what_waits_to_be_written_is_of_its_node_too():
+    """Until it is written, or not wanted any more."""
+    cache = StatusCache()
+    cache.want(document("a"))
+    assert cache.of_node("edge-1") == [NAME] and not cache.is_known(NAME)
+    cache.cancel(NAME)
+    assert cache.nodes() == []
+    cache.want(document("a"))
+    [taken] = take(cache)
+    assert cache.is_known(NAME)
+    cache.want(document("b"))
+    assert not cache.vanished(NAME, "edge-1", "2"), "while it is written it is not known what is true"
+    cache.wrote(taken, observed())
+    assert cache.of_node("edge-1") == [NAME], "it was deleted behind our write, and is written once more"
+    cache.cancel(NAME)
+    assert cache.nodes() == []
+
+
 def test_echoes_of_our_own_write_say_nothing_while_it_runs():
     """The watch may be late."""
     cache = StatusCache()
