@@ -57,6 +57,8 @@ class Around(Protocol):
 
     def edge_nodes_listed(self, shell: HubShell) -> None: ...
 
+    def node_forgotten(self, node: str) -> None: ...
+
     def told(self, shell: HubShell, node: str, annotations: dict[str, str]) -> None: ...
 
     def deliver(self, link: Link, frame: bytes) -> None: ...
@@ -241,7 +243,7 @@ class HubShell:
         for name in sorted(self._cluster.nodes):
             self.node_changed(name)
         for name in sorted(hub.node_status.node_uids.keys() - self._cluster.nodes.keys()):
-            hub.drop_node(name, self._world.now)
+            self._drop_node(name)
         hub.input_synced("nodes")
         hub.reconcile(self._world.now)
 
@@ -252,7 +254,11 @@ class HubShell:
             uid, labels = self._cluster.nodes[name]
             self.hub.set_node(name, uid, labels, self._world.now)
         else:
-            self.hub.drop_node(name, self._world.now)
+            self._drop_node(name)
+
+    def _drop_node(self, name: str) -> None:
+        self.hub.drop_node(name, self._world.now)
+        self._world.node_forgotten(name)
 
     def _list_rules(self) -> None:
         self._follow(RULES)

@@ -142,6 +142,16 @@ def serves_gone_nodes(patch: Patch) -> None:
     patch.setattr(Hub, "_refuse", lenient)
 
 
+def wakes_for_what_is_paused(patch: Patch) -> None:
+    """On a paused node, what waits for its time is due again and again, and nothing may be done about it."""
+
+    def next_tick(self: Deliveries) -> float | None:
+        due = (self.in_flight.next_deadline(), self.unsynced.next_due())
+        return min((at for at in due if at is not None), default=None)
+
+    patch.setattr(Deliveries, "next_tick", next_tick)
+
+
 def ignores_pauses(patch: Patch) -> None:
     """Nothing is ever paused."""
     patch.setattr(NodeControls, "paused", lambda self, node: "")
@@ -219,6 +229,7 @@ MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
     unreadable_after_restart_is_nothing: ("law 5",),
     frozen_is_gone: ("law 5",),
     serves_gone_nodes: ("law 5",),
+    wakes_for_what_is_paused: ("law 6",),
     ignores_pauses: ("law 7",),
     pauses_later: ("law 7",),
     starts_before_it_knows_who_is_paused: ("law 7", "law 8"),

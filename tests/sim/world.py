@@ -331,9 +331,13 @@ class World:
     def _begin_life(self, node: str) -> None:
         """A Node that was made anew is another one: what was counted of the one before says nothing of it."""
         uid = self.cluster.nodes[node][0] if node in self.cluster.nodes else ""
-        if self._lives.get(node) != uid:
-            self._lives[node] = uid
-            self.removed[node], self.approved[node] = {}, set()
+        if self._lives.setdefault(node, uid) != uid:
+            self.node_forgotten(node)
+
+    def node_forgotten(self, node: str) -> None:
+        """The hub heard that the Node is gone.  A restored API server may bring the same one back, guard and all."""
+        self._lives.pop(node, None)
+        self.removed[node], self.approved[node] = {}, set()
 
     def _check_removal(self, node: str, key: str, was_stopped: bool) -> None:
         if not self.settings.brake.removals_max or key in self.approved[node]:
