@@ -1,6 +1,6 @@
 """The client's side: what programs that publish and read install.
 
-    methods ─build→ request ─retry.send→ script of attempts and waits ─(io sends)→ response ─read→ result, or errors
+    methods ─requests→ request ─retry.send→ script of attempts and waits ─(io sends)→ response ─read→ result, or errors
     cursor                    which page comes next        ┐
     publish_buffer            which batch is sent next     ├ build requests and keep what their answers mean
     transaction_coordinator   what is done, and undone     ┘

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from fairlead_messaging.api.responses import Message, Page
-from fairlead_messaging.client import request
+from fairlead_messaging.client import requests
 from fairlead_messaging.client.request import Request
 from fairlead_wire.errors import RemoteError
 
@@ -50,7 +50,7 @@ class Cursor:
 
     def ask(self) -> Request[Page]:
         """The next page; asked again after a failure it is the same one."""
-        return request.poll(
+        return requests.poll(
             *self._topic,
             start_from=self._start,
             inclusive=self._inclusive,

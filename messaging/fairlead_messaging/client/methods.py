@@ -1,6 +1,6 @@
 """The methods of both clients, written once: each builds a request and sends it.
 
-    publish = Method(request.publish)      client.publish(…)        → Published     (``BlockingClient``)
+    publish = Method(requests.publish)      client.publish(…)        → Published     (``BlockingClient``)
                                            await client.publish(…)                  (``AwaitingClient``)
 
 A method has the name, the text and the arguments of its request, so that editors and ``help`` show them.
@@ -14,8 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from fairlead_messaging.client import request
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client import requests
+from fairlead_messaging.client.request import Request, split
 from fairlead_messaging.client.script import Pause
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ def on_topic(build: Callable[Concatenate[str, str, P], Request[T]]) -> Callable[
     """The same request with a topic (``namespace/name``) in place of two names."""
 
     def named(topic: str, /, *args: P.args, **kwargs: P.kwargs) -> Request[T]:
-        return build(*request.split(topic), *args, **kwargs)
+        return build(*split(topic), *args, **kwargs)
 
     functools.update_wrapper(named, build)
     signature = inspect.signature(build)
@@ -68,34 +68,34 @@ def on_topic(build: Callable[Concatenate[str, str, P], Request[T]]) -> Callable[
 class Methods:
     """Everything the service can be asked."""
 
-    create_topic = Method(request.create_topic)
-    topic = Method(request.topic)
-    namespaces = Method(request.namespaces)
-    topics = Method(request.topics)
-    update_topic = Method(request.update_topic)
-    delete_topic = Method(request.delete_topic)
+    create_topic = Method(requests.create_topic)
+    topic = Method(requests.topic)
+    namespaces = Method(requests.namespaces)
+    topics = Method(requests.topics)
+    update_topic = Method(requests.update_topic)
+    delete_topic = Method(requests.delete_topic)
 
-    publish = Method(request.publish)
-    poll = Method(request.poll)
-    inspect = Method(request.inspect)
+    publish = Method(requests.publish)
+    poll = Method(requests.poll)
+    inspect = Method(requests.inspect)
 
-    plan = Method(request.plan)
-    offsets = Method(request.offsets)
-    note_reader = Method(request.note_reader)
-    readers = Method(request.readers)
-    poll_arrow = Method(request.poll_arrow)
+    plan = Method(requests.plan)
+    offsets = Method(requests.offsets)
+    note_reader = Method(requests.note_reader)
+    readers = Method(requests.readers)
+    poll_arrow = Method(requests.poll_arrow)
 
-    start_transaction = Method(request.start_transaction)
-    finish_transaction = Method(request.finish_transaction)
-    transactions = Method(request.transactions)
-    publish_in = Method(request.publish_in)
-    store_in = Method(request.store_in)
-    roll_back = Method(request.roll_back)
+    start_transaction = Method(requests.start_transaction)
+    finish_transaction = Method(requests.finish_transaction)
+    transactions = Method(requests.transactions)
+    publish_in = Method(requests.publish_in)
+    store_in = Method(requests.store_in)
+    roll_back = Method(requests.roll_back)
 
-    put_subscription = Method(request.put_subscription)
-    subscription = Method(request.subscription)
-    subscriptions = Method(request.subscriptions)
-    delete_subscription = Method(request.delete_subscription)
+    put_subscription = Method(requests.put_subscription)
+    subscription = Method(requests.subscription)
+    subscriptions = Method(requests.subscriptions)
+    delete_subscription = Method(requests.delete_subscription)
 
 
 class BlockingClient(ABC):

@@ -13,7 +13,7 @@ from itertools import islice
 
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Published
-from fairlead_messaging.client import request
+from fairlead_messaging.client import requests
 from fairlead_messaging.client.request import Request
 from fairlead_wire.errors import Temporary
 
@@ -81,7 +81,7 @@ class PublishBuffer:
         if not self._sending:
             self._sending = self._fit()
         producer = Producer(id=self._producer_id, epoch=self._epoch, sequence=self._next)
-        return request.publish(*self._topic, list(islice(self._waiting, self._sending)), producer=producer)
+        return requests.publish(*self._topic, list(islice(self._waiting, self._sending)), producer=producer)
 
     def taken(self) -> None:
         """The batch is stored."""

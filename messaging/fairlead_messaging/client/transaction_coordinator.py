@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from fairlead_messaging.api.responses import How, Started
-from fairlead_messaging.client import request
+from fairlead_messaging.client import requests
 from fairlead_messaging.client.errors import Failed, InDoubt
 from fairlead_messaging.client.request import Request
 from fairlead_messaging.client.script import Pause
@@ -64,7 +64,7 @@ def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[Request[Any] 
     in_doubt: Failed | None = None
     for seconds in (*COMMIT_PAUSES_SECONDS, None):
         try:
-            yield request.finish_transaction(pointer, "commit", changes, may_be_done=in_doubt is not None)
+            yield requests.finish_transaction(pointer, "commit", changes, may_be_done=in_doubt is not None)
             return
         except Failed as failed:
             in_doubt = failed if failed.in_doubt else in_doubt
@@ -100,7 +100,7 @@ class TransactionCoordinator(Generic[Who]):
         return self._started
 
     def begin(self) -> Script[Who]:
-        self._started = yield request.start_transaction(self._timeout_seconds)
+        self._started = yield requests.start_transaction(self._timeout_seconds)
 
     def add(self, namespace: str, name: str, payloads: Sequence[bytes]) -> Script[Who]:
         """Into the buffer; all of it into the service's store when it is full."""
@@ -129,7 +129,7 @@ class TransactionCoordinator(Generic[Who]):
 
     def _store(self) -> Script[Who]:
         for name, payloads in self._buffers.items():
-            yield request.store_in(self.started.transactionWritePointer, *name, payloads)
+            yield requests.store_in(self.started.transactionWritePointer, *name, payloads)
             self._stored[name] = None
         self._buffers.clear()
         self._buffered = 0
@@ -141,7 +141,7 @@ class TransactionCoordinator(Generic[Who]):
         else:
             batches = self._buffers
         for name, payloads in batches.items():
-            detail = yield request.publish_in(self.started.transactionWritePointer, *name, payloads)
+            detail = yield requests.publish_in(self.started.transactionWritePointer, *name, payloads)
             self._details.append((name, detail))
 
     def _undo(self) -> Script[Who]:
@@ -156,11 +156,11 @@ class TransactionCoordinator(Generic[Who]):
                 self.failures.append(error)
         for name, detail in self._details:
             try:
-                yield request.roll_back(*name, detail)
+                yield requests.roll_back(*name, detail)
             except FairleadError as error:
                 self.failures.append(error)
         how: How = "invalidate" if self.failures else "abort"
         try:
-            yield request.finish_transaction(self.started.transactionWritePointer, how)
+            yield requests.finish_transaction(self.started.transactionWritePointer, how)
         except FairleadError as error:
             self.failures.append(error)

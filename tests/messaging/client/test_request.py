@@ -1,110 +1,14 @@
-"""Requests as values: what goes out and how an answer is read; the service is asked in the conformance suite."""
+"""One request as a value; those the service knows are in ``test_requests``."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from fairlead_messaging.api.requests import Producer
+from fairlead_messaging.api import headers, routes
+from fairlead_messaging.api.requests import InspectQuery
 from fairlead_messaging.client import errors, request
-from fairlead_messaging.client.request import Request
 from fairlead_messaging.client.response import Response
-from fairlead_wire.errors import LocalError, RemoteError
-
-
-def answer(status: int = 200, body: bytes = b"", **headers: str) -> Response:
-    found = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Response(status=status, headers=found, body=body)
-
-
-def refusal(status: int, code: str, **facts: Any) -> Response:
-    return answer(status, json.dumps({"error": {"code": code, "message": "", **facts}}).encode())
-
-
-def asked(call: Request[Any]) -> Any:
-    assert call.body is not None
-    return json.loads(call.body)
-
-
-def test_names_are_quoted_into_paths() -> None:
-    """No name can become another request."""
-    assert request.topic("a/b", "../c?d#e").path == "/v1/namespaces/a%2Fb/topics/..%2Fc%3Fd%23e"
-    assert request.inspect("n", "t", after="a&limit=1").path.endswith("/inspect?after=a%26limit%3D1")
-
-
-def test_a_publish_says_who_publishes() -> None:
-    """Payloads as base64, a ttl for each, the producer's numbers."""
-    call = request.publish("n", "t", [b"\xff"], producer=Producer(id="p", epoch=1, sequences=(4,)), ttl_seconds=5)
-    assert asked(call) == {
-        "messages": [{"payload": "/w==", "ttl": 5}],
-        "producer": {"id": "p", "epoch": 1, "sequences": [4]},
-    }
-    assert call.headers == {"Accept": "application/json", "Content-Type": "application/json"}
-
-
-def test_what_is_safe_to_repeat() -> None:
-    """Reads, changes that are the same twice, and what a producer numbers; nothing else that writes."""
-    numbered = request.publish("n", "t", [b""], producer=Producer(id="p", epoch=1, sequence=0))
-    safe: list[Request[Any]]
-    safe = [numbered, request.poll("n", "t"), request.create_topic("n", "t"), request.finish_transaction(1, "commit")]
-    unsafe: list[Request[Any]] = [
-        request.publish("n", "t", [b""]),
-        request.publish_in(1, "n", "t", [b""]),
-        request.store_in(1, "n", "t", []),
-    ]
-    stored = request.publish_in(1, "n", "t", [])
-    assert all(call.repeatable for call in [*safe, stored])
-    assert not any(call.repeatable for call in unsafe)
-
-
-def test_a_long_poll_takes_its_wait_longer() -> None:
-    """Milliseconds in the request, seconds for whoever waits."""
-    assert request.poll("n", "t", wait_ms=1500).wait_seconds == 1.5
-    assert request.plan("n", "t", after="", wait_ms=250).wait_seconds == 0.25
-
-
-def test_a_page_has_a_next_position_or_is_not_ours() -> None:
-    """Without it a reader would begin again and again."""
-    call = request.poll("n", "t")
-    page = call.read(answer(body=b'[{"id":"0a","payload":"YQ=="}]', fairlead_next_position="0a"))
-    assert (page.messages[0].payload, page.next_position) == (b"a", "0a")
-    with pytest.raises(RemoteError):
-        call.read(answer(body=b"[]"))
-    with pytest.raises(RemoteError):
-        call.read(answer(body=b"[1]", fairlead_next_position="0a"))
-
-
-def test_a_topic_that_exists_is_no_error() -> None:
-    """Whoever creates it wants it to be there."""
-    assert request.create_topic("n", "t").read(answer()) is True
-    assert request.create_topic("n", "t").read(refusal(409, "topic_exists")) is False
-    with pytest.raises(errors.Denied):
-        request.create_topic("n", "t").read(refusal(400, "bad_name"))
-
-
-@pytest.mark.parametrize(("how", "state"), [("commit", "committed"), ("abort", "aborted"), ("invalidate", "invalid")])
-def test_a_finished_transaction_is_as_good_only_after_doubt(how: Any, state: str) -> None:
-    """Somebody else may have finished it; after a lost answer it was surely we."""
-    over = refusal(409, "transaction_not_in_progress", state=state)
-    with pytest.raises(errors.TransactionOver):
-        request.finish_transaction(1, how).read(over)
-    request.finish_transaction(1, how).read(over, in_doubt=True)
-    request.finish_transaction(1, how, may_be_done=True).read(over)
-    other = refusal(409, "transaction_not_in_progress", state="unknown")
-    with pytest.raises(errors.TransactionOver):
-        request.finish_transaction(1, how).read(other, in_doubt=True)
-
-
-def test_a_deletion_is_done_when_nothing_is_there_after_doubt() -> None:
-    """Of topics and of subscriptions; a missing topic does not mean that the subscription went."""
-    request.delete_topic("n", "t").read(refusal(404, "topic_not_found"), in_doubt=True)
-    request.delete_subscription("n", "t", "s").read(refusal(404, "subscription_not_found"), in_doubt=True)
-    with pytest.raises(errors.TopicMissing):
-        request.delete_topic("n", "t").read(refusal(404, "topic_not_found"))
-    with pytest.raises(errors.TopicMissing):
-        request.delete_subscription("n", "t", "s").read(refusal(404, "topic_not_found"), in_doubt=True)
+from fairlead_wire.errors import LocalError
 
 
 def test_a_topic_is_namespace_and_name() -> None:
@@ -113,3 +17,30 @@ def test_a_topic_is_namespace_and_name() -> None:
     for text in ("a", "a/", "/b", ""):
         with pytest.raises(LocalError):
             request.split(text)
+
+
+def test_a_request_says_which_types_it_sends_and_takes() -> None:
+    """A type of content only where there is any."""
+    assert request.ask(routes.NAMESPACES).headers == {"Accept": headers.JSON}
+    sent = request.order(routes.UPDATE_TOPIC, "n", "t", body={"ttl": 5})
+    assert sent.headers == {"Accept": headers.JSON, "Content-Type": headers.JSON}
+    assert (sent.method, sent.path, sent.body) == ("PUT", "/v1/namespaces/n/topics/t/properties", b'{"ttl":5}')
+
+
+def test_a_query_is_quoted_behind_the_path() -> None:
+    """Its values are text of a caller."""
+    asked = request.ask(routes.INSPECT, "n", "t", query=InspectQuery(after="a&b", limit=3))
+    assert asked.path == "/v1/namespaces/n/topics/t/inspect?after=a%26b&limit=3"
+
+
+def test_a_refusal_is_raised_unless_the_request_takes_it() -> None:
+    """With ``on_refusal`` it may be a result; other answers are errors in any case."""
+    refused = Response(status=404, headers={}, body=b'{"error": {"code": "topic_not_found", "message": "no t"}}')
+    plain = request.order(routes.DELETE_TOPIC, "n", "t")
+    with pytest.raises(errors.TopicMissing):
+        plain.read(refused)
+    taken = request.to(
+        routes.DELETE_TOPIC, "n", "t", decode=lambda _: "deleted", on_refusal=lambda _, in_doubt: f"doubt: {in_doubt}"
+    )
+    assert taken.read(refused, in_doubt=True) == "doubt: True"
+    assert taken.read(Response(status=200, headers={}, body=b"")) == "deleted"

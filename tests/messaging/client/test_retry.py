@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from fairlead_messaging.client import errors, request
+from fairlead_messaging.client import errors, requests
 from fairlead_messaging.client.request import Request
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy
 
-READ = request.poll("n", "t")
-WRITE = request.publish("n", "t", [b"a"])
+READ = requests.poll("n", "t")
+WRITE = requests.publish("n", "t", [b"a"])
 TWO = DeliveryPolicy(
     retries_with_no_delay=0, minimum_delay_retries=2, minimum_delay=1, maximum_delay=1, backoff_retries=0,
     maximum_delay_retries=0,
@@ -68,7 +68,7 @@ def test_a_kept_connection_that_ended_is_replaced_at_once_also_without_a_policy(
 def test_doubt_changes_what_a_refusal_means() -> None:
     """An earlier sending may have done it."""
     gone = Response(status=404, headers={}, body=b'{"error":{"code":"topic_not_found","message":""}}')
-    trying = attempts(request.delete_topic("n", "t"))
+    trying = attempts(requests.delete_topic("n", "t"))
     with pytest.raises(errors.TopicMissing):
         trying.read(gone)
     trying.after(errors.Disconnected("x"))

@@ -95,7 +95,7 @@ class AsyncClient(Methods, AwaitingClient):
                 yield message
 
     async def do(self, asked: Request[T]) -> T:
-        """Send any request of ``client.request``, as often as it needs and ``retries`` allow."""
+        """Send any request of ``client.requests``, as often as it needs and ``retries`` allow."""
         return await script.perform_async(retry.send(asked, self._retries, random.random), self._attempt)
 
     async def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:

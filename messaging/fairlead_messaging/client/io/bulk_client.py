@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
-from fairlead_messaging.client import request
+from fairlead_messaging.client import requests
 from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, Tls
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.methods import BlockingClient, Method, on_topic
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import Request, split
 from fairlead_messaging.client.script import Pause
 
 T = TypeVar("T")
@@ -55,13 +55,13 @@ class BulkClient(BlockingClient):
         """Give the connection back; the client may be used again and will make a new one."""
         self._client.close()
 
-    plan = Method(on_topic(request.plan))
-    poll = Method(on_topic(request.poll_arrow))
-    offsets = Method(on_topic(request.offsets))
-    note_reader = Method(on_topic(request.note_reader))
+    plan = Method(on_topic(requests.plan))
+    poll = Method(on_topic(requests.poll_arrow))
+    offsets = Method(on_topic(requests.offsets))
+    note_reader = Method(on_topic(requests.note_reader))
 
     def do(self, asked: Request[T]) -> T:
-        """Send any request of ``client.request``, once."""
+        """Send any request of ``client.requests``, once."""
         return self._client.do(asked)
 
     def take(self, step: Request[Any] | Pause) -> Any:
@@ -76,11 +76,11 @@ class BulkClient(BlockingClient):
 
     def store_in(self, pointer: int, topic: str, payloads: Sequence[bytes]) -> None:
         """Store under a transaction; never sent twice, because it would be stored twice. Raises as ``plan``."""
-        self._client.store_in(pointer, *request.split(topic), payloads)
+        self._client.store_in(pointer, *split(topic), payloads)
 
     def publish_stored(self, pointer: int, topic: str) -> None:
         """Publish what was stored under a transaction. Raises as ``plan``."""
-        self._client.publish_in(pointer, *request.split(topic), ())
+        self._client.publish_in(pointer, *split(topic), ())
 
     def commit(self, pointer: int) -> None:
         """Commit; also true when an attempt whose answer was lost did it. Waits up to half a minute for an answer.

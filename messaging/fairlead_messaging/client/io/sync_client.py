@@ -78,7 +78,7 @@ class Client(Methods, BlockingClient):
             yield from cursor.take(self.do(cursor.ask()))
 
     def do(self, asked: Request[T]) -> T:
-        """Send any request of ``client.request``, as often as it needs and ``retries`` allow."""
+        """Send any request of ``client.requests``, as often as it needs and ``retries`` allow."""
         return script.perform(retry.send(asked, self._retries, random.random), self._attempt)
 
     def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:

@@ -1,0 +1,343 @@
+"""Every request a client can make of the messaging service.
+
+    publish(…) ─→ Request ─(a client sends it)→ Response ─read→ Published, or an error of ``errors``
+
+Paths, bodies and answers are those of ``api``.  A function's arguments and its text are those of the method of the same
+name on both clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from fairlead_messaging.api import error_codes, headers, routes
+from fairlead_messaging.api.requests import (
+    ArrowPollRequest,
+    CommitRequest,
+    InspectQuery,
+    MessageToPublish,
+    NoteReaderRequest,
+    OffsetsQuery,
+    PlanRequest,
+    PollRequest,
+    Producer,
+    PublishRequest,
+    StartRequest,
+    SubscriptionRequest,
+)
+from fairlead_messaging.api.responses import (
+    How,
+    Inspected,
+    Offset,
+    OpenTransaction,
+    Page,
+    Plan,
+    Published,
+    PublishedByProducer,
+    Reader,
+    Started,
+    Subscription,
+)
+from fairlead_messaging.api.routes import Route
+from fairlead_messaging.client import arrow_page
+from fairlead_messaging.client.arrow_page import ArrowPage
+from fairlead_messaging.client.errors import Denied, TopicExists, TopicMissing, TransactionOver
+from fairlead_messaging.client.request import Request, ask, order, to
+from fairlead_messaging.client.response import Response
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.errors import RemoteError
+
+
+def _gone(kind: type[Denied], code: str | None = None) -> Callable[[Denied, bool], None]:
+    """For deletions: that it is not there is as good, when an earlier sending may have deleted it."""
+
+    def gone(refused: Denied, in_doubt: bool) -> None:
+        if not (in_doubt and isinstance(refused, kind) and code in (None, refused.code)):
+            raise refused
+
+    return gone
+
+
+# ── topics ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def create_topic(namespace: str, name: str, properties: Mapping[str, str | int] | None = None) -> Request[bool]:
+    """True when this call created it, False when it existed (its properties stay as they are).
+
+    After a lost answer and a repeat it may have been this call although it says False.
+    """
+
+    def exists(refused: Denied, in_doubt: bool) -> bool:
+        if isinstance(refused, TopicExists):
+            return False
+        raise refused
+
+    body = dict(properties or {})
+    return to(routes.CREATE_TOPIC, namespace, name, body=body, decode=lambda _: True, on_refusal=exists)
+
+
+def topic(namespace: str, name: str) -> Request[dict[str, str]]:
+    """The topic's properties, ``ttl`` and ``generation`` always among them."""
+    route = routes.TOPIC_PROPERTIES
+    return to(route, namespace, name, decode=lambda response: response.json(route.response).properties)
+
+
+def namespaces() -> Request[list[str]]:
+    """Namespaces that have topics, in order."""
+    return ask(routes.NAMESPACES)
+
+
+def topics(namespace: str) -> Request[list[str]]:
+    """Names of the topics in a namespace, in order."""
+    return ask(routes.TOPICS, namespace)
+
+
+def update_topic(namespace: str, name: str, properties: Mapping[str, str | int]) -> Request[None]:
+    """Replaces all properties; what is not named returns to its default."""
+    return order(routes.UPDATE_TOPIC, namespace, name, body=dict(properties))
+
+
+def delete_topic(namespace: str, name: str) -> Request[None]:
+    """Everything in it is unreachable at once; created again it has the next generation."""
+    return order(routes.DELETE_TOPIC, namespace, name, on_refusal=_gone(TopicMissing))
+
+
+# ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def publish(
+    namespace: str,
+    name: str,
+    payloads: Sequence[bytes],
+    *,
+    producer: Producer | None = None,
+    ttl_seconds: int | None = None,
+) -> Request[Published]:
+    """Durable when it returns.  With a producer it is safe to repeat; without one a lost answer is never repeated.
+
+    Raises ``TopicMissing``, ``Fenced``, ``TooLarge`` (the service takes 16 MiB of JSON in one request).
+    """
+    if producer is not None and producer.sequences is not None:
+        producer = msgspec.structs.replace(producer, sequences=list(producer.sequences))
+    messages: list[bytes | MessageToPublish] = list(payloads)
+    if ttl_seconds is not None:
+        messages = [MessageToPublish(payload=payload, ttl=ttl_seconds) for payload in payloads]
+
+    def published(response: Response) -> Published:
+        return Published() if producer is None else response.json(PublishedByProducer).producer
+
+    body = PublishRequest(messages=messages, producer=producer)
+    return to(routes.PUBLISH, namespace, name, body=body, decode=published, repeatable=producer is not None)
+
+
+def poll(
+    namespace: str,
+    name: str,
+    *,
+    start_from: str | int | None = None,
+    inclusive: bool = True,
+    limit: int | None = None,
+    wait_ms: int = 0,
+    read_committed: bool = False,
+    transaction: bytes | None = None,
+) -> Request[Page]:
+    """One page.  ``start_from``: an id (hex), a time in milliseconds, or None for the oldest message.
+
+    ``wait_ms`` waits for the first message.  ``read_committed`` stops at the first undecided message; ``transaction``:
+    the snapshot of a started transaction, to see what it may see.
+    """
+    body = PollRequest(
+        startFrom=start_from,
+        inclusive=inclusive,
+        limit=limit,
+        wait_ms=wait_ms,
+        transaction=transaction,
+        isolation="read_committed" if read_committed else "none",
+    )
+
+    def page(response: Response) -> Page:
+        position = response.header(headers.NEXT_POSITION)
+        if position is None:
+            raise RemoteError("the answer to a poll has no next position: this is not the messaging service")
+        return Page(messages=response.json(routes.POLL.response), next_position=position)
+
+    return to(routes.POLL, namespace, name, body=body, decode=page, wait_seconds=wait_ms / 1000)
+
+
+def inspect(namespace: str, name: str, *, after: str = "", limit: int = 100) -> Request[list[Inspected]]:
+    """Rows with their state, without consuming anything; ``after`` is an id (hex)."""
+    return ask(routes.INSPECT, namespace, name, query=InspectQuery(after=after, limit=limit))
+
+
+# ── bulk readers ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plan(
+    namespace: str,
+    name: str,
+    *,
+    after: str,
+    upto: str | None = None,
+    limit_rows: int | None = None,
+    limit_bytes: int | None = None,
+    splits: int = 1,
+    wait_ms: int = 0,
+    generation: int | None = None,
+) -> Request[Plan]:
+    """How to read a topic beyond ``after``; waits up to ``wait_ms`` while nothing is there.
+
+    Raises ``Expired``, ``GenerationChanged``, ``TopicMissing``.
+    """
+    body = PlanRequest(
+        after=after,
+        upto=upto,
+        limit_rows=limit_rows,
+        limit_bytes=limit_bytes,
+        splits=splits,
+        wait_ms=wait_ms,
+        generation=generation,
+    )
+    return ask(routes.PLAN, namespace, name, body=body, wait_seconds=wait_ms / 1000)
+
+
+def offsets(namespace: str, name: str, at: str | int) -> Request[Offset]:
+    """Where ``at`` (``earliest``, ``latest`` or milliseconds since 1970) lies in the topic."""
+    return ask(routes.OFFSETS, namespace, name, query=OffsetsQuery(ts=str(at)))
+
+
+def note_reader(
+    namespace: str, name: str, reader: str, *, position: str, generation: int | None = None
+) -> Request[None]:
+    """Tell the service how far ``reader`` has durably read, so that its lag can be seen; it moves nothing."""
+    body = NoteReaderRequest(position=position, generation=generation)
+    return order(routes.NOTE_READER, namespace, name, reader, body=body)
+
+
+def readers(namespace: str, name: str) -> Request[list[Reader]]:
+    """Named readers and how far each lags."""
+    return ask(routes.READERS, namespace, name)
+
+
+def poll_arrow(
+    namespace: str,
+    name: str,
+    *,
+    after: str,
+    upto: str | None = None,
+    limit_rows: int | None = None,
+    limit_bytes: int | None = None,
+    generation: int | None = None,
+) -> Request[ArrowPage]:
+    """One page of rows beyond ``after`` up to ``upto``, never past the stable position; needs pyarrow.
+
+    Raises as ``plan``.
+    """
+    body = ArrowPollRequest(
+        after=after, upto=upto, limit_rows=limit_rows, limit_bytes=limit_bytes, generation=generation
+    )
+    page = partial(arrow_page.read, after)
+    return to(routes.ARROW_POLL, namespace, name, body=body, decode=page, accept=headers.ARROW)
+
+
+# ── transactions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_FINISH: dict[How, tuple[Route[Any], str]] = {
+    "commit": (routes.COMMIT, "committed"),
+    "abort": (routes.ABORT, "aborted"),
+    "invalidate": (routes.INVALIDATE, "invalid"),
+}
+
+
+def start_transaction(timeout_seconds: float | None = None) -> Request[Started]:
+    """``timeout_seconds``: the service's 30 by default, at most 600; then it becomes invalid by itself.
+
+    Repeated after a lost answer it may leave one behind that is never used, which holds up no reader.
+    """
+    return ask(routes.START, body=StartRequest(timeout=timeout_seconds))
+
+
+def finish_transaction(
+    pointer: int, how: How, changes: Sequence[str] = (), *, may_be_done: bool = False
+) -> Request[None]:
+    """Commit, abort or invalidate.  ``changes``: keys changed; a commit that another one overtook is a conflict.
+
+    ``may_be_done``: an earlier attempt had no answer, so that it is in this state already is as good.
+    Raises ``TransactionConflict`` (it is aborted), ``TransactionOver``.
+    """
+    route, state = _FINISH[how]
+
+    def done(refused: Denied, in_doubt: bool) -> None:
+        is_done = isinstance(refused, TransactionOver) and refused.state == state
+        if not (is_done and (in_doubt or may_be_done)):
+            raise refused
+
+    body = CommitRequest(changes=list(changes)) if how == "commit" else None
+    return order(route, pointer, body=body, on_refusal=done)
+
+
+def transactions() -> Request[list[OpenTransaction]]:
+    """Open transactions and the topics whose readers wait for them, oldest first."""
+    return ask(routes.OPEN_TRANSACTIONS)
+
+
+def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Request[bytes]:
+    """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes, as it is.
+
+    Repeated after a lost answer only without payloads: what was stored is published once.
+    """
+    body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
+    return to(
+        routes.PUBLISH, namespace, name, body=body, decode=lambda response: response.body, repeatable=not payloads
+    )
+
+
+def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Request[None]:
+    """Store under a transaction, for a later publish of nothing."""
+    body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
+    return order(routes.STORE, namespace, name, body=body, repeatable=False)
+
+
+def roll_back(namespace: str, name: str, detail: bytes) -> Request[None]:
+    """Take back what a ``publish_in`` of an open transaction published; ``detail`` is what it returned."""
+    return order(routes.ROLLBACK, namespace, name, body=msgspec.Raw(detail))
+
+
+# ── subscriptions ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def put_subscription(
+    namespace: str,
+    name: str,
+    subscription: str,
+    *,
+    url: str,
+    delivery: DeliveryPolicy | None = None,
+    dead_letter_topic: str | None = None,
+) -> Request[None]:
+    """Push committed messages to ``url`` from now on; put again it changes and keeps its place.
+
+    ``dead_letter_topic`` (``namespace/name``) gets what could not be delivered; without it that is counted.
+    """
+    body = SubscriptionRequest(url=url, delivery=delivery, dead_letter_topic=dead_letter_topic)
+    return order(routes.PUT_SUBSCRIPTION, namespace, name, subscription, body=body)
+
+
+def subscription(namespace: str, name: str, subscription: str) -> Request[Subscription]:
+    """One subscription and how it goes."""
+    return ask(routes.GET_SUBSCRIPTION, namespace, name, subscription)
+
+
+def subscriptions(namespace: str, name: str) -> Request[list[Subscription]]:
+    """All subscriptions of a topic, by name."""
+    return ask(routes.SUBSCRIPTIONS, namespace, name)
+
+
+def delete_subscription(namespace: str, name: str, subscription: str) -> Request[None]:
+    """Nothing more is pushed to it."""
+    gone = _gone(Denied, error_codes.SUBSCRIPTION_NOT_FOUND)
+    return order(routes.DELETE_SUBSCRIPTION, namespace, name, subscription, on_refusal=gone)
