@@ -110,6 +110,10 @@ sim: dev ## the deterministic simulation; SEEDS=how many, FIRST=from which, SEED
 faults: dev control-plane ## kill real processes at random; ONLY=room, KILLS=how many; writes faults.json
 	@$(PY) -m tests.faults $(if $(ONLY),--only $(ONLY)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED)) </dev/null
 
+.PHONY: cost
+cost: dev control-plane ## what reliability costs, level by level; writes docs/explanation/cost.md and its picture
+	@$(PY) -m benchmarks.cost </dev/null
+
 .PHONY: bench
 bench: dev ## every benchmark beside its baseline; ONLY=room; writes bench.json
 	@$(PY) -m benchmarks $(if $(ONLY),--only $(ONLY)) </dev/null

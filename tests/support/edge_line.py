@@ -195,14 +195,16 @@ async def _abort(peer: ServerConnection) -> None:
 class EdgeProgram:
     """``fairlead edge run`` as a user starts it; stop it by ``with``, ``kill`` it as often as you like."""
 
-    def __init__(self, folder: Path, hub_port: int, *, max_bytes: int = 8 << 30, settings: str = "") -> None:
+    def __init__(
+        self, folder: Path, hub_port: int, *, node: str = "edge-1", max_bytes: int = 8 << 30, settings: str = ""
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.port = free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self._config = folder / "edge.toml"
         self._config.write_text(
-            f'node = "edge-1"\nhub_url = "ws://127.0.0.1:{hub_port}"\ndata_dir = "{folder}/data"\n'
+            f'node = "{node}"\nhub_url = "ws://127.0.0.1:{hub_port}"\ndata_dir = "{folder}/data"\n'
             f'http_listen = "127.0.0.1:{self.port}"\nsecurity = "insecure"\n{settings}\n'
             f"[store]\nmax_bytes = {max_bytes}\n"
         )

@@ -1,0 +1,41 @@
+"""The page of what reliability costs says what was measured."""
+
+from __future__ import annotations
+
+from benchmarks import cost_page
+from benchmarks.cost_page import Hops, Level
+
+LEVELS = [
+    Level(name="sent", hub_us=50, api_us=300, link_bytes=448, p50_ms=5.4, p99_ms=7.6),
+    Level(name="acked", hub_us=110, api_us=310, link_bytes=484, p50_ms=5.9, p99_ms=9.7),
+    Level(name="durable", hub_us=112, api_us=330, node_us=565, p50_ms=16, p99_ms=29),
+    Level(name="recorded", hub_us=730, api_us=4150, node_us=605, p50_ms=600, p99_ms=900),
+]
+HOPS = Hops(cpu_us={"producer": 5, "agent": 50, "hub": 20, "messaging": 25}, rate=15_000, echo=85_000, cores=2)
+
+
+def test_every_figure_is_on_the_page() -> None:
+    """One row a level; what was not measured is a dash."""
+    text = cost_page.page(LEVELS, HOPS, machine="2 cores", nodes=8, objects=100, object_bytes=1000)
+    rows = [line for line in text.splitlines() if line.startswith(("| sent", "| acked", "| durable", "| recorded"))]
+    assert len(rows) == 4
+    assert rows[0].endswith("| 50 | 300 | – | 448 | 5.4 | 7.6 |")
+    assert rows[3].endswith("| 730 | 4,150 | 605 | – | 600 | 900 |")
+    assert "| all | | 100 |" in text and "could carry 20,000 messages a second; 15,000 arrived" in text
+    assert "60 µs a delivery, 2.2 times what sending alone costs" in text
+    assert "618 µs more at the hub and 3820 µs at the API server" in text
+
+
+def test_the_same_figures_make_the_same_picture(tmp_path) -> None:
+    """So that a difference in the repository is a difference in the figures."""
+    first, second = tmp_path / "1.svg", tmp_path / "2.svg"
+    cost_page.draw(LEVELS, first)
+    cost_page.draw(LEVELS, second)
+    assert first.read_bytes() == second.read_bytes()
+    assert b"<svg" in first.read_bytes()
+
+
+def test_a_level_alone_concludes_nothing() -> None:
+    """A run that ended early writes no sentence about what it did not measure."""
+    text = cost_page.page(LEVELS[:2], HOPS, machine="2 cores", nodes=8, objects=100, object_bytes=1000)
+    assert "times what sending alone costs" not in text
