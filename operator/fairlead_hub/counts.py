@@ -42,6 +42,30 @@ class Counts:
         self.latency = [0] * (len(LATENCY_BUCKETS) + 1)
         self.latency_seconds = 0.0
 
+    def opened(self) -> None:
+        """A session."""
+        self.handshakes += 1
+
+    def refused_session(self, code: str) -> None:
+        """Or ended; codes are the protocol's."""
+        self.refused[code] = self.refused.get(code, 0) + 1
+
+    def unchanged(self) -> None:
+        """A change left the delivered content as it was."""
+        self.same_content += 1
+
+    def collected(self, documents: int) -> None:
+        """ObjectSyncs of Nodes that are gone."""
+        self.records_collected += documents
+
+    def wrote(self, outcome: str) -> None:
+        """A document, or tried to."""
+        self.record_writes[outcome] += 1
+
+    def wrote_over_absurd(self, documents: int) -> None:
+        """They named a hub that cannot be."""
+        self.absurd_fences += documents
+
     def acked(self, seconds: float) -> None:
         self.acks += 1
         self.latency_seconds += seconds

@@ -32,6 +32,7 @@ class RuleReader:
 
     def __init__(self, placement: Placement) -> None:
         self._placement = placement
+        self.rules = placement.rules
 
     def read(self, rule: sync_rule.Rule) -> Read:
         """The nodes are those it concerns, before or after."""

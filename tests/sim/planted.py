@@ -16,6 +16,7 @@ from fairlead_edge.objects.metastore import Absent
 from fairlead_edge.objects.sync.ack_tracker import AckTracker
 from fairlead_hub.cluster import deletion_blocked, listed
 from fairlead_hub.cluster.listed import Listed
+from fairlead_hub.core.session_lifecycle import SessionLifecycle
 from fairlead_hub.delivery import deliveries
 from fairlead_hub.delivery.anti_entropy import Comparison
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
@@ -26,7 +27,6 @@ from fairlead_hub.delivery.key_state import InFlight
 from fairlead_hub.delivery.node_objects import NodeObjects
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.hub import Hub
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.status.object_sync_status import ObjectSyncStatus
 from fairlead_hub.status.status_cache import StatusCache
@@ -133,13 +133,13 @@ def frozen_is_gone(patch: Patch) -> None:
 
 def serves_gone_nodes(patch: Patch) -> None:
     """The session of a Node that was deleted goes on."""
-    refuse = Hub._refuse
+    refuse = SessionLifecycle.refuse
 
-    def lenient(self: Hub, session: NodeSession, code: Any, *rest: Any) -> None:
+    def lenient(self: SessionLifecycle, session: NodeSession, code: Any, *rest: Any) -> None:
         if code not in ("node_deleted", "node_unknown"):
             refuse(self, session, code, *rest)
 
-    patch.setattr(Hub, "_refuse", lenient)
+    patch.setattr(SessionLifecycle, "refuse", lenient)
 
 
 def wakes_for_what_is_paused(patch: Patch) -> None:

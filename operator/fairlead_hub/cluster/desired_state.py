@@ -51,8 +51,8 @@ class DesiredState:
         placement: Placement,
         unwritten_topics: Callable[[str, str], Collection[str]] = _nothing,
     ) -> None:
-        self._object_cache = object_cache
-        self._placement = placement
+        self.object_cache = object_cache
+        self.placement = placement
         self._unwritten_topics = unwritten_topics
         self.kinds: dict[str, Kind] = {}
         """What discovery found, by the type part of a key."""
@@ -62,8 +62,8 @@ class DesiredState:
         self.kinds[f"{kind.plural}.{kind.group}" if kind.group else kind.plural] = kind
 
     def desired(self, node: str, key: str) -> Desired | None:
-        live = self._object_cache.get(key)
-        return None if live is None else self._placement.desired(node, live)
+        live = self.object_cache.get(key)
+        return None if live is None else self.placement.desired(node, live)
 
     def live(self, node: str, key: str) -> LiveObject | None:
         """The object, if the node should hold it."""
@@ -71,13 +71,13 @@ class DesiredState:
         return None if desired is None else desired.live
 
     def desired_objects(self, node: str) -> dict[str, LiveObject]:
-        return self._placement.desired_objects(node)
+        return self.placement.desired_objects(node)
 
     def deletion_blocked(self, node: str, path: str) -> str:
         at = resource.parse(path)
         known = self.kinds.get(at.type)
         kind = known.group_kind if known is not None else None
-        return deletion_blocked.blocked(self._placement, node, at, kind, self._object_cache.get(at.key))
+        return deletion_blocked.blocked(self.placement, node, at, kind, self.object_cache.get(at.key))
 
     def withheld(self, node: str, key: str) -> str:
         type, _, name = key.split("/", 2)
@@ -91,7 +91,7 @@ class DesiredState:
 
     def is_gone(self, node: str) -> bool:
         """Nodes are listed, and there is none of this name."""
-        return "nodes" in self._placement.listed.inputs and node not in self._placement.rules.nodes
+        return "nodes" in self.placement.listed.inputs and node not in self.placement.rules.nodes
 
     def not_synced(self, node: str) -> str:
-        return self._placement.listed.not_synced(node)
+        return self.placement.listed.not_synced(node)

@@ -130,6 +130,10 @@ class NodeObjects:
             case Withheld():
                 self.unsynced.move(key, "offered", Queued(priority), now)
 
+    def no_longer_withheld(self) -> list[str]:
+        """Keys that waited for a grant, and need not any more: offer them again."""
+        return [key for key in self.unsynced.withheld() if not self.view.withheld(self.node, key)]
+
     # ---- before a message ------------------------------------------------------------------------
 
     def withheld_deletion(self, key: str, held: Held, now: float) -> Withheld | None:

@@ -118,6 +118,10 @@ class NodeSession:
         """The status of this object at this node says that it is late or kept; it is set right when that is over."""
         self.deliveries.reported(key, uid, path)
 
+    def no_longer_withheld(self) -> list[str]:
+        """Keys that waited for a grant, and need not any more: offer them again."""
+        return self.deliveries.objects.no_longer_withheld()
+
     def state_of(self, key: str) -> State:
         """Where a key is, as it is told."""
         return self.deliveries.state_of(key)

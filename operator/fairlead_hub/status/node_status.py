@@ -68,6 +68,22 @@ class NodeStatus:
 
     # ---- what happened ---------------------------------------------------------------------------
 
+    def set_uid(self, node: str, uid: str) -> None:
+        """The edge Node of this name has this UID."""
+        self.node_uids[node] = uid
+
+    def drop_uid(self, node: str) -> None:
+        """There is no edge Node of this name any more."""
+        self.node_uids.pop(node, None)
+
+    def relabelled(self, node: str) -> None:
+        """Other EdgeRoutes may select it now."""
+        self._edge_routes.node_changed(node)
+
+    def is_gone(self, node: str) -> bool:
+        """Nodes are listed, and there is none of this name."""
+        return self._nodes_listed and node not in self._placement.rules.nodes
+
     def changed(self, *nodes: str) -> None:
         """Their status may be another one now."""
         for node in nodes:

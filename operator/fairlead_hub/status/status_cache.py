@@ -165,6 +165,10 @@ class StatusCache:
         self.synced: set[str] = set()
         """Collections whose first list is in."""
 
+    def raise_fence(self, fence: int) -> None:
+        """This hub has this number from now on."""
+        self.fence = fence
+
     def __len__(self) -> int:
         return len(self._dirty) + len(self._writing)
 
@@ -335,6 +339,10 @@ class StatusCache:
             and f"{name[1]}/{name[2]}" not in identities
             and (name in self._unordered or not wire_version.is_newer(observed.version, version))
         ]
+
+    def listed(self, collection: str) -> None:
+        """Its first list is in."""
+        self.synced.add(collection)
 
     def restored(self, collection: str) -> None:
         """The API server is an older copy of itself: versions begin again."""

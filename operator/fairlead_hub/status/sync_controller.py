@@ -95,6 +95,20 @@ class SyncController:
             self._node_status.changed(node)
         return notices
 
+    # ---- sessions --------------------------------------------------------------------------------
+
+    def opened(self, node: str) -> None:
+        """It has a session with this process."""
+        self._node_status.opened(node)
+
+    def ended(self, node: str) -> None:
+        """It has none any more."""
+        self._node_status.ended(node)
+
+    def forget_node(self, node: str) -> int:
+        """The Node is gone, and the status of its objects with it.  Returns how many documents."""
+        return self._object_syncs.forget_node(node)
+
     # ---- every second ----------------------------------------------------------------------------
 
     def sweep(self, now: float, pending_seconds: float) -> None:

@@ -1,0 +1,69 @@
+"""What each node may: come with its certificate, be sent something, lose objects, name topics.
+
+    certificates ─▶ Identities ┐
+    annotations ──▶ NodeControls ├─of(node)─▶ Terms ─▶ EdgeNode status
+    EdgeRoutes ───▶ Grants     ┘
+
+All of it is remembered in EdgeNodes, and read from them again by the next hub.
+"""
+
+from __future__ import annotations
+
+from fairlead_hub.cluster.listed import EDGE_NODES
+from fairlead_hub.delivery.identities import Identities, Shown
+from fairlead_hub.delivery.pause import NodeControls
+from fairlead_hub.status import edge_node, status_cache
+from fairlead_hub.status.node_status import NodeStatus
+from fairlead_hub.upstream.grants import Grants
+
+
+class NodeTerms:
+    """See the module."""
+
+    def __init__(self, identities: Identities, controls: NodeControls, grants: Grants, node_status: NodeStatus) -> None:
+        self.identities = identities
+        self.controls = controls
+        self.grants = grants
+        self.node_status = node_status
+
+    def of(self, node: str) -> edge_node.Terms:
+        return edge_node.Terms(
+            granted_topics=self.grants.ever.get(node, frozenset()),
+            paused=self.controls.paused(node),
+            guard=self.controls.guard(node),
+            identity=self.identities.status(node),
+        )
+
+    def grant(self, node: str) -> None:
+        """Its EdgeRoutes may name more topics now."""
+        if self.grants.widen(node):
+            self.node_status.changed(node)
+
+    def refused_identity(self, node: str, shown: Shown | None, listed: set[str]) -> str:
+        """Why this certificate is not taken for this Node; empty when it is, or cannot be judged yet."""
+        if not {"nodes", EDGE_NODES} <= listed:
+            return ""
+        why = self.identities.judge(node, self.node_status.node_uids.get(node, ""), shown)
+        if why:
+            self.node_status.refused(node)
+        return why
+
+    def observed(
+        self, node: str, observed: status_cache.Observed, now: float, *, is_news: bool, connected: bool
+    ) -> None:
+        """Its EdgeNode as it stands; ``is_news``: not an echo of ours.  ``connected``: it has a session."""
+        self.grants.remember(node, edge_node.granted_topics(observed))
+        self.node_status.observed(node, observed, now, is_news=is_news, connected=connected)
+
+    def drop(self, node: str) -> None:
+        """The Node was deleted.  Which certificates were cut off with it is remembered on."""
+        self.node_status.drop_uid(node)
+        self.grants.forget(node)
+        self.controls.forget(node)
+
+    def forget_expired(self, now: float, text: str) -> None:
+        """Vanished Nodes none of whose certificates can come again."""
+        for node in self.identities.expired(text):
+            if self.node_status.is_gone(node):
+                self.identities.forget(node)
+                self.node_status.forget(node, self.of(node), now)

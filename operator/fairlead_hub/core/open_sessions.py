@@ -1,0 +1,109 @@
+"""The sessions that are open, and which of them have something to do with the next ``take_ready``.
+
+offer, compare, touch ─▶ OpenSessions ─take_compared, take─▶ sessions to compare again, sessions to look at
+                               └─notify─▶ the shell, once until it takes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Set
+
+from fairlead_hub.delivery.session import NodeSession
+
+
+def _nothing() -> None:
+    """Until the shell wants to know."""
+
+
+class OpenSessions:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.by_node: dict[str, NodeSession] = {}
+        self._notify: Callable[[], None] = _nothing
+        self._notified = False
+        self._touched: set[NodeSession] = set()
+        self._to_compare: set[str] = set()
+        self._compare_all = False
+
+    # ---- the shell -------------------------------------------------------------------------------
+
+    def subscribe(self, notify: Callable[[], None]) -> None:
+        """``notify`` is called once when there may be something to take, and again after each ``taking``."""
+        self._notify = notify
+
+    def changed(self) -> None:
+        """There may be something to take."""
+        if not self._notified:
+            self._notified = True
+            self._notify()
+
+    def taking(self) -> None:
+        """The shell takes now what is ready."""
+        self._notified = False
+
+    # ---- which there are -------------------------------------------------------------------------
+
+    def add(self, session: NodeSession) -> None:
+        self.by_node[session.node] = session
+
+    def remove(self, session: NodeSession) -> bool:
+        """False: it is not the node's session any more."""
+        if self.by_node.get(session.node) is not session:
+            return False
+        del self.by_node[session.node]
+        return True
+
+    # ---- what is to be done ----------------------------------------------------------------------
+
+    def touch(self, session: NodeSession) -> None:
+        """It may have delivery events, or frames to send."""
+        self._touched.add(session)
+        self.changed()
+
+    def touch_all(self) -> None:
+        self._touched.update(self.by_node.values())
+        self.changed()
+
+    def forget(self, session: NodeSession) -> None:
+        """Its connection is gone."""
+        self._touched.discard(session)
+
+    def offer(self, node: str, key: str, now: float) -> None:
+        """Something about this key may have changed."""
+        session = self.by_node.get(node)
+        if session is not None:
+            session.offer(key, now)
+            self.touch(session)
+
+    def compare(self, nodes: Iterable[str]) -> None:
+        """Compare these sessions again with what they should hold, with the next ``take_ready``: once for a burst."""
+        self._to_compare.update(nodes)
+        self.changed()
+
+    def compare_all(self) -> None:
+        self._compare_all = True
+        self.changed()
+
+    # ---- taking ----------------------------------------------------------------------------------
+
+    def take_compared(self) -> list[NodeSession]:
+        """Those to compare again; each is touched by it."""
+        if self._compare_all:
+            self._to_compare.update(self.by_node)
+            self._compare_all = False
+        if not self._to_compare:
+            return []
+        found = [self.by_node[node] for node in self._to_compare & self.by_node.keys()]
+        self._to_compare.clear()
+        self._touched.update(found)
+        return found
+
+    @property
+    def touched(self) -> Set[NodeSession]:
+        return self._touched
+
+    def take(self) -> set[NodeSession]:
+        """Those that were touched since the last call."""
+        touched, self._touched = self._touched, set()
+        return touched

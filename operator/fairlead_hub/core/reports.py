@@ -1,0 +1,81 @@
+"""What became of deliveries and sessions, passed on: to status, Kubernetes Events, CloudEvents and the totals.
+
+delivery events of a session ─delivered─▶ SyncController ─Notices─▶ KubeEvents
+opened, replaced, ended      ───────────▶       └─────────────────▶ CloudEvents
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairlead_hub.counts import Counts
+from fairlead_hub.delivery import delivery_events
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.events.cloud_events import CloudEvents
+from fairlead_hub.events.kube_events import KubeEvents, Regarding
+from fairlead_hub.status.notice import Notice, of_node
+from fairlead_hub.status.sync_controller import SyncController
+from fairlead_hub.wall_clock import WallClock
+from fairlead_wire import message
+
+
+class Reports:
+    """See the module.  ``now`` is always seconds of one monotonic clock."""
+
+    def __init__(
+        self,
+        sync_controller: SyncController,
+        kube_events: KubeEvents,
+        cloud_events: CloudEvents,
+        clock: WallClock,
+        counts: Counts,
+    ) -> None:
+        self._sync_controller = sync_controller
+        self._kube_events = kube_events
+        self._clock = clock
+        self.cloud_events = cloud_events
+        self._counts = counts
+
+    def delivered(self, session: NodeSession, now: float) -> None:
+        """What became of its deliveries since the last time, as status and events."""
+        events = session.take_events()
+        if events:
+            delivery_events.count(events, self._counts)
+            if notices := self._sync_controller.delivered(session, events, now):
+                self.notices(notices, now)
+            self.cloud_events.delivered(session.node, events, now)
+
+    def notices(self, notices: Iterable[Notice], now: float) -> None:
+        """What is worth a Kubernetes Event."""
+        for each in notices:
+            regarding = Regarding(kind=each.kind, namespace=each.namespace, name=each.name)
+            self._kube_events.note(regarding, each.type, each.reason, each.message, now, self._clock.text(now))
+            if each.kind == "EdgeNode":
+                self.cloud_events.node_controlled(each.name, each.reason, each.message, now)
+
+    # ---- sessions --------------------------------------------------------------------------------
+
+    def opened(self, session: NodeSession, hello: message.Hello, now: float) -> None:
+        self._counts.opened()
+        self._sync_controller.opened(session.node)
+        self.cloud_events.node_connected(session.number, hello, now)
+
+    def replaced(self, old: NodeSession, hello: message.Hello, now: float) -> None:
+        """A newer connection of the same node took over.  Again and again, it is two machines."""
+        text = f"a newer connection took over, {now - old.link.last_received:.0f} s after the older one spoke"
+        self.notices([of_node(old.node, "Normal", "Replaced", text)], now)
+        self.cloud_events.node_replaced(old.hello, hello, now)
+
+    def ended(self, session: NodeSession, why: str, now: float) -> None:
+        """The node has no session any more; ``why`` is empty where a newer one follows."""
+        self._sync_controller.ended(session.node)
+        if why:
+            self.cloud_events.node_away(session.node, why, now)
+
+    def refused(self, code: str) -> None:
+        """A session, or what would have been one."""
+        self._counts.refused_session(code)
+
+    def pause_changed(self, session: NodeSession, now: float) -> None:
+        """The node was paused, or goes on, or its deletions were approved."""
+        self._sync_controller.pause_changed(session, now)

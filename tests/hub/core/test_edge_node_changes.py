@@ -1,0 +1,51 @@
+"""EdgeNodes as they stand in the API: what was granted there may be sent."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import CONFIG_MAP, ROUTES
+
+KIND = CONFIG_MAP.group_kind
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def told(headers):
+    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
+
+
+def routes(core, topic, name="main", **more):
+    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": topic}}, **more}
+    return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
+
+
+async def test_routes_are_sent_when_their_topics_are_durably_granted(core):
+    """A hub killed after the node got them would otherwise know nothing of the grant."""
+    one = routes(core, "shop/alarms")
+    edge = core.connect("edge-1")
+    assert edge.sent() == [] and "shop/alarms" in edge.session.unsynced.withheld()[one.key].why
+    core.hub.report(1.0)
+    await core.flush()
+    assert "shop/alarms" in core.api.documents[("edgenodes", "", "edge-1")].status["grantedTopics"]
+    core.hub.report(2.0)
+    edge.ack(*edge.sent())
+    assert edge.session.held.keys() == {one.key}
+    assert edge.session.unsynced.withheld() == {}
+
+
+async def test_a_change_of_topics_waits_and_an_older_one_does_not_overtake(core):
+    """Each version waits for its own topics; what the node holds stays in force meanwhile."""
+    first = routes(core, "default/telemetry")
+    edge = core.connect("edge-1")
+    edge.ack(*edge.sent())
+    routes(core, "shop/alarms")
+    routes(core, "shop/others")
+    assert edge.sent() == [] and edge.session.held[first.key].digest == first.digest
+    core.hub.report(1.0)
+    await core.flush()
+    core.hub.edge_node_observed("edge-1", core.hub.status_cache.observed[("edgenodes", "", "edge-1")], {}, 1.5)
+    assert told(edge.sent()) == [("Update", "main")]

@@ -1,0 +1,59 @@
+"""Edge Nodes: relabelled, deleted, made anew."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import CONFIG_MAP
+
+KIND = CONFIG_MAP.group_kind
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def told(headers):
+    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
+
+
+def test_labels_move_a_node_in_and_out_of_a_rule(core):
+    """At the next settling, once for any number of changes."""
+    core.put("a")
+    core.rule(CONFIG_MAPS, nodeSelector={"matchLabels": {"role": "shop"}})
+    edge = core.connect()
+    assert edge.sent() == []
+    core.node("edge-1", role="shop")
+    core.settle()
+    edge.ack(*edge.sent())
+    assert list(edge.session.held) == ["configmaps/shop/a"]
+    core.node("edge-1", role="ship")
+    core.settle()
+    assert told(edge.sent()) == [("Delete", "a")]
+
+
+async def test_a_deleted_node_loses_its_session_and_its_records(core):
+    """And the edge is told why it was sent away."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    core.hub.drop_node("edge-1", 1.0)
+    assert [header.code for header in edge.sent()] == ["node_deleted"]
+    await core.flush()
+    assert core.status(one) is None and core.hub.sessions == {}
+    assert core.refused("edge-1").code == "node_unknown"
+
+
+async def test_a_node_recreated_under_its_name_starts_anew(core):
+    """Another UID is another node: the old one's records go."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    core.node("edge-1", uid="another")
+    assert [header.code for header in edge.sent()] == ["node_deleted"]
+    await core.flush()
+    assert core.status(one) is None
+    core.connect("edge-1")

@@ -1,0 +1,52 @@
+"""What a node may: its topics, its certificate, its pause and its deletion guard, as one value."""
+
+import pytest
+from tests.support.hub_core import Core
+from tests.support.live import ROUTES
+
+from fairlead_hub.core.node_terms import NodeTerms
+from fairlead_hub.delivery.identities import Shown
+
+SHOWN = Shown(issued="2026-01-01T00:00:00Z", expires="2027-12-31T00:00:00Z")
+
+
+@pytest.fixture
+def core():
+    return Core("edge-1")
+
+
+@pytest.fixture
+def terms(core):
+    hub = core.hub
+    return NodeTerms(hub.identities, hub.node_controls, hub.grants, hub.node_status)
+
+
+def test_topics_that_were_granted_once_stay(core, terms):
+    """What was routed before a change of routes must not be refused after it."""
+    routes = {"r": {"route": "FROM /* INTO $upstream", "topic": "d/t"}}
+    one = core.put("main", ROUTES, namespace="", spec={"routes": routes})
+    terms.grant("edge-1")
+    core.remove(one)
+    terms.grant("edge-1")
+    assert terms.of("edge-1").granted_topics == {"default/telemetry", "d/t"}
+
+
+def test_a_certificate_is_judged_when_nodes_and_edge_nodes_are_listed(core, terms):
+    """Before, it is not known whether the Node was made again."""
+    core.hub.identities.observed("edge-1", {"identity": {"nodeUID": "older", "issued": SHOWN.issued,
+                                                         "expires": SHOWN.expires}}, {})  # fmt: skip
+    assert terms.refused_identity("edge-1", SHOWN, {"nodes"}) == ""
+    assert "this certificate is from before" in terms.refused_identity("edge-1", SHOWN, {"nodes", "edgenodes"})
+
+
+def test_of_a_node_that_is_gone_only_its_certificates_are_remembered(core, terms):
+    """Until none of them can come again."""
+    core.hub.identities.judge("edge-1", "uid-edge-1", SHOWN)
+    core.annotate("edge-1", paused="works")
+    terms.drop("edge-1")
+    core.hub.drop_node("edge-1", core.now)
+    assert terms.of("edge-1").identity is not None and terms.of("edge-1").granted_topics == frozenset()
+    terms.forget_expired(core.now, "2027-06-01T00:00:00Z")
+    assert terms.of("edge-1").identity is not None
+    terms.forget_expired(core.now, "2028-06-01T00:00:00Z")
+    assert terms.of("edge-1").identity is None

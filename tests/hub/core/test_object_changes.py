@@ -1,0 +1,138 @@
+"""Objects and lists: which nodes a change concerns, and what is certain."""
+
+import msgspec
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import CONFIG_MAP, POD, SECRET, live
+
+KIND = CONFIG_MAP.group_kind
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def told(headers):
+    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
+
+
+def ready(core):
+    """Nodes with frames to send now."""
+    return {session.node for session in core.hub.take_ready(core.now, documents=False, kube_events=False).sessions}
+
+
+def test_a_change_has_frames_for_the_nodes_it_concerns_and_no_others(core):
+    """Two of three thousand, not all."""
+    core.rule({**CONFIG_MAPS}, nodeSelector={"matchLabels": {"role": "shop"}})
+    core.node("edge-1", role="shop")
+    core.settle()
+    edge = core.connect("edge-1")
+    core.connect("edge-2")
+    ready(core)
+    core.put("a")
+    assert ready(core) == {"edge-1"}
+    assert told(edge.sent()) == [("Update", "a")]
+
+
+def test_a_change_without_new_content_is_counted_and_sends_nothing(core):
+    """managedFields, resourceVersion: bookkeeping."""
+    core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    ready(core)
+    core.put("a", version="2", metadata={"managedFields": [{"manager": "x"}]})
+    assert core.hub.counts.same_content == 1
+    assert ready(core) == set() and edge.sent() == []
+
+
+def test_what_a_complete_list_does_not_name_is_gone(core):
+    """Deleted while the watch was down."""
+    kept, gone = core.put("a"), core.put("b")
+    edge = core.connect("edge-1", kept, gone)
+    edge.sent()
+    core.hub.relist(KIND, {kept.key: kept.uid}, 0.0)
+    assert told(edge.sent()) == [("Delete", "b")]
+
+
+def test_a_list_that_names_another_uid_means_a_new_object(core):
+    """The old one is gone even though its name is there."""
+    old = core.put("a")
+    edge = core.connect("edge-1", old)
+    edge.sent()
+    core.hub.relist(KIND, {old.key: "another"}, 0.0)
+    assert told(edge.sent()) == [("Delete", "a")]
+
+
+def test_a_late_delete_of_an_older_namesake_is_ignored(core):
+    """Deletes name the UID."""
+    core.put("a", uid="new")
+    core.hub.remove_object("configmaps/shop/a", "old", 0.0)
+    assert core.hub.object_cache.get("configmaps/shop/a").uid == "new"
+
+
+def test_a_kind_whose_definition_vanished_stays_at_the_edge(core):
+    """Discovery finds no plural any more: what the edge holds of the group may be this kind."""
+    widget = msgspec.structs.replace(CONFIG_MAP, group="example.com", kind="Widget", plural="widgets")
+    core.rule({"apiVersion": "example.com/v1", "kind": "Widget"}, name="widgets")
+    core.hub.kind_frozen(("example.com", "Widget"), "404")
+    edge = core.connect("edge-1", live(widget, "w"))
+    assert edge.sent() == []
+    assert "404" in next(iter(edge.session.unsynced.kept().values())).why
+
+
+def test_a_kind_no_rule_names_any_more_is_deleted(core):
+    """Its watch is stopped, its objects are forgotten."""
+    one = core.put("a")
+    edge = core.connect("edge-1", one)
+    edge.sent()
+    core.hub.drop_rule("r")
+    core.hub.kind_dropped(KIND, 0.0)
+    core.settle()
+    assert told(edge.sent()) == [("Delete", "a")]
+    assert len(core.hub.object_cache) == 0
+
+
+def test_a_pod_brings_and_takes_what_it_refers_to(core):
+    """Secrets named by Pods bound to the node, and none else."""
+    core.hub.drop_rule("r")
+    core.rule(
+        {"apiVersion": "v1", "kind": "Pod", "select": "bound"},
+        {"apiVersion": "v1", "kind": "Secret", "select": "referenced"},
+    )
+    core.put("token", SECRET)
+    core.put("other", SECRET)
+    edge = core.connect()
+    assert edge.sent() == []
+    volumes = [{"name": "v", "secret": {"secretName": "token"}}]
+    pod = core.put("web", POD, spec={"nodeName": "edge-1", "volumes": volumes})
+    updates = edge.sent()
+    assert sorted(told(updates)) == [("Update", "token"), ("Update", "web")]
+    edge.ack(*updates)
+    core.put("web", POD, spec={"nodeName": "edge-1"}, version="2")
+    deletes = edge.sent()
+    assert sorted(told(deletes)) == [("Delete", "token"), ("Update", "web")]
+    edge.ack(*deletes)
+    core.remove(pod)
+    assert told(edge.sent()) == [("Delete", "web")]
+
+
+def test_a_claim_made_from_a_template_follows_its_pod(core):
+    """The Pod is not sent again when its status names the claim; the claim is."""
+    claim = msgspec.structs.replace(CONFIG_MAP, group="resource.k8s.io", kind="ResourceClaim", plural="resourceclaims")
+    core.rule(
+        {"apiVersion": "v1", "kind": "Pod", "select": "bound"},
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "select": "referenced"},
+        name="pods",
+    )
+    core.hub.know_kind(claim)
+    core.hub.kind_synced(claim.group_kind)
+    core.put("p-gpu", claim)
+    core.put("p", POD, spec={"nodeName": "edge-1"})
+    edge = core.connect("edge-1")
+    edge.ack(*edge.sent())
+    status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]}
+    core.put("p", POD, spec={"nodeName": "edge-1"}, version="2", status=status)
+    assert told(edge.sent()) == [("Update", "p-gpu")]

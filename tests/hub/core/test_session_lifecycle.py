@@ -1,0 +1,104 @@
+"""Sessions: which hello opens one, and what ends it."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.live import CONFIG_MAP, live
+
+from fairlead_hub.delivery import admission
+from fairlead_hub.settings import Link
+from fairlead_wire import message
+
+KIND = CONFIG_MAP.group_kind
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def told(headers):
+    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
+
+
+@pytest.mark.parametrize(
+    ("hello", "code"),
+    [
+        ({"protocol": 99}, "protocol"),
+        ({"fence": FENCE + 1}, "stale_hub"),
+    ],
+)
+def test_a_hello_we_must_not_serve_is_refused(core, hello, code):
+    """With a code for programs, a reason for people, and when to come back."""
+    refusal = core.refused("edge-1", **hello)
+    assert refusal.code == code and refusal.reason and refusal.retry_after
+    assert core.hub.counts.refused == {code: 1}
+    assert core.hub.sessions == {}
+
+
+def test_an_edge_may_only_say_its_own_name(core):
+    """The certificate says who it is."""
+    outcome = core.hub.open("edge-1", core.hello("edge-2"), 0.0)
+    assert isinstance(outcome, message.Refuse) and outcome.code == "identity"
+    assert "edge-1" in outcome.reason and "edge-2" in outcome.reason
+
+
+def test_a_node_that_was_not_created_is_refused(core):
+    """Once Nodes are listed; before, nobody can know."""
+    assert core.refused("stranger").code == "node_unknown"
+    young = Core(listed=False)
+    edge = young.connect("stranger")
+    young.list_all()
+    assert [header.code for header in edge.sent()] == ["node_unknown"]
+
+
+def test_a_full_hub_is_busy(core):
+    """A known node may replace its own session all the same."""
+    full = Core("edge-1", "edge-2", link=Link(nodes_max=1))
+    full.connect("edge-1")
+    refusal = full.refused("edge-2")
+    assert (refusal.code, refusal.retry_after) == ("busy", admission.BUSY_RETRY_SECONDS)
+    full.connect("edge-1")
+
+
+def test_the_newest_session_wins(core):
+    """The older one is told why, and its end does not touch the newer."""
+    first = core.connect()
+    core.now = 4.0
+    second = core.connect()
+    [refusal] = first.sent()
+    assert refusal.code == "replaced" and "a second machine has its identity" in refusal.reason
+    [event] = [each for each in core.take_kube_events() if each.reason == "Replaced"]
+    assert event.message == "a newer connection took over, 4 s after the older one spoke"
+    first.leave()
+    assert core.hub.sessions == {"edge-1": second.session}
+    assert second.session.number > first.session.number
+
+
+async def test_what_a_replaced_session_says_is_not_heard(core):
+    """Its acks may be of a store that the newer session does not have: a record of them would be ahead of the edge."""
+    one = core.put("a")
+    older = core.connect("edge-1")
+    sent = older.sent()
+    newer = core.connect("edge-1")  # an empty store
+    older.ack(*sent)
+    older.say(message.Status(), b'{"held": 7}')
+    await core.flush()
+    assert core.status(one) is None
+    assert core.hub.node_facts("edge-1").edge is None
+    upstream = message.Upstream(id=1, stream="iothub.0")
+    assert not core.hub.upstream_received(older.session, upstream, core.now)
+    newer.ack(*newer.sent())
+    assert core.hub.upstream_received(newer.session, upstream, core.now)
+    await core.flush()
+    assert core.status(one)["state"] == "Synced"
+
+
+def test_a_session_waits_until_the_cluster_is_listed():
+    """A hub that just started compares nothing and deletes nothing."""
+    young = Core("edge-1", listed=False)
+    edge = young.connect("edge-1", live(CONFIG_MAP, "a"))
+    assert edge.sent() == [] and not edge.session.live
+    young.list_all()
+    assert told(edge.sent()) == [("Delete", "a")], "only now it is certain that nobody wants it"
