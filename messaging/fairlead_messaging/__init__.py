@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from fairlead_messaging.client.io.async_client import AsyncClient as AsyncClient
     from fairlead_messaging.client.io.bulk_client import BulkClient as BulkClient
     from fairlead_messaging.client.io.connections import Tls as Tls
+    from fairlead_messaging.client.io.renewal import AsyncRenewal as AsyncRenewal
+    from fairlead_messaging.client.io.renewal import Renewal as Renewal
     from fairlead_messaging.client.io.sync_buffered import BufferedPublisher as BufferedPublisher
     from fairlead_messaging.client.io.sync_client import Client as Client
     from fairlead_messaging.client.io.transaction_context import AsyncTransactionContext as AsyncTransactionContext
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AsyncBufferedPublisher": "client.io.async_buffered",
     "AsyncClient": "client.io.async_client",
+    "AsyncRenewal": "client.io.renewal",
     "AsyncTransactionContext": "client.io.transaction_context",
     "BufferedPublisher": "client.io.sync_buffered",
     "BulkClient": "client.io.bulk_client",
@@ -45,6 +48,7 @@ _HOMES = {
     "PATIENT": "client.retry",
     "Producer": "api.requests",
     "Tls": "client.io.connections",
+    "Renewal": "client.io.renewal",
     "TransactionContext": "client.io.transaction_context",
     "errors": "client.errors",
 }
@@ -53,12 +57,14 @@ __all__ = [
     "PATIENT",
     "AsyncBufferedPublisher",
     "AsyncClient",
+    "AsyncRenewal",
     "AsyncTransactionContext",
     "BufferedPublisher",
     "BulkClient",
     "Client",
     "Message",
     "Producer",
+    "Renewal",
     "Tls",
     "TransactionContext",
     "errors",

@@ -152,6 +152,21 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
+async def keeps_alive(topics: Topics, pointer: int) -> None:
+    """Returns when somebody renewed a transaction three times; the service's clock goes on only in between."""
+    for _ in range(3):
+        transaction = topics.broker._service.transactions.find(pointer)
+        assert transaction is not None
+        topics.clock.forward(transaction.expires_ms - topics.clock.now_ms - 1)
+        before = transaction.expires_ms
+        await until(lambda before=before: _expires(topics, pointer) > before)  # type: ignore[misc]
+
+
+def _expires(topics: Topics, pointer: int) -> int:
+    transaction = topics.broker._service.transactions.find(pointer)
+    return transaction.expires_ms if transaction is not None else 0
+
+
 @contextlib.asynccontextmanager
 async def serving(kv: OrderedKV | None = None, clock: Clock | None = None, **keys: Any) -> AsyncIterator[Topics]:
     """The service on a free port over ``kv`` (a fresh memory store), which the caller keeps when it gave one."""

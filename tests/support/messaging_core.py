@@ -20,6 +20,7 @@ from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.transactions import visibility
+from fairlead_messaging.server.transactions.deadline import TransactionLimits
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 NAMESPACE = "n"
@@ -38,14 +39,15 @@ def producer(*sequences: int, epoch: int = 1, fence: bool = False) -> Producer:
 class Core:
     """A service over a store, and a clock that moves only when told."""
 
-    def __init__(self, kv: OrderedKV | None = None) -> None:
+    def __init__(self, kv: OrderedKV | None = None, limits: TransactionLimits | None = None) -> None:
         self.kv = kv or MemoryKV()
         self.now_ms = START_MS
-        self.service = Service(self.kv)
+        self._limits = limits
+        self.service = Service(self.kv, limits)
 
     def restart(self) -> None:
         """Everything in memory is gone, as after kill -9."""
-        self.service = Service(self.kv)
+        self.service = Service(self.kv, self._limits)
 
     def batch(self, *commands: Command[Any], lost: bool = False) -> list[Any]:
         """One group write; answers, or the error a command met.  ``lost``: the write never happens."""

@@ -14,5 +14,7 @@ PAGE_BYTES: Final = 8 * 1024 * 1024
 SPLIT_BYTES: Final = 8 * 1024 * 1024
 # How long one request to a silent service may take before it counts as down.
 REQUEST_SECONDS: Final = 30.0
+# How long a transaction that is written into a topic lives while no task renews it.
+TRANSACTION_SECONDS: Final = 600.0
 # How long a query of a user's own waits in the service while there is nothing to read.
 WAIT_MS: Final = 1000

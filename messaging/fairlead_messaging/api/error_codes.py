@@ -35,7 +35,7 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "bad_splits": (400, "One to 1024 ranges."),
     "bad_wait": (400, "A wait is not negative."),
     "bad_ts": (400, "ts is milliseconds since 1970, earliest or latest."),
-    "bad_timeout": (400, "A transaction lasts more than 0 and at most 600 seconds."),
+    "bad_timeout": (400, "A timeout is more than 0 and at most timeout_seconds_max; a renewal extends it."),
     "bad_changes": (400, "Too many or too long keys."),
     "bad_pointer": (400, "A transaction write pointer is a whole number."),
     "bad_transaction": (400, "This is no snapshot of a transaction."),
@@ -97,7 +97,14 @@ FACTS: dict[str, dict[str, Any]] = {
         "exact": {"type": "boolean", "description": "Whether that is the number, or at most so many."},
     },
     GENERATION_CHANGED: {"generation": {"type": "integer", "description": "The one that lives now."}},
-    NOT_IN_PROGRESS: {"state": {"type": "string", "enum": ["committed", "aborted", "invalid", "unknown"]}},
+    NOT_IN_PROGRESS: {
+        "state": {"type": "string", "enum": ["committed", "aborted", "invalid", "unknown"]},
+        "ended_by": {
+            "type": "string",
+            "enum": ["timeout", "lifetime", "hold_up", "invalidate", "conflict"],
+            "description": "Why it did not commit, where the client did not abort it.",
+        },
+    },
     TRANSACTION_CONFLICT: {"state": {"type": "string", "enum": ["aborted"]}},
 }
 """What stands beside code and message, as JSON Schema."""

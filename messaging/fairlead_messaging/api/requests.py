@@ -22,11 +22,13 @@ SPLITS_MAX = 1024
 INSPECT_LIMIT_DEFAULT = 100
 INSPECT_LIMIT_MAX = 1000
 TIMEOUT_SECONDS_DEFAULT = 30.0
-TIMEOUT_SECONDS_MAX = 600.0
+LIST_LIMIT_DEFAULT = 100
+LIST_LIMIT_MAX = 1000
 CHANGES_MAX = 10_000
 CHANGE_CHARS_MAX = 1024
 
 Isolation = Literal["none", "read_committed"]
+TransactionState = Literal["in_progress", "committed", "aborted", "invalid", "ended"]
 
 
 def _limits(description: str, **schema: Any) -> Meta:
@@ -120,16 +122,24 @@ class NoteReaderRequest(Request, frozen=True):
 
 
 class StartRequest(Request, frozen=True):
-    """Begin a transaction."""
+    """Begin a transaction, or let it live on."""
 
     timeout: Annotated[
         float | None,
         _limits(
-            f"Seconds until it becomes invalid by itself; {TIMEOUT_SECONDS_DEFAULT:g} when absent.",
+            "Seconds until it becomes invalid by itself, at most [transactions] timeout_seconds_max; when absent "
+            f"{TIMEOUT_SECONDS_DEFAULT:g} at its start, and its own at a renewal.",
             exclusiveMinimum=0,
-            maximum=TIMEOUT_SECONDS_MAX,
         ),
     ] = None
+
+
+class TransactionsQuery(Request, frozen=True):
+    """The query of ``transactions``; ``ended``: all but those in progress."""
+
+    state: TransactionState = "in_progress"
+    limit: Annotated[int, _limits("Of finished ones.", minimum=1, maximum=LIST_LIMIT_MAX)] = LIST_LIMIT_DEFAULT
+    before: Annotated[int | None, _limits("Only finished ones that began before this pointer.")] = None
 
 
 class CommitRequest(Request, frozen=True):
@@ -157,7 +167,8 @@ class SubscriptionRequest(Request, frozen=True):
 
 
 Properties = dict[str, str | int]
-"""Of a topic: ``ttl`` (seconds), ``transactional`` (allowed, required, refused), and any others, which are kept."""
+"""Of a topic: ``ttl`` (seconds), ``transactional`` (allowed, required, refused), ``hold_up_seconds_max`` (how long an
+open transaction may hold up its readers), and any others, which are kept."""
 
 
 class OffsetsQuery(Request, frozen=True):

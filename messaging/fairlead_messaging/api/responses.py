@@ -14,6 +14,9 @@ import msgspec
 from fairlead_wire.delivery import DeliveryPolicy
 
 How = Literal["commit", "abort", "invalidate"]
+EndedBy = Literal["", "timeout", "lifetime", "hold_up", "invalidate", "conflict"]
+"""Why a transaction did not commit: not renewed in time; as old as one may be; it held up a topic's readers for as long
+as the topic allows; a client or an operator invalidated it; a conflict.  "" for all others."""
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -74,21 +77,50 @@ class Finished(msgspec.Struct, frozen=True):
     state: str
 
 
+class Renewed(msgspec.Struct, frozen=True):
+    """``expires`` in milliseconds since 1970; ``renewable`` is how far renewals can carry it."""
+
+    transactionWritePointer: int
+    expires: int
+    renewable: int
+
+
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic whose readers of committed messages wait, and since when (milliseconds since 1970)."""
+    """A topic whose readers of committed messages wait: since when, and until when the service lets them (milliseconds
+    since 1970)."""
 
     topic: str
     since: int
+    until: int = 0
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """What a transaction stored in a topic and did not publish yet; it holds up no reader."""
+
+    topic: str
+    messages: int
+    bytes: int
 
 
 class OpenTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds up whom; ``started`` and ``expires`` in milliseconds since 1970."""
+    """Who holds up whom.  Times in milliseconds since 1970: ``expires`` unless it is renewed, which may carry it up to
+    ``renewable``, ``timeout`` seconds at a time.
+
+    Finished ones have ``ended`` and, when they did not commit, ``ended_by``; ``marked``: every message of it carries
+    the mark of rolled-back ones.
+    """
 
     transactionWritePointer: int
     state: str
     started: int
     expires: int
     topics: tuple[Held, ...] = ()
+    timeout: float = 0.0
+    renewable: int = 0
+    stored: tuple[Stored, ...] = ()
+    ended: int | None = None
+    ended_by: EndedBy = ""
+    marked: bool = False
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from fairlead_messaging.api.requests import (
     RollbackDetail,
     StartRequest,
     SubscriptionRequest,
+    TransactionsQuery,
 )
 from fairlead_messaging.api.responses import (
     Finished,
@@ -42,6 +43,7 @@ from fairlead_messaging.api.responses import (
     PublishedByProducer,
     Range,
     Reader,
+    Renewed,
     Started,
     Subscription,
     Topic,
@@ -227,15 +229,24 @@ START: Route[Started] = Route(
     codes=("bad_content_type", "bad_timeout", "too_many_transactions"), summary="Begin a transaction.",
     example=StartRequest(timeout=30.0), answers=Started(_POINTER, b"\x00", 1_763_800_030_000),
 )  # fmt: skip
-OPEN_TRANSACTIONS: Route[list[OpenTransaction]] = Route(
+LIST_TRANSACTIONS: Route[list[OpenTransaction]] = Route(
     operation="listTransactions", method="GET", path="/v1/transactions", response=list[OpenTransaction],
-    summary="Open transactions and the topics whose readers wait for them, oldest first.",
+    query=TransactionsQuery, codes=("bad_query", "bad_limit", "bad_pointer"),
+    summary="Open transactions and the topics whose readers wait for them, oldest first; or finished ones, newest"
+            " first, and how they ended.",
     answers=[
         OpenTransaction(
             transactionWritePointer=_POINTER, state="in_progress", started=1_763_800_000_000,
-            expires=1_763_800_030_000, topics=(responses.Held(topic="default/orders", since=1_763_800_000_500),),
+            expires=1_763_800_030_000, timeout=30.0, renewable=1_763_886_400_000,
+            topics=(responses.Held(topic="default/orders", since=1_763_800_000_500, until=1_763_800_600_500),),
         )
     ],
+)  # fmt: skip
+RENEW: Route[Renewed] = Route(
+    operation="renewTransaction", method="POST", path=TRANSACTION + "/renew", request=StartRequest, response=Renewed,
+    codes=("bad_content_type", "bad_pointer", "bad_timeout", error_codes.NOT_IN_PROGRESS),
+    summary="Let a transaction live on: from now on as long as it asks for, else by its own timeout.",
+    example=StartRequest(timeout=60.0), answers=Renewed(_POINTER, 1_763_800_090_000, 1_763_886_400_000),
 )  # fmt: skip
 COMMIT: Route[Finished] = Route(
     operation="commit", method="POST", path=TRANSACTION + "/commit", request=CommitRequest, response=Finished,
@@ -284,7 +295,7 @@ ROUTES: tuple[Route[Any], ...] = (
     CREATE_TOPIC, TOPIC_PROPERTIES, DELETE_TOPIC, UPDATE_TOPIC, NAMESPACES, TOPICS,
     PUBLISH, STORE, ROLLBACK, POLL, INSPECT,
     PLAN, OFFSETS, NOTE_READER, READERS,
-    START, OPEN_TRANSACTIONS, COMMIT, ABORT, INVALIDATE,
+    START, LIST_TRANSACTIONS, RENEW, COMMIT, ABORT, INVALIDATE,
     PUT_SUBSCRIPTION, GET_SUBSCRIPTION, DELETE_SUBSCRIPTION, SUBSCRIPTIONS,
     OPENAPI,
 )  # fmt: skip

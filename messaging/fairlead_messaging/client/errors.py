@@ -8,8 +8,8 @@ Temporary                     try again later; ``in_doubt`` says whether the ser
   Busy                        the service (or what stands before it) answered "not now"
 Permanent                     refused; the same request will be refused again.  ``code``, ``status`` and ``facts``
   Denied                      every refusal of the service:
-    TopicMissing, TopicExists, Expired, GenerationChanged, TransactionOver, TransactionConflict, Fenced, NotAllowed,
-    TooLarge
+    TopicMissing, TopicExists, Expired, GenerationChanged, TransactionOver (TransactionLost: although it was renewed),
+    TransactionConflict, Fenced, NotAllowed, TooLarge
 RemoteError                   what answered is not the messaging service, or it is broken
 InDoubt                       a commit was sent and no answer says whether it happened
 """
@@ -106,11 +106,24 @@ class TopicExists(Denied):
 
 
 class TransactionOver(Denied):
-    """The transaction cannot publish or finish any more: ``state`` is committed, aborted, invalid or unknown."""
+    """The transaction cannot publish or finish any more: ``state`` is committed, aborted, invalid or unknown.
+
+    ``ended_by`` says why one did not commit that the client did not abort: timeout (it was not renewed in time),
+    lifetime (it cannot be renewed for longer), hold_up (it held up the readers of a topic for too long), invalidate or
+    conflict.
+    """
 
     @property
     def state(self) -> str:
         return str(self.facts.get("state", "unknown"))
+
+    @property
+    def ended_by(self) -> str:
+        return str(self.facts.get("ended_by", ""))
+
+
+class TransactionLost(TransactionOver):
+    """A transaction that was kept alive in the background ended all the same; nothing of it will ever be visible."""
 
 
 class TransactionConflict(Denied):

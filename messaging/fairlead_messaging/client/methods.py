@@ -86,6 +86,7 @@ class Methods:
     poll_arrow = Method(requests.poll_arrow)
 
     start_transaction = Method(requests.start_transaction)
+    renew_transaction = Method(requests.renew_transaction)
     finish_transaction = Method(requests.finish_transaction)
     transactions = Method(requests.transactions)
     publish_in = Method(requests.publish_in)

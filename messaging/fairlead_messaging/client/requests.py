@@ -16,6 +16,7 @@ import msgspec
 
 from fairlead_messaging.api import error_codes, headers, routes
 from fairlead_messaging.api.requests import (
+    LIST_LIMIT_DEFAULT,
     ArrowPollRequest,
     CommitRequest,
     InspectQuery,
@@ -28,6 +29,8 @@ from fairlead_messaging.api.requests import (
     PublishRequest,
     StartRequest,
     SubscriptionRequest,
+    TransactionsQuery,
+    TransactionState,
 )
 from fairlead_messaging.api.responses import (
     How,
@@ -39,6 +42,7 @@ from fairlead_messaging.api.responses import (
     Published,
     PublishedByProducer,
     Reader,
+    Renewed,
     Started,
     Subscription,
 )
@@ -254,11 +258,21 @@ _FINISH: dict[How, tuple[Route[Any], str]] = {
 
 
 def start_transaction(timeout_seconds: float | None = None) -> Request[Started]:
-    """``timeout_seconds``: the service's 30 by default, at most 600; then it becomes invalid by itself.
+    """``timeout_seconds``: the service's 30 by default, at most 600 unless it is set so; then it becomes invalid by
+    itself, unless it is renewed before.
 
     Repeated after a lost answer it may leave one behind that is never used, which holds up no reader.
     """
     return ask(routes.START, body=StartRequest(timeout=timeout_seconds))
+
+
+def renew_transaction(pointer: int, timeout_seconds: float | None = None) -> Request[Renewed]:
+    """Let it live on: ``timeout_seconds`` from now, else as long as it asked for at its start.
+
+    No renewal carries it beyond ``renewable``, nor lets it hold up readers longer than their topic allows.
+    Raises ``TransactionOver``.
+    """
+    return ask(routes.RENEW, pointer, body=StartRequest(timeout=timeout_seconds))
 
 
 def finish_transaction(
@@ -280,9 +294,15 @@ def finish_transaction(
     return order(route, pointer, body=body, on_refusal=done)
 
 
-def transactions() -> Request[list[OpenTransaction]]:
-    """Open transactions and the topics whose readers wait for them, oldest first."""
-    return ask(routes.OPEN_TRANSACTIONS)
+def transactions(
+    state: TransactionState = "in_progress", *, limit: int = LIST_LIMIT_DEFAULT, before: int | None = None
+) -> Request[list[OpenTransaction]]:
+    """Open transactions and the topics whose readers wait for them, oldest first.
+
+    With ``state`` finished ones and how they ended, newest first, at most ``limit`` that began before the pointer
+    ``before``; ``ended``: committed, aborted and invalid ones.
+    """
+    return ask(routes.LIST_TRANSACTIONS, query=TransactionsQuery(state=state, limit=limit, before=before))
 
 
 def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Request[bytes]:

@@ -9,13 +9,14 @@ visible before the changes it is about, and readers wait for this transaction as
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from fairlead_messaging.api.requests import TIMEOUT_SECONDS_DEFAULT
 from fairlead_messaging.api.responses import How, Started
 from fairlead_messaging.client import requests
-from fairlead_messaging.client.errors import Failed, InDoubt
+from fairlead_messaging.client.errors import Failed, InDoubt, TransactionLost
 from fairlead_messaging.client.request import Request
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.errors import FairleadError, LocalError
@@ -25,6 +26,10 @@ COMMIT_PAUSES_SECONDS = (0.1, 0.2, 0.5, *[1.0] * 29)
 """Waits between attempts to commit without an answer; together about as long as a transaction lives by default."""
 
 Name = tuple[str, str]
+
+
+def _never() -> TransactionLost | None:
+    return None
 
 
 class Changing(Protocol):
@@ -89,6 +94,7 @@ class TransactionCoordinator(Generic[Who]):
         self._stored: dict[Name, None] = {}
         self._details: list[tuple[Name, bytes]] = []
         self._started: Started | None = None
+        self._lost: Callable[[], TransactionLost | None] = _never
         self.failures: list[BaseException] = []
         """What went wrong while rolling back; the messages are hidden all the same, at the latest by the timeout."""
 
@@ -99,12 +105,27 @@ class TransactionCoordinator(Generic[Who]):
             raise LocalError("the unit of work is not open")
         return self._started
 
+    @property
+    def timeout_seconds(self) -> float:
+        """What it lives without a renewal."""
+        return self._timeout_seconds or TIMEOUT_SECONDS_DEFAULT
+
     def begin(self) -> Script[Who]:
         self._started = yield requests.start_transaction(self._timeout_seconds)
+
+    def renewed_by(self, lost: Callable[[], TransactionLost | None]) -> None:
+        """``lost`` says whether it ended although it was renewed; nothing more is written then."""
+        self._lost = lost
+
+    def check(self) -> None:
+        """Raises ``TransactionLost`` once that is known."""
+        if (lost := self._lost()) is not None:
+            raise lost
 
     def add(self, namespace: str, name: str, payloads: Sequence[bytes]) -> Script[Who]:
         """Into the buffer; all of it into the service's store when it is full."""
         assert self.started
+        self.check()
         self._buffers.setdefault((namespace, name), []).extend(payloads)
         self._buffered += sum(map(len, payloads))
         if self._buffered > self._buffer_bytes_max:
@@ -117,7 +138,9 @@ class TransactionCoordinator(Generic[Who]):
             return
         try:
             for participant in self._participants:
+                self.check()  # what it would persist, could only be undone again
                 yield Persist(participant)
+            self.check()
             yield from self._publish()
             changes = [change for participant in self._participants for change in participant.changes()]
             yield from commit(self.started.transactionWritePointer, changes)

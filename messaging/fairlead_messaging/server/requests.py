@@ -27,8 +27,6 @@ from fairlead_messaging.api.requests import (
     CHANGES_MAX,
     LIMIT_MAX,
     SPLITS_MAX,
-    TIMEOUT_SECONDS_DEFAULT,
-    TIMEOUT_SECONDS_MAX,
     WAIT_MS_MAX,
     PollRequest,
     PublishRequest,
@@ -215,12 +213,14 @@ def published_of(answer: Published) -> responses.PublishedByProducer:
     return responses.PublishedByProducer(producer=responses.Published(stored=answer.stored, known=answer.known))
 
 
-def timeout(seconds: float | None) -> float:
-    """Raises: Refused outside what a transaction may last."""
-    if seconds is None:
-        return TIMEOUT_SECONDS_DEFAULT
-    if not 0 < seconds <= TIMEOUT_SECONDS_MAX:
-        raise Refused(f"timeout must be more than 0 and at most {TIMEOUT_SECONDS_MAX:g} seconds", code="bad_timeout")
+def timeout(seconds: float | None, maximum: float) -> float | None:
+    """Raises: Refused outside what a transaction may ask for between two renewals."""
+    if seconds is not None and not 0 < seconds <= maximum:
+        raise Refused(
+            f"timeout must be more than 0 and at most {maximum:g} seconds ([transactions] timeout_seconds_max); "
+            "a longer transaction is renewed (POST …/renew)",
+            code="bad_timeout",
+        )
     return seconds
 
 

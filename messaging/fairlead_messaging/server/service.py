@@ -42,14 +42,17 @@ from fairlead_messaging.server.transactions import publish, rollback
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
+    Expired,
     ExpireTransactions,
     Invalidate,
     MarkAborted,
     PruneTransactions,
+    Renew,
     Rollback,
     Start,
     Store,
 )
+from fairlead_messaging.server.transactions.deadline import TransactionLimits
 from fairlead_messaging.server.transactions.manager import Started, TransactionManager
 from fairlead_messaging.server.transactions.transaction import Transaction
 
@@ -69,12 +72,12 @@ class TopicState(NamedTuple):
 class Service:
     """Decides every change; the caller applies one batch at a time, in order."""
 
-    def __init__(self, kv: OrderedKV) -> None:
+    def __init__(self, kv: OrderedKV, limits: TransactionLimits | None = None) -> None:
         self._kv = kv
         self._states: dict[tuple[str, str], TopicState] = {}
         self._advanced: set[tuple[str, str]] = set()
         self._decided: set[tuple[str, str]] = set()
-        self.transactions = TransactionManager(kv)
+        self.transactions = TransactionManager(kv, limits=limits)
         self._given_out: dict[tuple[str, str], Position] = {}
         self._is_stale = False
         """A batch failed, and the store could not be read since."""
@@ -86,6 +89,7 @@ class Service:
         self._handle(RecordReaderPosition, self._record_reader_position)
         self._handle(RemoveRows, self._remove_rows)
         self._handle(Start, self._start)
+        self._handle(Renew, self._renew)
         self._handle(Commit, self._commit)
         self._handle(Abort, self._abort)
         self._handle(Invalidate, self._invalidate)
@@ -165,6 +169,9 @@ class Service:
     def _start(self, command: Start, batch: Batch, now_ms: int) -> Started:
         return self.transactions.start(command.timeout_seconds, batch, now_ms)
 
+    def _renew(self, command: Renew, batch: Batch, now_ms: int) -> Transaction:
+        return self.transactions.renew(command.pointer, command.timeout_seconds, batch, now_ms)
+
     def _commit(self, command: Commit, batch: Batch, now_ms: int) -> Transaction:
         return self._finished(self.transactions.commit(command.pointer, command.changes, batch, now_ms))
 
@@ -174,8 +181,9 @@ class Service:
     def _invalidate(self, command: Invalidate, batch: Batch, now_ms: int) -> Transaction:
         return self._finished(self.transactions.invalidate(command.pointer, batch, now_ms))
 
-    def _expire(self, command: ExpireTransactions, batch: Batch, now_ms: int) -> int:
-        return len([self._finished(each) for each in self.transactions.expire(batch, now_ms)])
+    def _expire(self, command: ExpireTransactions, batch: Batch, now_ms: int) -> Expired:
+        ended = self.transactions.expire(batch, now_ms)
+        return Expired(transactions=tuple(self._finished(each) for each in ended))
 
     def _mark_aborted(self, command: MarkAborted, batch: Batch, now_ms: int) -> bool:
         return rollback.go_on(self._kv, self.transactions, batch) or self.transactions.mark_aborted(batch)
@@ -228,7 +236,7 @@ class Service:
             self._read_again()
 
     def _read_again(self) -> None:
-        self.transactions = TransactionManager(self._kv, self.transactions.last_pointer)
+        self.transactions = TransactionManager(self._kv, self.transactions.last_pointer, self.transactions.limits)
         self._is_stale = False
 
     def _state(self, namespace: str, name: str) -> TopicState:

@@ -13,6 +13,12 @@ import pydantic
 from pydantic import AfterValidator, Field
 
 from fairlead_messaging.server.log.topic import TTL_SECONDS_MAX, expand_system_topics
+from fairlead_messaging.server.transactions.deadline import (
+    HOLD_UP_SECONDS_MAX,
+    LIFETIME_SECONDS_MAX,
+    TIMEOUT_SECONDS_MAX,
+    TransactionLimits,
+)
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
@@ -42,6 +48,27 @@ class CleanupSettings(Model):
 
     interval_seconds: Annotated[float, Field(ge=0.05, le=86_400)] = 60.0
     """How often expired and unreachable rows are removed."""
+
+
+class TransactionSettings(Model):
+    """How long transactions may last, and hold up readers."""
+
+    timeout_seconds_max: Annotated[float, Field(gt=0, le=86_400)] = TIMEOUT_SECONDS_MAX
+    """What a transaction may ask for between two renewals; not renewed in time it becomes invalid."""
+    lifetime_seconds_max: Annotated[float, Field(gt=0, le=2_592_000)] = LIFETIME_SECONDS_MAX
+    """How far renewals may carry one from its start, at least `timeout_seconds_max`."""
+    hold_up_seconds_max: Annotated[float, Field(gt=0, le=TTL_SECONDS_MAX)] = HOLD_UP_SECONDS_MAX
+    """How long messages of one open transaction may hold up the readers of a topic that sets no `hold_up_seconds_max`
+    of its own; then it becomes invalid. What is stored and not published yet holds up no reader."""
+
+    @property
+    def limits(self) -> TransactionLimits:
+        """For the transaction manager."""
+        return TransactionLimits(
+            timeout_seconds_max=self.timeout_seconds_max,
+            lifetime_seconds_max=self.lifetime_seconds_max,
+            hold_up_seconds_max=self.hold_up_seconds_max,
+        )
 
 
 class MessagingSettings(Model):
@@ -96,6 +123,7 @@ class MessagingSettings(Model):
     """Lines below this level are not written."""
     cache: CacheSettings = CacheSettings()
     cleanup: CleanupSettings = CleanupSettings()
+    transactions: TransactionSettings = TransactionSettings()
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -114,6 +142,12 @@ class MessagingSettings(Model):
                     yield Mistake(key, 'required with security = "mtls"')
         elif self.clients is not None:
             yield Mistake("clients", 'needs security = "mtls": without it no client has a name')
+        if self.transactions.lifetime_seconds_max < self.transactions.timeout_seconds_max:
+            yield Mistake(
+                "transactions.lifetime_seconds_max",
+                f"must be at least timeout_seconds_max ({self.transactions.timeout_seconds_max:g}), "
+                f"is {self.transactions.lifetime_seconds_max:g}",
+            )
         for key in ("bodies_bytes_max", "pages_bytes_max"):
             value = getattr(self, key)
             if value < self.body_bytes_max:

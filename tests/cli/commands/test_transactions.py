@@ -46,3 +46,31 @@ def test_a_pointer_nobody_had_is_exit_1(run: Run) -> None:
     answer = run("transactions", "invalidate", "7")
     assert answer.exit_code == 1
     assert "unknown" in answer.stderr
+
+
+def test_without_a_verb_they_are_listed(run: Run, messaging: Topics) -> None:
+    """With what is only stored, and for how long readers will be held up at most."""
+    run("create", "t", "-p", "hold_up_seconds_max=500")
+    with Client(messaging.url) as client:
+        pointer = client.start_transaction(600).transactionWritePointer
+        client.store_in(pointer, "default", "t", [b"a", b"b"])
+        assert "holds up nobody  stored 2 messages for default/t" in run("transactions").stdout
+        client.publish_in(pointer, "default", "t", [])
+        assert "more at most" in run("transactions").stdout
+
+
+def test_finished_ones_say_how_they_ended(run: Run, messaging: Topics) -> None:
+    """Newest first, by state, in pages."""
+    with Client(messaging.url) as client:
+        one, two, three = (client.start_transaction(600).transactionWritePointer for _ in range(3))
+        client.commit(one)
+        client.finish_transaction(two, "abort")
+        client.finish_transaction(three, "invalidate")
+    lines = run("transactions", "list", "--state", "ended").stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        [str(three), "invalid"], [str(two), "aborted"], [str(one), "committed"],
+    ]  # fmt: skip
+    assert "invalid (invalidate) 20" in lines[0]
+    page = run("transactions", "list", "--state", "ended", "--before", str(three), "--limit", "1", "-o", "json").stdout
+    assert [each["transactionWritePointer"] for each in json.loads(page)] == [two]
+    assert run("transactions", "list", "--state", "invalid", "--before", str(one)).stderr == "no invalid transactions\n"

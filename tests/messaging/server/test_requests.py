@@ -46,10 +46,10 @@ def test_starts() -> None:
 
 def test_timeouts_and_change_sets_are_bounded() -> None:
     """Before the writer sees them."""
-    assert (requests.timeout(None), requests.timeout(600), requests.changes(["x"])) == (30.0, 600, ["x"])
+    assert (requests.timeout(None, 600), requests.timeout(600, 600), requests.changes(["x"])) == (None, 600, ["x"])
     for seconds in (0, -1, 601, float("nan")):
         with pytest.raises(Refused):
-            requests.timeout(seconds)
+            requests.timeout(seconds, 600)
     with pytest.raises(Refused):
         requests.changes(["x" * 2000])
     with pytest.raises(Refused):

@@ -31,6 +31,12 @@ from fairlead_wire.validation import model_mistakes
         ({"security": "insecure", "long_polls_max": 0}, "long_polls_max"),
         ({"security": "insecure", "request_seconds_max": 0}, "request_seconds_max"),
         ({"security": "insecure", "clients": ["hub"]}, "clients"),
+        ({"security": "insecure", "transactions": {"timeout_seconds_max": 0}}, "timeout_seconds_max"),
+        ({"security": "insecure", "transactions": {"hold_up_seconds_max": 0}}, "hold_up_seconds_max"),
+        (
+            {"security": "insecure", "transactions": {"timeout_seconds_max": 600, "lifetime_seconds_max": 599}},
+            "at least timeout_seconds_max (600)",
+        ),
         ({"security": "insecure", "nonsense": 1}, "nonsense"),
     ],
 )

@@ -60,6 +60,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ranges: list[OffsetRange] | None
     tls: tuple[str, str, str] | None
     request_seconds: float
+    transaction_seconds: float
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Options:
@@ -92,6 +93,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             ranges=_decoded(text, "ranges", list[OffsetRange]),
             tls=tls if all(tls) else None,  # type: ignore[arg-type]
             request_seconds=_number(text, "requestSeconds", limits.REQUEST_SECONDS),
+            transaction_seconds=_number(text, "transactionSeconds", limits.TRANSACTION_SECONDS),
         )
 
     @property

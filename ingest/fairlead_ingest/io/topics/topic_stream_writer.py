@@ -9,7 +9,8 @@ So whatever is killed when, readers of committed rows see every batch once, all 
 when all that is missing is the commit, and a transaction is committed or not as a whole: the service says which. It
 remembers for a day; a stream that stood longer right between note and commit stops and asks.
 The checkpoint is a folder that driver and tasks can reach. A task that Spark tries again would store its rows twice, so
-the query ends instead; started again, it gives the batch a transaction of its own. A batch must be done in 600 s.
+the query ends instead; started again, it gives the batch a transaction of its own. Tasks renew
+the transaction while they store, so a batch may take hours; ``transactionSeconds`` without any of them end it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table.files import sync
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.retry import reachable
-from fairlead_ingest.io.topics.topic_writer import PAYLOAD, TRANSACTION_SECONDS, portions
+from fairlead_ingest.io.topics.topic_writer import PAYLOAD, kept_alive, lost_is_told, portions
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import Permanent, Temporary
@@ -72,14 +73,20 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
     def store(self, iterator: Iterator[pa.RecordBatch], attempt: str) -> Stored:
         """Store the rows under the transaction of this attempt at a batch."""
-        pointer, rows = None, 0
-        with self._options.client() as client, reachable():
-            for batch in iterator:
-                for payloads in portions(batch[PAYLOAD].to_pylist()):
-                    if pointer is None:
-                        pointer = self._transaction(client, attempt)
-                    client.store_in(pointer, self._topic, payloads)
-                    rows += len(payloads)
+        batches = (batch[PAYLOAD].to_pylist() for batch in iterator)
+        parts = (payloads for rows in batches for payloads in portions(rows))
+        part, rows = next(parts, None), 0
+        if part is None:
+            return Stored(rows=0, pointer=None)
+        with self._options.client() as client:
+            with reachable():
+                pointer = self._transaction(client, attempt)
+            with kept_alive(client, pointer, self._options) as renewal:
+                while part is not None:
+                    renewal.check()
+                    client.store_in(pointer, self._topic, part)
+                    rows += len(part)
+                    part = next(parts, None)
         return Stored(rows=rows, pointer=pointer)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -95,7 +102,8 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
                 return
             if pointer is None:
                 return
-            client.publish_stored(pointer, self._topic)
+            with lost_is_told():
+                client.publish_stored(pointer, self._topic)
             _write(note, str(pointer))
             _commit(client, pointer)
         self._tidy(batchId)
@@ -110,7 +118,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         place = self._folder / attempt
         if not place.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
-            begun = client.start_transaction(TRANSACTION_SECONDS)
+            begun = client.start_transaction(self._options.transaction_seconds)
             draft = self._folder / f".{uuid.uuid4().hex}"
             try:
                 draft.write_text(str(begun))

@@ -74,6 +74,10 @@ class BulkClient(BlockingClient):
         """The pointer of a new transaction. Raises as ``plan``."""
         return self._client.start_transaction(timeout_seconds).transactionWritePointer
 
+    def renew_transaction(self, pointer: int, timeout_seconds: float | None = None) -> None:
+        """Let it live on, so long from now. Raises ``TransactionOver``, else as ``plan``."""
+        self._client.renew_transaction(pointer, timeout_seconds)
+
     def store_in(self, pointer: int, topic: str, payloads: Sequence[bytes]) -> None:
         """Store under a transaction; never sent twice, because it would be stored twice. Raises as ``plan``."""
         self._client.store_in(pointer, *split(topic), payloads)

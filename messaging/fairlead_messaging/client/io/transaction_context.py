@@ -7,6 +7,8 @@
 On leaving: each participant persists in turn, then the messages are published, then the transaction commits.  On any
 failure everything is rolled back and the transaction aborted; if a rollback fails too, it is invalidated, which hides
 its messages all the same.  Messages are buffered here; a full buffer is stored with the service.
+The transaction is renewed in the background, so the block may last for hours; ``TransactionLost`` says when it ended
+all the same, at the next ``publish``, at ``check`` or on leaving, before anything is persisted.
 ``InDoubt``: the commit was sent and no answer says whether it happened; nothing was rolled back.
 
 ``AsyncTransactionContext`` is the same with ``async with`` and ``await``, for an ``AsyncClient``.
@@ -20,6 +22,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from fairlead_messaging.api.responses import Started
 from fairlead_messaging.client import script
+from fairlead_messaging.client.io.renewal import AsyncRenewal, Renewal
 from fairlead_messaging.client.methods import AwaitingClient, BlockingClient
 from fairlead_messaging.client.transaction_coordinator import (
     BUFFER_BYTES_MAX,
@@ -74,6 +77,7 @@ class _Context(Generic[C, Who]):
         self._coordinator = TransactionCoordinator(
             participants, timeout_seconds=timeout_seconds, buffer_bytes_max=buffer_bytes_max
         )
+        self._renewal: Renewal | AsyncRenewal | None = None
 
     @property
     def started(self) -> Started:
@@ -85,6 +89,26 @@ class _Context(Generic[C, Who]):
         """What went wrong while rolling back; the messages are hidden all the same, at the latest by the timeout."""
         return self._coordinator.failures
 
+    def check(self) -> None:
+        """Whether the work may still be committed; for long work between publishes.
+
+        Raises ``TransactionLost`` once it is known that it cannot.
+        """
+        self._coordinator.check()
+
+    @property
+    def _pointer(self) -> int:
+        return self._coordinator.started.transactionWritePointer
+
+    def _keep(self, renewal: Renewal | AsyncRenewal) -> None:
+        self._renewal = renewal
+        self._coordinator.renewed_by(lambda: renewal.lost)
+        renewal.start()
+
+    def _end_renewal(self) -> None:
+        if self._renewal is not None:
+            self._renewal.stop()
+
 
 class TransactionContext(_Context[BlockingClient, Participant]):
     """For one thread."""
@@ -95,12 +119,17 @@ class TransactionContext(_Context[BlockingClient, Participant]):
 
     def __enter__(self) -> Self:
         script.perform(self._coordinator.begin(), self._do)
+        renewal = Renewal(self._client, self._pointer, timeout_seconds=self._coordinator.timeout_seconds)
+        self._keep(renewal)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        script.perform(self._coordinator.finish(error), self._do)
+        try:
+            script.perform(self._coordinator.finish(error), self._do)
+        finally:
+            self._end_renewal()
 
     def _do(self, step: Step[Participant]) -> Any:
         match step:
@@ -121,12 +150,17 @@ class AsyncTransactionContext(_Context[AwaitingClient, AsyncParticipant]):
 
     async def __aenter__(self) -> Self:
         await script.perform_async(self._coordinator.begin(), self._do)
+        renewal = AsyncRenewal(self._client, self._pointer, timeout_seconds=self._coordinator.timeout_seconds)
+        self._keep(renewal)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await script.perform_async(self._coordinator.finish(error), self._do)
+        try:
+            await script.perform_async(self._coordinator.finish(error), self._do)
+        finally:
+            self._end_renewal()
 
     async def _do(self, step: Step[AsyncParticipant]) -> Any:
         match step:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
+from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.commands import Command, CreateTopic, RemoveRows
 from fairlead_messaging.server.io.cleaner import Cleaner
 from fairlead_messaging.server.io.committer import Committer
@@ -52,7 +53,8 @@ class Broker:
         self._cache_lock = threading.Lock()
         self.bodies = MemoryBudget(settings.bodies_bytes_max, "too_many_bodies")
         self.pages = MemoryBudget(settings.pages_bytes_max, "too_many_pages")
-        self._service = Service(kv)
+        self.transaction_limits = settings.transactions.limits
+        self._service = Service(kv, self.transaction_limits)
         self._committer = Committer(kv, self._service, now_ms, self._notifier.notify)
         self._keeper = TransactionKeeper(self._committer, self._service, now_ms)
         self.cleaner = Cleaner(kv, self._committer, self._readers, now_ms)
@@ -159,6 +161,16 @@ class Broker:
     def in_progress(self) -> int:
         """Transactions that may still publish."""
         return len(self._service.transactions.in_progress)
+
+    @property
+    def oldest_start_ms(self) -> int | None:
+        """When the oldest of these began; None when there is none."""
+        return self._service.transactions.oldest_start_ms
+
+    @property
+    def ended_transactions(self) -> Mapping[EndedBy, int]:
+        """How many the service ended by itself, by reason."""
+        return self._keeper.ended
 
     @property
     def unmarked(self) -> int:

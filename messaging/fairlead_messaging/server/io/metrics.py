@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -28,6 +29,23 @@ class Total(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield CounterMetricFamily(self._name, self._text, value=self._value)
+
+
+class Totals(Collector):
+    """The same for each value of one label."""
+
+    def __init__(self, name: str, text: str, label: str) -> None:
+        self._name, self._text, self._label = name, text, label
+        self._values: dict[str, int] = {}
+
+    def set(self, values: Mapping[Any, int]) -> None:
+        self._values = dict(values)
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily(self._name, self._text, labels=[self._label])
+        for value, count in self._values.items():
+            family.add_metric([value], count)
+        yield family
 
 
 class Metrics:
@@ -62,6 +80,13 @@ class Metrics:
         self.cache_hits = self._total("cache_hits", "Polls answered from memory")
         self.cache_misses = self._total("cache_misses", "Polls answered from the store")
         self.transactions = self._gauge("transactions_in_progress", "Transactions that may still publish")
+        self.oldest_start = self._gauge(
+            "transactions_min_start_timestamp_seconds", "Start of the oldest of these, a Unix time; 0: none"
+        )
+        self.oldest_seconds = self._gauge("transactions_oldest_seconds", "Age of the oldest of these; 0: none")
+        self.unmarked = self._gauge("transactions_unmarked", "Aborted ones whose messages are not all marked yet")
+        self.ended = Totals(PREFIX + "transactions_ended", "Transactions the service ended by itself", "reason")
+        self.registry.register(self.ended)
         self.messages = self._gauge("topic_messages", "Messages a topic holds", "topic")
         self.bytes = self._gauge("topic_bytes", "Payload bytes a topic holds", "topic")
         self.blocked = self._gauge("topic_blocked_seconds", "Age of a topic's first uncommitted message", "topic")
@@ -106,6 +131,15 @@ class Metrics:
             for reader in each.readers:
                 self.lag_messages.labels(each.topic, reader.name).set(reader.lag_messages)
                 self.lag_seconds.labels(each.topic, reader.name).set(reader.lag_seconds)
+
+    def show_transactions(
+        self, in_progress: int, unmarked: int, oldest_start_ms: int | None, ended: Mapping[Any, int], now_ms: int
+    ) -> None:
+        self.transactions.set(in_progress)
+        self.unmarked.set(unmarked)
+        self.oldest_start.set((oldest_start_ms or 0) / 1000)
+        self.oldest_seconds.set(max(0, now_ms - oldest_start_ms) / 1000 if oldest_start_ms is not None else 0)
+        self.ended.set(ended)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from fairlead_messaging.api.errors import Unavailable
+from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.io.committer import Committer
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.transactions.commands import ExpireTransactions, MarkAborted
+from fairlead_messaging.server.transactions.transaction import Transaction
 from fairlead_wire.io import logs
 
 LATE_SECONDS_MAX = 0.25
 """How late a timeout may be noticed after the clock was moved."""
+
+ENDINGS: tuple[EndedBy, ...] = ("timeout", "lifetime", "hold_up")
+TOPICS_LOGGED_MAX = 10
 
 _log = logs.get("messaging.transactions")
 
@@ -26,6 +31,17 @@ class TransactionKeeper:
         self._service = service
         self._now_ms = now_ms
         self._changed = asyncio.Event()
+        self.ended = dict.fromkeys(ENDINGS, 0)
+        """How many this service ended by itself, by reason."""
+
+    def _note_ended(self, ended: Iterable[Transaction]) -> None:
+        for each in ended:
+            self.ended[each.ended_by] += 1
+            _log.warning(
+                "transaction_ended", transaction=each.pointer, reason=each.ended_by,
+                seconds=(each.finished_ms - each.started_ms) / 1000,
+                topics=[f"{touched.namespace}/{touched.name}" for touched in each.touched[:TOPICS_LOGGED_MAX]],
+            )  # fmt: skip
 
     def notify(self) -> None:
         self._changed.set()
@@ -40,7 +56,7 @@ class TransactionKeeper:
         self._changed.set()  # what an earlier run left behind
         while True:
             transactions = self._service.transactions
-            expiry = transactions.next_expiry_ms()
+            expiry = transactions.next_deadline_ms(self._now_ms())
             if not self._changed.is_set() and (expiry is None or expiry >= self._now_ms()):
                 # Not simply the time until expiry: the clock may step meanwhile, and a client that began or ended a
                 # transaction may have hung up before it was done.
@@ -51,7 +67,8 @@ class TransactionKeeper:
             self._changed.clear()
             try:
                 if expiry is not None and expiry < self._now_ms():
-                    await self._committer.submit(ExpireTransactions())
+                    expired = await self._committer.submit(ExpireTransactions())
+                    self._note_ended(expired.transactions)
                 while self._service.transactions.unmarked or self._service.transactions.rolling:
                     await self._committer.submit(MarkAborted())
             except Unavailable as error:

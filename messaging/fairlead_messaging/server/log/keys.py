@@ -14,6 +14,7 @@
     U ns:topic: generation name                        subscriptions
     O pointer                                          transactions readers must know of
     X pointer                                          finished transactions
+    L pointer                                          of these, long ones that committed changed keys
     S name                                             facts of this service
 
 The colon after each name keeps ``a`` and ``ab`` apart; names cannot contain it.  Integers are big
@@ -33,7 +34,7 @@ Prefix = NewType("Prefix", bytes)
 METADATA, LOG_END, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
 MARK, REMOVED, READER = b"I", b"W", b"D"
 EXPIRY, REFERENCE, SUBSCRIPTION = b"E", b"Y", b"U"
-OPEN, FINISHED = b"O", b"X"
+OPEN, FINISHED, LONG = b"O", b"X", b"L"
 
 
 def position(row: bytes) -> PositionBytes:
@@ -123,6 +124,10 @@ def open_transaction(pointer: int) -> bytes:
 
 def finished(pointer: int) -> bytes:
     return FINISHED + pointer.to_bytes(8, "big")
+
+
+def long_commit(pointer: int) -> bytes:
+    return LONG + pointer.to_bytes(8, "big")
 
 
 def service(name: str) -> bytes:

@@ -20,6 +20,7 @@ PROPERTIES_MAX = 64
 SYSTEM_TOPICS_MAX = 10_000
 PROPERTY_CHARS_MAX = 4096
 TRANSACTIONAL = ("allowed", "required", "refused")
+HOLD_UP = "hold_up_seconds_max"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _WHOLE_SECONDS = re.compile(r"[0-9]{1,10}")
@@ -64,6 +65,12 @@ class Topic:
     @property
     def transactional(self) -> str:
         return self.properties.get("transactional", "allowed")
+
+    @property
+    def hold_up_seconds_max(self) -> int | None:
+        """How long a transaction may hold up this topic's readers; None: as long as the service allows."""
+        text = self.properties.get(HOLD_UP, "")
+        return int(text) if text.isdecimal() else None
 
     def shown_properties(self) -> dict[str, str]:
         """Properties as the outside sees them, the generation beside the caller's own."""
@@ -111,7 +118,16 @@ def parse_properties(raw: object, default_ttl_seconds: int) -> tuple[int, dict[s
         properties[key] = _property_text(key, value)
     if properties.get("transactional", "allowed") not in TRANSACTIONAL:
         raise Refused(f"transactional must be one of {', '.join(TRANSACTIONAL)}", code="bad_properties")
+    if HOLD_UP in properties:
+        properties[HOLD_UP] = str(_hold_up(raw[HOLD_UP]))
     return ttl, properties
+
+
+def _hold_up(value: object) -> int:
+    try:
+        return parse_ttl(value)
+    except Refused:
+        raise Refused(f"{HOLD_UP} must be whole seconds, 1 to {TTL_SECONDS_MAX}", code="bad_properties") from None
 
 
 def _property_text(key: str, value: object) -> str:

@@ -19,9 +19,17 @@ class TransactionCommand(Command[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start(TransactionCommand[Started]):
-    """Begin one; it becomes invalid after ``timeout_seconds``."""
+    """Begin one; it becomes invalid after ``timeout_seconds`` unless it is renewed."""
 
     timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renew(TransactionCommand[Transaction]):
+    """Let it live on, as if it had begun now; None: by its own timeout."""
+
+    pointer: int
+    timeout_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +55,15 @@ class Invalidate(TransactionCommand[Transaction]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireTransactions(TransactionCommand[int]):
-    """Transactions whose time is up become invalid; answers how many did."""
+class Expired:
+    """Transactions that the service ended."""
+
+    transactions: tuple[Transaction, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireTransactions(TransactionCommand[Expired]):
+    """Transactions whose time is up, or that held up readers for too long, become invalid; answers which did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, Position, decode_position
+from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 from fairlead_messaging.server.transactions import conflicts, transaction
 from fairlead_messaging.server.transactions.conflicts import DIGEST_BYTES, CommittedKeys
+from fairlead_messaging.server.transactions.deadline import TransactionLimits, deadline, lifetime_end_ms
 from fairlead_messaging.server.transactions.transaction import State, Transaction
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
@@ -33,7 +35,7 @@ PRUNE_ROWS_MAX = 500
 """Finished transactions looked at in one turn."""
 
 OPEN_MARGIN_POINTERS = 3_600_000 * POINTERS_PER_MS
-"""Transactions begun so much earlier than the oldest open one ended before it began, however the clock stepped."""
+"""Longer ones that committed changes have a list of their own: a restart need not look through all that ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +47,9 @@ class Started:
 class TransactionManager:
     """The open transactions and the newest pointer; finished ones are read from the store when asked for."""
 
-    def __init__(self, kv: OrderedKV, last_pointer: int = 0) -> None:
+    def __init__(self, kv: OrderedKV, last_pointer: int = 0, limits: TransactionLimits | None = None) -> None:
         self._kv = kv
+        self.limits = limits or TransactionLimits()
         self.open: dict[int, Transaction] = {}
         newest = kv.get(keys.service("pointer"))
         self._last = max(last_pointer, int.from_bytes(newest, "big") if newest else 0)
@@ -72,6 +75,11 @@ class TransactionManager:
             found = transaction.decode_finished(raw)
             if found.finished_at >= oldest:
                 ended.append((found.finished_at, key))
+        for key, _ in snapshot.scan(keys.LONG, keys.long_commit(max(0, oldest - OPEN_MARGIN_POINTERS))):
+            record = keys.FINISHED + key[len(keys.LONG) :]
+            known = snapshot.get(record)
+            if known is not None and (finished_at := transaction.decode_finished(known).finished_at) >= oldest:
+                ended.append((finished_at, record))
         for _, key in sorted(ended):
             raw_record = snapshot.get(key)
             assert raw_record is not None
@@ -98,8 +106,14 @@ class TransactionManager:
     def unmarked(self) -> list[Transaction]:
         return [each for each in self.open.values() if each.state is not State.IN_PROGRESS]
 
-    def next_expiry_ms(self) -> int | None:
-        return min((each.expires_ms for each in self.in_progress), default=None)
+    def next_deadline_ms(self, now_ms: int) -> int | None:
+        """When the next one ends that is neither renewed nor finished before."""
+        return min((deadline(each, self.limits, now_ms).at_ms for each in self.in_progress), default=None)
+
+    @property
+    def oldest_start_ms(self) -> int | None:
+        """When the oldest transaction in progress began."""
+        return min((each.started_ms for each in self.in_progress), default=None)
 
     def start(self, timeout_seconds: float, batch: Batch, now_ms: int) -> Started:
         """Raises: Unavailable when too many are open."""
@@ -111,6 +125,7 @@ class TransactionManager:
             state=State.IN_PROGRESS,
             started_ms=now_ms,
             expires_ms=now_ms + int(timeout_seconds * 1000),
+            timeout_seconds=timeout_seconds,
         )
         others = TransactionSnapshot(
             started.pointer,
@@ -145,9 +160,22 @@ class TransactionManager:
         found = self.find(pointer)
         if found is None or found.state is not State.IN_PROGRESS:
             state = found.state.value if found is not None else "unknown"
-            raise Conflict(f"transaction {pointer} is {state}", code="transaction_not_in_progress", state=state)
-        if now_ms > found.expires_ms:
-            raise Conflict(f"transaction {pointer} has timed out", code="transaction_not_in_progress", state="invalid")
+            raise _over(pointer, state, found.ended_by if found is not None else "")
+        end = deadline(found, self.limits, now_ms)
+        if now_ms > end.at_ms:
+            raise _over(pointer, State.INVALID.value, end.ended_by)
+        return found
+
+    def renew(self, pointer: int, timeout_seconds: float | None, batch: Batch, now_ms: int) -> Transaction:
+        """It lives so long from now on, its own timeout when nothing is said; never beyond its lifetime.
+
+        Raises: Conflict when it is not in progress.
+        """
+        found = self.writable(pointer, now_ms)
+        found.timeout_seconds = timeout_seconds or found.timeout
+        last_ms = lifetime_end_ms(found, self.limits)
+        found.expires_ms = min(now_ms + int(found.timeout_seconds * 1000), max(last_ms, found.expires_ms))
+        self.write(found, batch)
         return found
 
     def write(self, changed: Transaction, batch: Batch) -> None:
@@ -169,7 +197,7 @@ class TransactionManager:
             raise Unavailable("a rollback of this transaction is being carried out", code="rolling_back")
         changed = conflicts.digests(changes)
         if self.committed_keys.conflict(pointer, changed):
-            return self._finish(found, State.ABORTED, batch, now_ms)
+            return self._finish(found, State.ABORTED, batch, now_ms, "conflict")
         found.changed = b"".join(changed)
         return self._finish(found, State.COMMITTED, batch, now_ms)
 
@@ -183,12 +211,14 @@ class TransactionManager:
         if found is None or found.state is not State.IN_PROGRESS:
             self.writable(pointer, now_ms)
         assert found is not None
-        return self._finish(found, State.INVALID, batch, now_ms)
+        return self._finish(found, State.INVALID, batch, now_ms, "invalidate")
 
     def expire(self, batch: Batch, now_ms: int) -> list[Transaction]:
-        """Those whose time is up become invalid."""
-        late = [each for each in self.in_progress if now_ms > each.expires_ms]
-        return [self._finish(each, State.INVALID, batch, now_ms) for each in late]
+        """Those whose time is up, or that held up readers for as long as these bear, become invalid."""
+        ends = [(each, deadline(each, self.limits, now_ms)) for each in self.in_progress]
+        return [
+            self._finish(each, State.INVALID, batch, now_ms, end.ended_by) for each, end in ends if now_ms > end.at_ms
+        ]
 
     def mark_aborted(self, batch: Batch) -> bool:
         """Mark rows of one aborted or invalid transaction, a bounded number; True while there is more to do.
@@ -240,6 +270,8 @@ class TransactionManager:
                 looked += 1
                 if found.finished_ms + RECORD_KEPT_MS < now_ms and found.finished_at < oldest:
                     batch.delete(key)
+                    if _is_long(found.pointer, found.finished_at):
+                        batch.delete(keys.long_commit(found.pointer))
                 if looked >= PRUNE_ROWS_MAX:
                     self._pruned = key + b"\x00"
                     return True
@@ -247,8 +279,11 @@ class TransactionManager:
         self.committed_keys.forget(self._oldest_open())
         return False
 
-    def _finish(self, found: Transaction, state: State, batch: Batch, now_ms: int) -> Transaction:
+    def _finish(
+        self, found: Transaction, state: State, batch: Batch, now_ms: int, ended_by: EndedBy = ""
+    ) -> Transaction:
         found.state, found.finished_ms, found.finished_at = state, now_ms, self._last
+        found.ended_by = ended_by
         for touched in found.touched:
             if touched.pending_rows:  # stored but never published, and from now on it cannot be
                 payloads = keys.payloads(touched.topic, found.pointer)
@@ -259,6 +294,8 @@ class TransactionManager:
             touched.rolling = None  # a transaction that did not commit shows nothing
         if state is not State.COMMITTED:
             self._fresh.add(found.pointer)
+        elif found.changed and _is_long(found.pointer, found.finished_at):
+            batch.put(keys.long_commit(found.pointer), b"")
         self.write(found, batch)
         self._note_changes(found)
         return found
@@ -269,3 +306,23 @@ class TransactionManager:
         whole = [found.changed[at : at + DIGEST_BYTES] for at in range(0, len(found.changed), DIGEST_BYTES)]
         self.committed_keys.add(whole or conflicts.digests(found.changes), found.finished_at)
         self.committed_keys.forget(self._oldest_open())
+
+
+def _is_long(pointer: int, finished_at: int) -> bool:
+    """Whether it began so long before it finished that a restart would not look for it."""
+    return finished_at - pointer > OPEN_MARGIN_POINTERS
+
+
+_WHY = {
+    "timeout": "it was not renewed in time",
+    "lifetime": "it lasted as long as a transaction may ([transactions] lifetime_seconds_max)",
+    "hold_up": "it held up the readers of a topic for as long as they may be (hold_up_seconds_max)",
+    "invalidate": "it was invalidated",
+    "conflict": "another transaction changed the same keys first",
+}
+
+
+def _over(pointer: int, state: str, ended_by: EndedBy) -> Conflict:
+    why = f": {_WHY[ended_by]}" if ended_by else ""
+    facts = {"ended_by": ended_by} if ended_by else {}
+    return Conflict(f"transaction {pointer} is {state}{why}", code="transaction_not_in_progress", state=state, **facts)

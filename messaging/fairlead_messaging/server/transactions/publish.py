@@ -37,6 +37,7 @@ def publish(log: TopicLog, transactions: TransactionManager, command: Publish, b
         touched.published, touched.pending_rows, touched.pending_bytes = touched.stored, 0, 0
     assert first is not None and last is not None
     touched.extend(first, last, columns(command.messages)[1])
+    touched.hold_up_seconds = topic.hold_up_seconds_max or 0
     transactions.write(writing, batch)
     return Published(first=first, last=last)
 

@@ -13,6 +13,7 @@ from enum import Enum
 import msgspec
 
 from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
@@ -39,6 +40,7 @@ class Touched(msgspec.Struct, kw_only=True):
     ``first`` … ``last`` bound its message rows that may be uncommitted (None: none), ``begin`` is the first of them
     ever, rolled back or not; ``stored`` and ``published`` are positions in the payload table, ``pending_*`` what
     was stored since the last publish.  ``shortest_ttl`` (seconds, 0: none): the least of its messages' own.
+    ``hold_up_seconds``: what the topic allowed at the last publish, 0 when it said nothing.
     """
 
     namespace: str
@@ -52,6 +54,7 @@ class Touched(msgspec.Struct, kw_only=True):
     pending_bytes: int = 0
     begin: Position | None = None
     shortest_ttl: int = 0
+    hold_up_seconds: int = 0
     rolling: Rolling | None = None
 
     @property
@@ -100,11 +103,19 @@ class Transaction(msgspec.Struct, kw_only=True):
     """Digests of the keys it changed, ``conflicts.DIGEST_BYTES`` each: a whole key may have a kilobyte."""
     finished_at: int = 0
     """The newest pointer when it finished: transactions above it began afterwards."""
+    timeout_seconds: float = 0.0
+    """What a renewal adds that says nothing else; 0 in records of an earlier version."""
+    ended_by: EndedBy = ""
 
     @property
     def is_open(self) -> bool:
         """Readers must still know of it."""
         return self.state is State.IN_PROGRESS or (self.state is not State.COMMITTED and not self.rows_marked)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds from one renewal to the next."""
+        return self.timeout_seconds or (self.expires_ms - self.started_ms) / 1000
 
     def in_topic(self, topic: Topic) -> Touched | None:
         return next((each for each in self.touched if each.is_of(topic)), None)

@@ -20,6 +20,7 @@ from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
 from fairlead_messaging.client import transaction_coordinator
 from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import Client
 
 
 def payloads(messaging: MessagingService, topic: str) -> list[bytes]:
@@ -54,6 +55,36 @@ def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging: Messagi
     empty = TopicWriter(options(messaging, topic), ["payload"])
     empty.commit([empty.write(iter([])), None])
     assert len(payloads(messaging, topic)) == 2
+
+
+def test_a_task_renews_while_it_computes(messaging: MessagingService, topic: str) -> None:
+    """Hours may lie between two of its rows; here it is the time until the service has seen a renewal."""
+    slow = Options.of({"url": messaging.url, "topics": topic, "transactionSeconds": "9"})
+    writer = TopicWriter(slow, ["payload"])
+
+    def expires() -> int:
+        with Client(messaging.url) as client:
+            return {each.transactionWritePointer: each.expires for each in client.transactions()}[writer._pointer]
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield from batches(b"1")
+        begun = expires()
+        wait_until("a renewal", lambda: expires() > begun, seconds=60)
+        yield from batches(b"2")
+
+    writer.commit([writer.write(rows())])
+    assert payloads(messaging, topic) == [b"1", b"2"]
+
+
+def test_a_lost_transaction_is_told_with_its_remedy(messaging: MessagingService, topic: str) -> None:
+    """At the next row, and by the driver; the reason is the service's own."""
+    writer = TopicWriter(options(messaging, topic), ["payload"])
+    with BulkClient(messaging.url) as client:
+        client.abort(writer._pointer)
+    for lost in (lambda: writer.write(batches(b"1")), lambda: writer.commit([topic_writer.Stored(rows=1)])):
+        with pytest.raises(errors.Stop, match=r"^FAIRLEAD_TRANSACTION_LOST: .*is aborted; no reader .*write it again"):
+            lost()
+    assert payloads(messaging, topic) == []
 
 
 def test_requests_are_bounded(messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:

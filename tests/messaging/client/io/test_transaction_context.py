@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.messaging import Topics, until
+from tests.support.messaging import Topics, keeps_alive, until
+from tests.support.messaging_clients import KINDS, Table
+from tests.support.messaging_clients import Client as Both
 from tests.support.messaging_service import MessagingService
 
+from fairlead_messaging.client.errors import TransactionLost
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.io.transaction_context import AsyncTransactionContext, TransactionContext
@@ -79,6 +82,33 @@ async def test_outside_of_its_block_it_refuses(topics: Topics) -> None:
     async with AsyncClient(topics.url) as client:
         with pytest.raises(LocalError):
             await AsyncTransactionContext(client).publish("default", "t", [b"a"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_work_lasts_longer_than_its_timeout(topics: Topics, kind: str) -> None:
+    """Renewed in the background, by a thread or a task, until the block is left."""
+    await topics.create("t")
+    async with Both(kind, topics.url) as client, client.work(timeout_seconds=0.3) as work:
+        await keeps_alive(topics, work.started.transactionWritePointer)
+        await work.publish("default", "t", [b"a"])
+    assert await topics.committed("t") == ["a"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_work_that_was_lost_is_not_persisted(topics: Topics, kind: str) -> None:
+    """It is said when it is looked at, at the next publish and on leaving, before any participant writes."""
+    await topics.create("t")
+    table = Table()
+    async with Both(kind, topics.url) as client:
+        with pytest.raises(TransactionLost, match="invalidated"):
+            async with client.work(table, timeout_seconds=0.3) as work:
+                coordinator = (work if kind == "asyncio" else work.real)._coordinator
+                await client.ask.finish_transaction(work.started.transactionWritePointer, "invalidate")
+                await until(lambda: coordinator._lost() is not None)
+                with pytest.raises(TransactionLost):
+                    await work.publish("default", "t", [b"a"])
+    assert table.asked == ["rollback"]
+    assert await topics.payloads("t") == []
 
 
 # ── without an event loop ───────────────────────────────────────────────────────────────────────────────

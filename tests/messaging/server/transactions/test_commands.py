@@ -12,6 +12,7 @@ from fairlead_messaging.server.transactions.commands import (
     Invalidate,
     MarkAborted,
     PruneTransactions,
+    Renew,
     Rollback,
     Start,
     Store,
@@ -24,6 +25,7 @@ def test_each_command_on_transactions_is_answered_by_its_type() -> None:
     core.create("t")
     answers_as_typed(core, Start(timeout_seconds=30))
     one, two, three = (core.do(Start(timeout_seconds=30)).transaction.pointer for _ in range(3))
+    answers_as_typed(core, Renew(pointer=one))
     answers_as_typed(core, Store(namespace=NAMESPACE, name="t", messages=[Message(b"a")], pointer=one))
     published = core.do(publish("t", pointer=one))
     answers_as_typed(

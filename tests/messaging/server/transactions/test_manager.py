@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.messaging_core import START_MS, Core, publish
+from tests.support.messaging_core import NAMESPACE, START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions import conflicts, manager
 from fairlead_messaging.server.transactions.commands import (
@@ -20,8 +21,11 @@ from fairlead_messaging.server.transactions.commands import (
     Invalidate,
     MarkAborted,
     PruneTransactions,
+    Renew,
     Start,
+    Store,
 )
+from fairlead_messaging.server.transactions.deadline import TransactionLimits
 from fairlead_messaging.server.transactions.transaction import State
 
 
@@ -71,7 +75,8 @@ def test_each_end_is_the_last() -> None:
         core.restart()
         with pytest.raises(Conflict) as again:
             core.do(Abort(pointer=pointer))
-        assert again.value.facts == {"state": state}
+        why = {"ended_by": "invalidate"} if state == "invalid" else {}
+        assert again.value.facts == {"state": state, **why}
 
 
 def test_an_end_is_known_within_its_own_batch() -> None:
@@ -100,7 +105,7 @@ def test_timeouts() -> None:
     core.now_ms += 1001
     with pytest.raises(Conflict):
         core.do(Commit(pointer=pointer, changes=[]))
-    assert core.do(ExpireTransactions()) == 1
+    assert [each.ended_by for each in core.do(ExpireTransactions()).transactions] == ["timeout"]
     assert core.service.transactions.state(pointer) == "invalid"
 
 
@@ -199,3 +204,91 @@ def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert turns == 3
     assert {core.service.transactions.state(pointer) for pointer in old} == {"unknown"}
     assert {core.service.transactions.state(pointer) for pointer in young} == {"committed"}
+
+
+def test_renewed_in_time_it_lives_on() -> None:
+    """By its own timeout or another; the renewal is durable, and does not carry it beyond its lifetime."""
+    core = Core(limits=TransactionLimits(lifetime_seconds_max=100))
+    pointer = start(core, 30)
+    for _ in range(3):
+        core.now_ms += 29_000
+        assert core.do(Renew(pointer=pointer)).expires_ms == min(core.now_ms + 30_000, START_MS + 100_000)
+        core.restart()
+    core.now_ms = START_MS + 100_000
+    assert core.do(Renew(pointer=pointer, timeout_seconds=50)).expires_ms == core.now_ms
+    core.now_ms += 1
+    for _ in range(2):
+        with pytest.raises(Conflict) as over:
+            core.do(Renew(pointer=pointer))
+        assert over.value.facts == {"state": "invalid", "ended_by": "lifetime"}
+        core.do(ExpireTransactions())
+
+
+def test_a_renewal_that_was_lost_did_not_happen() -> None:
+    """What is answered is durable, and nothing else."""
+    core = Core()
+    pointer = start(core, 30)
+    core.now_ms += 20_000
+    core.batch(Renew(pointer=pointer), lost=True)
+    core.now_ms += 10_001
+    with pytest.raises(Conflict) as over:
+        core.do(Renew(pointer=pointer))
+    assert over.value.facts["ended_by"] == "timeout"
+
+
+def test_a_topic_bears_a_hold_up_for_so_long() -> None:
+    """However often it is renewed: from then on it can neither write nor commit, and its readers go on."""
+    core = Core(limits=TransactionLimits(hold_up_seconds_max=600))
+    core.create("patient")
+    core.create("short", hold_up_seconds_max="60")
+    pointer = start(core, 500)
+    core.do(publish("patient", "a", pointer=pointer))
+    core.do(publish("short", "b", pointer=pointer))
+    core.do(publish("short", "plain"))
+    core.now_ms += 60_000
+    core.do(Renew(pointer=pointer))
+    assert core.service.transactions.next_deadline_ms(core.now_ms) == core.now_ms
+    core.now_ms += 1
+    assert core.read("short", committed=True) == []
+    more: list[Command[Any]] = [Renew(pointer=pointer), Commit(pointer=pointer, changes=[])]
+    for command in (*more, publish("short", "c", pointer=pointer)):
+        with pytest.raises(Conflict) as over:
+            core.do(command)
+        assert over.value.facts == {"state": "invalid", "ended_by": "hold_up"}
+    [ended] = core.do(ExpireTransactions()).transactions
+    assert (ended.state, ended.ended_by) == (State.INVALID, "hold_up")
+    assert core.read("short", committed=True) == ["plain"]
+    assert core.read("patient", committed=True) == []
+
+
+def test_what_is_only_stored_holds_up_no_reader() -> None:
+    """So hours of it are bounded by renewals and lifetime alone."""
+    core = Core(limits=TransactionLimits(hold_up_seconds_max=1))
+    core.create("t")
+    pointer = start(core, 100)
+    for _ in range(5):
+        core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"a")], pointer=pointer))
+        core.now_ms += 90_000
+        core.do(Renew(pointer=pointer))
+        core.do(publish("t", "plain"))
+        assert core.read("t", committed=True)[-1] == "plain"
+    core.do(publish("t", pointer=pointer))
+    core.do(Commit(pointer=pointer, changes=[]))
+    assert core.read("t", committed=True) == ["plain"] * 5 + ["a"] * 5
+
+
+def test_a_long_commit_still_conflicts_after_a_restart() -> None:
+    """It began hours before the oldest that is open, where a restart does not look through all that ended."""
+    core = Core()
+    long = start(core, 80_000)
+    core.now_ms += 7_200_000
+    late = start(core)
+    core.do(Commit(pointer=long, changes=["k"]))
+    core.restart()
+    assert core.do(Commit(pointer=late, changes=["k"])).ended_by == "conflict"
+    core.now_ms += manager.RECORD_KEPT_MS + 1
+    core.do(MarkAborted())
+    while core.do(PruneTransactions()):
+        pass
+    with core.kv.snapshot() as snapshot:
+        assert list(snapshot.scan(keys.LONG, keys.above(keys.LONG))) == []

@@ -144,8 +144,10 @@ async def metrics_text(request: web.Request) -> web.Response:
     metrics.cache_bytes.set(broker.cache.size)
     metrics.cache_hits.set(broker.cache.hits)
     metrics.cache_misses.set(broker.cache.misses)
-    metrics.transactions.set(broker.in_progress)
     now_ms = broker.now_ms()
+    metrics.show_transactions(
+        broker.in_progress, broker.unmarked, broker.oldest_start_ms, broker.ended_transactions, now_ms
+    )
     metrics.show_topic_stats(await broker.read(lambda snapshot: topic_stats.take(snapshot, now_ms), probe=True))
     return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
@@ -172,7 +174,8 @@ _HANDLERS: dict[Route[Any], Handler] = {
     api.NOTE_READER: bulk.note_reader,
     api.READERS: bulk.list_readers,
     api.START: transactions.start,
-    api.OPEN_TRANSACTIONS: transactions.list_open,
+    api.LIST_TRANSACTIONS: transactions.list_some,
+    api.RENEW: transactions.renew,
     api.COMMIT: transactions.commit,
     api.ABORT: transactions.abort,
     api.INVALIDATE: transactions.invalidate,

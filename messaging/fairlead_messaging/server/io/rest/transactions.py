@@ -1,4 +1,4 @@
-"""Transactions: start, commit, abort, invalidate, and who holds up which topic."""
+"""Transactions: start, renew, commit, abort, invalidate, and who holds up which topic."""
 
 from __future__ import annotations
 
@@ -10,23 +10,45 @@ from aiohttp import web
 from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.api.headers import JSON
-from fairlead_messaging.api.requests import CommitRequest, StartRequest
+from fairlead_messaging.api.requests import (
+    LIST_LIMIT_DEFAULT,
+    LIST_LIMIT_MAX,
+    TIMEOUT_SECONDS_DEFAULT,
+    CommitRequest,
+    StartRequest,
+)
 from fairlead_messaging.server import requests
 from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest.http import BROKER, body, check_content_type, json_response
-from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, Start
+from fairlead_messaging.server.store.ordered_kv import Snapshot
+from fairlead_messaging.server.transactions import listing
+from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, Renew, Start
+from fairlead_messaging.server.transactions.deadline import lifetime_end_ms
 from fairlead_messaging.server.transactions.manager import Started
-from fairlead_messaging.server.transactions.transaction import State, Transaction, TransactionView
+from fairlead_messaging.server.transactions.transaction import State, Transaction
 
 
 async def start(request: web.Request) -> web.Response:
     check_content_type(request, JSON)
     asked = requests.decode(await body(request) or b"{}", StartRequest)
-    seconds = requests.timeout(asked.timeout)
-    started: Started = await request.app[BROKER].change(Start(timeout_seconds=seconds))
+    broker = request.app[BROKER]
+    seconds = requests.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
+    default = min(TIMEOUT_SECONDS_DEFAULT, broker.transaction_limits.timeout_seconds_max)
+    started: Started = await broker.change(Start(timeout_seconds=seconds or default))
     return json_response(
         responses.Started(started.transaction.pointer, started.snapshot.encode(), started.transaction.expires_ms)
     )
+
+
+async def renew(request: web.Request) -> web.Response:
+    """From now on it lives as long as it asks for; by its own timeout when it says nothing."""
+    check_content_type(request, JSON)
+    asked = requests.decode(await body(request) or b"{}", StartRequest)
+    broker = request.app[BROKER]
+    seconds = requests.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
+    renewed = await broker.change(Renew(pointer=_pointer(request), timeout_seconds=seconds))
+    last_ms = max(renewed.expires_ms, lifetime_end_ms(renewed, broker.transaction_limits))
+    return json_response(responses.Renewed(renewed.pointer, renewed.expires_ms, last_ms))
 
 
 async def commit(request: web.Request) -> web.Response:
@@ -54,24 +76,24 @@ async def invalidate(request: web.Request) -> web.Response:
     return _shown(await request.app[BROKER].change(Invalidate(pointer=_pointer(request))))
 
 
-async def list_open(request: web.Request) -> web.Response:
-    """Open transactions, oldest first; ``topics`` are those whose readers wait for them, and since when (ms)."""
-    view = await request.app[BROKER].read(TransactionView)
-    return json_response([_listed(each) for each in sorted(view.in_progress.values(), key=lambda each: each.pointer)])
+async def list_some(request: web.Request) -> web.Response:
+    """Those in progress, oldest first; with ``state`` finished ones, newest first, ``limit`` a page, ``before`` a
+    pointer."""
+    broker = request.app[BROKER]
+    state = request.query.get("state", State.IN_PROGRESS.value)
+    limit = requests.limit(requests.whole(request.query.get("limit", str(LIST_LIMIT_DEFAULT)), "limit"), LIST_LIMIT_MAX)
+    before = requests.whole(request.query.get("before", str(listing.POINTER_MAX)), "pointer")
+    states = [each for each in State if state in (each.value, "ended") and each is not State.IN_PROGRESS]
+    if not states and state != State.IN_PROGRESS.value:
+        raise Refused("state: in_progress, committed, aborted, invalid or ended", code="bad_query")
 
+    def look(snapshot: Snapshot) -> list[Transaction]:
+        if not states:
+            return listing.in_progress(snapshot)
+        return listing.finished(snapshot, states, before=min(before, listing.POINTER_MAX), limit=limit)
 
-def _listed(found: Transaction) -> responses.OpenTransaction:
-    return responses.OpenTransaction(
-        transactionWritePointer=found.pointer,
-        state=found.state.value,
-        started=found.started_ms,
-        expires=found.expires_ms,
-        topics=tuple(
-            responses.Held(topic=f"{touched.namespace}/{touched.name}", since=touched.first.timestamp)
-            for touched in found.touched
-            if touched.first is not None
-        ),
-    )
+    now_ms = broker.now_ms()
+    return json_response([listing.shown(each, broker.transaction_limits, now_ms) for each in await broker.read(look)])
 
 
 def _shown(finished: Transaction) -> web.Response:

@@ -350,11 +350,76 @@ async def test_who_blocks_whom_is_visible(topics: Topics) -> None:
     topics.clock.forward(500)
     [listed] = await topics.ok("GET", "/v1/transactions")
     assert listed["transactionWritePointer"] == pointer
-    assert listed["topics"] == [{"topic": "default/t", "since": since}]
+    assert listed["topics"] == [{"topic": "default/t", "since": since, "until": since + 600_000}]
     plan = await topics.ok("POST", "topics/t/plan", {})
     assert (plan["rows"], plan["held_by"], plan["held_since"]) == (0, pointer, since)
     assert (await topics.finish(pointer, "invalidate")).status == 200
     assert await topics.ok("GET", "/v1/transactions") == []
+
+
+async def test_a_renewed_transaction_lives_on(topics: Topics) -> None:
+    """So long from now as is asked for, else by its own timeout; the answer says how far it can be carried."""
+    pointer, _ = await topics.start(30)
+    topics.clock.forward(29_000)
+    renewed = await topics.ok("POST", f"/v1/transactions/{pointer}/renew")
+    now_ms = topics.clock.now_ms
+    assert renewed == {
+        "transactionWritePointer": pointer, "expires": now_ms + 30_000, "renewable": now_ms - 29_000 + 86_400_000,
+    }  # fmt: skip
+    renewed = await topics.ok("POST", f"/v1/transactions/{pointer}/renew", {"timeout": 600})
+    assert renewed["expires"] == now_ms + 600_000
+    for body, code in (({"timeout": 601}, "bad_timeout"), ({"timeout": 0}, "bad_timeout"), ({"x": 1}, "bad_body")):
+        refused = await topics.finish(pointer, "renew", body)
+        assert (refused.status, refused.code) == (400, code)
+    topics.clock.forward(600_001)
+    over = await topics.finish(pointer, "renew")
+    assert (over.status, over.body["error"]["state"], over.body["error"]["ended_by"]) == (409, "invalid", "timeout")
+    assert (await topics.finish(7, "renew")).body["error"]["state"] == "unknown"
+
+
+async def test_a_hold_up_is_bounded_and_seen() -> None:
+    """By the topic's own property, else by the setting; who waited is woken, and metrics and list say what happened."""
+    async with serving(transactions={"hold_up_seconds_max": 5}) as topics:
+        await topics.create("t")
+        await topics.create("patient", hold_up_seconds_max=60)
+        for bad in (0, "x", 1.5, 2**31):
+            answer = await topics.ask("PUT", "topics/bad", {"hold_up_seconds_max": bad})
+            assert (answer.status, answer.code) == (400, "bad_properties")
+        assert (await topics.properties("patient"))["hold_up_seconds_max"] == "60"
+        pointer, _ = await topics.start(600)
+        other, _ = await topics.start(600)
+        await topics.publish("t", "held", tx=pointer)
+        await topics.publish("patient", "held", tx=other)
+        await topics.publish("t", "behind")
+        waiting = asyncio.create_task(topics.poll("t", isolation="read_committed", wait_ms=30_000))
+        await until(lambda: topics.broker.long_polls == 1)
+        topics.clock.forward(5001)
+        assert (await waiting).payloads == ["behind"]
+        assert await topics.committed("patient") == []
+        [listed] = await topics.ok("GET", "/v1/transactions?state=invalid")
+        assert (listed["transactionWritePointer"], listed["ended_by"]) == (pointer, "hold_up")
+        await until(lambda: topics.broker.ended_transactions["hold_up"] == 1)
+        text = (await topics.ask("GET", "/metrics")).body.decode()
+        found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        for name, value in {
+            'transactions_ended_total{reason="hold_up"}': 1,
+            "transactions_in_progress": 1,
+            "transactions_min_start_timestamp_seconds": (topics.clock.now_ms - 5001) / 1000,
+            "transactions_oldest_seconds": 5.001,
+            'topic_blocked_seconds{topic="default/patient"}': 5.001,
+        }.items():
+            assert float(found[f"fairlead_messaging_{name}"]) == value, name
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [("state=open", "bad_query"), ("state=ended&limit=0", "bad_limit"), ("limit=x", "bad_limit"),
+     ("before=-1", "bad_pointer")],
+)  # fmt: skip
+async def test_a_list_is_asked_for_properly(topics: Topics, query: str, code: str) -> None:
+    """What it cannot be asked is refused."""
+    answer = await topics.ask("GET", f"/v1/transactions?{query}")
+    assert (answer.status, answer.code) == (400, code)
 
 
 async def test_pointers_grow_whatever_the_clock_does() -> None:

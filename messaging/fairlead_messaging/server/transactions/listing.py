@@ -1,0 +1,72 @@
+"""Transactions as operators see them: who holds up which topic since when and until when, and how others ended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from fairlead_messaging.api import responses
+from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.store.ordered_kv import Snapshot
+from fairlead_messaging.server.transactions import transaction
+from fairlead_messaging.server.transactions.deadline import TransactionLimits, held_until_ms, lifetime_end_ms
+from fairlead_messaging.server.transactions.transaction import State, Transaction, TransactionView
+
+FINISHED_LOOKED_MAX = 20_000
+"""Finished transactions looked at in one request; a later one goes on before the last that was answered."""
+POINTER_MAX = 2**63 - 1
+
+
+def in_progress(snapshot: Snapshot) -> list[Transaction]:
+    """Oldest first."""
+    return sorted(TransactionView(snapshot).in_progress.values(), key=lambda each: each.pointer)
+
+
+def finished(
+    snapshot: Snapshot, states: Collection[State], *, before: int = POINTER_MAX, limit: int
+) -> list[Transaction]:
+    """Newest first, at most ``limit`` that began before the transaction ``before``."""
+    found = []
+    for _, raw in snapshot.scan(keys.OPEN, keys.open_transaction(before)):  # aborted ones whose rows are to be marked
+        unmarked = transaction.decode(raw)
+        if unmarked.state in states:
+            found.append(unmarked)
+    high, taken = keys.finished(before), 0
+    for _ in range(FINISHED_LOOKED_MAX):
+        row = snapshot.last_below(keys.FINISHED, high)
+        if row is None or taken >= limit:
+            break
+        high = row[0]
+        ended = transaction.decode(row[1])
+        if ended.state in states:
+            found.append(ended)
+            taken += 1
+    return sorted(found, key=lambda each: -each.pointer)[:limit]
+
+
+def shown(found: Transaction, limits: TransactionLimits, now_ms: int) -> responses.OpenTransaction:
+    """As the interface answers it."""
+    is_open = found.state is State.IN_PROGRESS
+    held = [
+        responses.Held(topic=f"{each.namespace}/{each.name}", since=each.first.timestamp, until=until)
+        for each in found.touched
+        if is_open and each.first is not None
+        if (until := held_until_ms(found, each, limits, now_ms)) is not None
+    ]
+    stored = [
+        responses.Stored(topic=f"{each.namespace}/{each.name}", messages=each.pending_rows, bytes=each.pending_bytes)
+        for each in found.touched
+        if is_open and each.pending_rows
+    ]
+    return responses.OpenTransaction(
+        transactionWritePointer=found.pointer,
+        state=found.state.value,
+        started=found.started_ms,
+        expires=found.expires_ms,
+        topics=tuple(held),
+        timeout=found.timeout,
+        renewable=max(found.expires_ms, lifetime_end_ms(found, limits)),
+        stored=tuple(stored),
+        ended=None if is_open else found.finished_ms,
+        ended_by=found.ended_by,
+        marked=found.rows_marked,
+    )
