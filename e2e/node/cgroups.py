@@ -20,9 +20,9 @@ def unified(mount: Path = MOUNT) -> bool:
 def make(name: str, mount: Path = MOUNT) -> None:
     """Create the root; kubelet makes everything below it. Raises OSError where the machine does not allow it."""
     if unified(mount):
-        offered = (mount / "cgroup.controllers").read_text().split()
+        appended = (mount / "cgroup.controllers").read_text().split()
         for controller in UNIFIED_CONTROLLERS:
-            if controller in offered:
+            if controller in appended:
                 (mount / "cgroup.subtree_control").write_text(f"+{controller}")
         (mount / name).mkdir(exist_ok=True)
         return

@@ -125,7 +125,7 @@ async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]
 
 def _open_outbox(path: Path, settings: Settings, thorough: bool) -> SqliteOutbox:
     try:
-        epoch, limit = data_dir.mint_epoch(), settings.store.message_bytes
+        epoch, limit = data_dir.new_epoch(), settings.store.message_bytes
         return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=settings.node, thorough=thorough)
     except NotOurs as error:
         raise StoreUnusable(f"{path}: {error}") from error

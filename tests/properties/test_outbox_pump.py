@@ -80,7 +80,7 @@ class World:
         await self.box.append([Entry("", b"{}", (Reference(queue, ttl),))] * count, now=self.now)
         for offset in range(first, first + count):
             self.accepted[str(queue), offset] = None if ttl is None else self.now + ttl
-        self.pump.offered(queue.priority)
+        self.pump.appended(queue.priority)
 
     def connect(self) -> None:
         self.connected = True
@@ -203,7 +203,7 @@ def test_no_less_urgent_batch_leaves_while_an_alarm_could(seed: int, window: int
             start = stored[priority]
             stored[priority] += count
             waiting[priority] += [Item(offset, 1, "", 0, None, b"") for offset in range(start, start + count)]
-            pump.offered(priority)
+            pump.appended(priority)
         step = pump.next(0)
         if isinstance(step, Fetch):
             batch = waiting[step.queue.priority][: step.messages_max]

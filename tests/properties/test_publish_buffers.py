@@ -35,11 +35,11 @@ class Service:
 def test_each_message_is_stored_once_or_counted(steps: list[str], room: int) -> None:
     """Numbers never meet twice, order is kept, and the counts add up."""
     outgoing, service = PublishBuffer("n", "t", producer_id="p", epoch=1, waiting_messages_max=room), Service()
-    offered: list[bytes] = []
+    appended: list[bytes] = []
     for step in [*steps, *["answered"] * (len(steps) + 1)]:
         if step == "offer":
-            offered.append(b"%d" % len(offered))
-            outgoing.offer(offered[-1])
+            appended.append(b"%d" % len(appended))
+            outgoing.offer(appended[-1])
             continue
         call = outgoing.batch()
         if call is None:
@@ -55,9 +55,9 @@ def test_each_message_is_stored_once_or_counted(steps: list[str], room: int) -> 
         else:
             service.take(call.body)
             outgoing.taken()
-    assert service.stored == sorted(set(service.stored), key=offered.index)
+    assert service.stored == sorted(set(service.stored), key=appended.index)
     assert (outgoing.published, outgoing.waiting) == (len(service.stored), 0)
-    assert outgoing.published + outgoing.dropped == len(offered)
+    assert outgoing.published + outgoing.dropped == len(appended)
 
 
 def numbers(body: bytes) -> range:

@@ -45,7 +45,7 @@ def publish(content: bytes) -> list[UpstreamMessage]:
     except RequestRefused as refused:
         assert str(refused)
         return []
-    plan = publishing.plan(parsed, PropertyRouter(), mint=lambda: "id", enqueued_at="t")
+    plan = publishing.plan(parsed, PropertyRouter(), new_id=lambda: "id", enqueued_at="t")
     json.loads(plan.answer())
     items = [Item(offset, 1, "default/t", 0.0, None, entry.content) for offset, entry in enumerate(plan.entries)]
     return msgspec.json.decode(envelope.upstream(QueueId(UPSTREAM), items), type=list[UpstreamMessage])

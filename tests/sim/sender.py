@@ -117,7 +117,7 @@ class Sender:
             self.refused += 1
             return
         self.accepted[id] = None if ttl is None else self._now() + ttl
-        self.pump.offered(priority)
+        self.pump.appended(priority)
         self.step()
 
     # ---- the link --------------------------------------------------------------------------------

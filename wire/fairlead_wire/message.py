@@ -59,7 +59,7 @@ class Hello(Header, frozen=True, kw_only=True, tag="hello"):
     node: Name
     agent: Name
     store_epoch: Epoch
-    """Random 53-bit number, minted each time the edge opens its store."""
+    """Random 53-bit number, made anew each time the edge opens its store."""
     fence: Epoch
     """The highest fencing number of a hub this edge has ever obeyed; 0 = none yet."""
     bits: Place

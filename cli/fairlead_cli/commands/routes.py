@@ -189,7 +189,7 @@ def answer_dry_run(
 
     submission = _submission(request)
     router = Router(manifest, node)
-    [result] = publishing.plan([submission], router, mint=str, enqueued_at="").results
+    [result] = publishing.plan([submission], router, new_id=str, enqueued_at="").results
     if isinstance(result, publishing.NotAccepted):
         return batch.error(result.error.message)
     assert isinstance(submission, publishing.Submission)

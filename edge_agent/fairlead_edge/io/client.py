@@ -106,7 +106,7 @@ class EdgeClient:
     def publish(self, messages: Sequence[Message], *, key: str | None = None) -> list[Published]:
         """Returns when everything accepted is on the node's disk; one result a message, in order.
 
-        ``key`` makes the request the same over restarts of the application; absent, one is minted for this call.
+        ``key`` makes the request the same over restarts of the application; absent, this call makes one.
         Raises ``Permanent`` when not one message was accepted.
         """
         content = msgspec.json.encode({"messages": [_submission(message) for message in messages]})

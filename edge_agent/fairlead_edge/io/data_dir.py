@@ -131,6 +131,6 @@ def size(file: Path) -> int:
         return 0
 
 
-def mint_epoch() -> int:
+def new_epoch() -> int:
     """A random number for one opening of the store; never 0."""
     return secrets.randbelow((1 << EPOCH_BITS) - 1) + 1

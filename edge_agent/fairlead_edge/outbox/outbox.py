@@ -175,7 +175,7 @@ class Outbox(Protocol):
     """
 
     epoch: int
-    """Kept with each message from its acceptance; minted anew each time the store is opened."""
+    """Kept with each message from its acceptance; made anew each time the store is opened."""
     in_flight: InFlight
     """What left and is not decided: it is neither swept nor evicted, and counts as waiting whatever its time."""
 

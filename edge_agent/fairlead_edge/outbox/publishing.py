@@ -166,16 +166,16 @@ def digest(content: bytes) -> bytes:
 
 
 def plan(
-    submissions: Sequence[Submission | Reason], router: Router, *, mint: Callable[[], str], enqueued_at: str
+    submissions: Sequence[Submission | Reason], router: Router, *, new_id: Callable[[], str], enqueued_at: str
 ) -> Plan:
-    """Route what can be routed.  ``mint`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC."""
+    """Route what can be routed.  ``new_id`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC."""
     entries: list[outbox.Entry] = []
     results: list[Accepted | NotAccepted] = []
     for submission in submissions:
         if isinstance(submission, Reason):
             results.append(NotAccepted(submission))
             continue
-        id = mint()
+        id = new_id()
         system_properties = _with_defaults(submission)
         message = envelope.Stored(
             id=id,

@@ -371,7 +371,7 @@ def test_dry_run_says_what_the_agent_does(sent: dict[str, Any], body: tuple[str,
     )
     sent = {**sent, body[0]: body[1]}
     plan = publishing.plan(
-        publishing.parse(json.dumps({"messages": [sent]}).encode()), Router(routes, "n7"), mint=str, enqueued_at=""
+        publishing.parse(json.dumps({"messages": [sent]}).encode()), Router(routes, "n7"), new_id=str, enqueued_at=""
     )
     [told] = json.loads(plan.answer())["results"]
     for request in (sent, {"source": sent["source"], "message": {k: v for k, v in sent.items() if k != "source"}}):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_edge.errors import StoreUnusable
-from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, mint_epoch, size
+from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, new_epoch, size
 
 
 def test_two_agents_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_epochs_differ_and_fit_every_reader() -> None:
     """53 bits survive JSON readers that know only doubles."""
-    minted = {mint_epoch() for _ in range(1000)}
-    assert len(minted) == 1000 and all(0 < epoch < 1 << EPOCH_BITS for epoch in minted)
+    found = {new_epoch() for _ in range(1000)}
+    assert len(found) == 1000 and all(0 < epoch < 1 << EPOCH_BITS for epoch in found)
 
 
 def test_a_file_has_a_size_also_while_it_is_not_there(tmp_path: Path) -> None:

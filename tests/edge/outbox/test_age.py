@@ -19,8 +19,8 @@ def test_new_store_starts_at_nought() -> None:
 
 def test_within_a_boot_only_boot_time_counts() -> None:
     """The wall clock may say what it wants."""
-    for wall in (0, 10_000, 9e9):
-        assert AgeClock(STAMP, reading("a", 600, wall)).now(610) == 2_110
+    for timestamp in (0, 10_000, 9e9):
+        assert AgeClock(STAMP, reading("a", 600, timestamp)).now(610) == 2_110
 
 
 def test_across_a_reboot_the_time_without_power_counts() -> None:

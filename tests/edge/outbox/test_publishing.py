@@ -37,7 +37,7 @@ def request(*messages: dict[str, Any]) -> bytes:
 def plan(content: bytes, router: publishing.Router | None = None) -> Plan:
     numbers = count(1)
     return publishing.plan(
-        publishing.parse(content), router or PropertyRouter(), mint=lambda: f"id-{next(numbers)}", enqueued_at=AT
+        publishing.parse(content), router or PropertyRouter(), new_id=lambda: f"id-{next(numbers)}", enqueued_at=AT
     )
 
 

@@ -71,7 +71,7 @@ class Conversation:
         self._urgent: deque[bytes] = deque()
         self._bulk: list[tuple[int, int, _Batch]] = []
         """A heap: batches by priority, then in the order they were offered."""
-        self._offered = 0
+        self._appended = 0
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._retimed = asyncio.Event()
@@ -130,8 +130,8 @@ class Conversation:
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
         batch = _Batch(stream, encoding, content, follows, asyncio.get_running_loop().create_future())
-        self._offered += 1
-        heapq.heappush(self._bulk, (priority, self._offered, batch))
+        self._appended += 1
+        heapq.heappush(self._bulk, (priority, self._appended, batch))
         self._to_send.set()
         return await batch.answer
 

@@ -18,12 +18,12 @@ WAIT_SECONDS_MAX: Final = 60.0
 
 
 class Broker:
-    """Serves every endpoint but upstream.  ``clock`` is the store's clock, ``wall`` RFC 3339 text."""
+    """Serves every endpoint but upstream.  ``clock`` is the store's clock, ``timestamp`` RFC 3339 text."""
 
-    def __init__(self, outbox: Outbox, *, clock: Callable[[], float], wall: Callable[[], str]) -> None:
+    def __init__(self, outbox: Outbox, *, clock: Callable[[], float], timestamp: Callable[[], str]) -> None:
         self._outbox = outbox
         self._clock = clock
-        self._wall = wall
+        self._timestamp = timestamp
         self._queues: dict[str, set[QueueId]] = {}
         self._leases: dict[str, Leases] = {}
         self._waiting: dict[str, set[asyncio.Event]] = {}
@@ -32,7 +32,7 @@ class Broker:
         """Find the queues that lie on disk."""
         self._know(await self._outbox.queues())
 
-    def offered(self, queues: Iterable[QueueId]) -> None:
+    def appended(self, queues: Iterable[QueueId]) -> None:
         """Something was stored under these queues."""
         for endpoint in self._know(queues):
             self._wake(endpoint)
@@ -59,7 +59,7 @@ class Broker:
         """These are done, durably; returns the ids that were not leased."""
         done, unknown = self._leases_of(endpoint).ack(ids)
         for queue, offsets in done.items():
-            await self._outbox.settle(queue, sent=offsets, checkpoint=NOTHING_DONE, at=self._wall())
+            await self._outbox.settle(queue, sent=offsets, checkpoint=NOTHING_DONE, at=self._timestamp())
         return unknown
 
     def abandon(self, endpoint: str, ids: Sequence[str]) -> list[str]:

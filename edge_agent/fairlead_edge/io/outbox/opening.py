@@ -48,7 +48,7 @@ def make_sound(path: Path, kept: Totals | None, *, epoch: int, thorough: bool) -
         if not problem:
             return Sound(salvaged, problem is not None)
         _log.error("store_damaged", path=str(path), reason=problem)
-        report = salvage.run(path, kept=kept, epoch=epoch, at=store_clock.wall(), mint=new_id)
+        report = salvage.run(path, kept=kept, epoch=epoch, at=store_clock.timestamp(), new_id=new_id)
         for queue, gap in report.lost:
             log_gap(queue, gap)
         _log.warning(

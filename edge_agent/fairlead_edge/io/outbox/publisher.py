@@ -24,8 +24,8 @@ class NotReady(Temporary):
 
 
 class Publisher:
-    """One per agent.  ``mint`` makes ids, ``wall`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; when that
-    does not help and ``evict`` is set, the less urgent make room.
+    """One per agent.  ``new_id`` makes ids, ``timestamp`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; when
+    that does not help and ``evict`` is set, the less urgent make room.
 
     There is no router until the first routes arrived; ``use_router`` changes where the next request goes.
     """
@@ -35,18 +35,18 @@ class Publisher:
         outbox: Outbox,
         *,
         clock: Callable[[], float],
-        wall: Callable[[], str],
-        mint: Callable[[], str],
+        timestamp: Callable[[], str],
+        new_id: Callable[[], str],
         make_room: Callable[[], Awaitable[int]],
-        offered: Callable[[Iterable[QueueId]], None],
+        appended: Callable[[Iterable[QueueId]], None],
         evict: bool = False,
     ) -> None:
         self._outbox = outbox
         self._clock = clock
-        self._wall = wall
-        self._mint = mint
+        self._timestamp = timestamp
+        self._new_id = new_id
         self._make_room = make_room
-        self._offered = offered
+        self._appended = appended
         self._evict = evict
         self._pending_bytes = 0
         self._in_work: set[asyncio.Task[tuple[publishing.Reason | None, bytes]]] = set()
@@ -93,7 +93,7 @@ class Publisher:
         if self._router is None:
             reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
             raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
-        plan = publishing.plan(submissions, self._router, mint=self._mint, enqueued_at=self._wall())
+        plan = publishing.plan(submissions, self._router, new_id=self._new_id, enqueued_at=self._timestamp())
         answer = plan.answer()
         if plan.entries or (key is not None and plan.refusal is None):
             idempotency = None if key is None else IdempotencyKey(key, publishing.digest(content), answer)
@@ -101,7 +101,7 @@ class Publisher:
             if first is not None:
                 self.counters["repeated"] += len(plan.results)
                 return None, first
-            self._offered({reference.queue for entry in plan.entries for reference in entry.references})
+            self._appended({reference.queue for entry in plan.entries for reference in entry.references})
         self._count(plan)
         return plan.refusal, answer
 

@@ -45,10 +45,10 @@ class Report:
         self.lost: list[tuple[QueueId, Gap]] = []
 
 
-def run(path: Path, *, kept: Totals | None, epoch: int, at: str, mint: Callable[[], str]) -> Report:
+def run(path: Path, *, kept: Totals | None, epoch: int, at: str, new_id: Callable[[], str]) -> Report:
     """Raises ``OSError`` or ``apsw.Error`` when there is no room for the new file."""
     report = Report()
-    fill = partial(_fill, report=report, kept=kept, epoch=epoch, at=at, mint=mint)
+    fill = partial(_fill, report=report, kept=kept, epoch=epoch, at=at, new_id=new_id)
     salvage.salvage(path, fill=fill)
     return report
 
@@ -61,7 +61,7 @@ def _fill(
     kept: Totals | None,
     epoch: int,
     at: str,
-    mint: Callable[[], str],
+    new_id: Callable[[], str],
 ) -> None:
     version = _version(source)
     for migration in schema.MIGRATIONS[:version]:
@@ -87,7 +87,7 @@ def _fill(
     for statement in sql.DELETE_WITHOUT_QUEUE:
         target.execute(statement)
     target.execute(sql.SET_COMMITS, (1 + (kept.commits if kept else _commits(source)),))
-    record = {"epoch": epoch, "now": _clock(target, kept), "at": at, "mint": mint}
+    record = {"epoch": epoch, "now": _clock(target, kept), "at": at, "new_id": new_id}
     for number, endpoint, priority in rows(target, sql.NUMBERED_QUEUES):
         queue = QueueId(endpoint, priority)
         of_queue = kept.of(number) if kept else None

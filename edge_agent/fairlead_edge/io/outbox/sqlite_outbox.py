@@ -57,7 +57,7 @@ _Read = Callable[[Callable[[apsw.Connection], log.Found]], Awaitable[log.Found]]
 
 
 class SqliteOutbox:
-    """See ``outbox.Outbox``.  ``epoch`` is minted by the caller for this opening of the store.
+    """See ``outbox.Outbox``.  ``epoch`` is made anew by the caller for each opening of the store.
 
     Opening creates or migrates the file and looks through it; what takes longer than ``opening.SECONDS_MAX`` is looked
     through while it is used already (``keep_sound``), unless ``thorough``.  A damaged file is salvaged.
@@ -226,8 +226,8 @@ class SqliteOutbox:
                 topic=self._topics.get((queue.endpoint, queue.priority), ""),
                 epoch=self.epoch,
                 now=now,
-                at=store_clock.wall(),
-                mint=opening.new_id,
+                at=store_clock.timestamp(),
+                new_id=opening.new_id,
             )
         )
         self._damaged.set()
@@ -313,7 +313,7 @@ class SqliteOutbox:
             if not found.damaged:
                 return found.letters
             job = partial(damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
-            await self.writer.submit(partial(job, at=store_clock.wall(), mint=opening.new_id))
+            await self.writer.submit(partial(job, at=store_clock.timestamp(), new_id=opening.new_id))
             self._damaged.set()
             _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
 

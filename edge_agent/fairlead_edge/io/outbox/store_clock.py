@@ -29,6 +29,6 @@ def _boot_id() -> str:
     return _BOOT_ID.read_text().strip()
 
 
-def wall() -> str:
+def timestamp() -> str:
     """The present as RFC 3339 text in UTC, to the millisecond."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -17,7 +17,7 @@ from fairlead_edge.io.outbox.broker import Broker
 from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
 from fairlead_edge.io.outbox.publisher import Publisher
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.store_clock import wall
+from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream_pump import UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.outbox import OutboxStatus
@@ -52,8 +52,10 @@ class Upstream:
         self.node = node
         self.outbox = outbox
         clock = outbox.now
-        self.pump = UpstreamPump(self.outbox, link, clock=clock, wall=wall, uniform=random.random, policy=policy)
-        self.broker = Broker(self.outbox, clock=clock, wall=wall)
+        self.pump = UpstreamPump(
+            self.outbox, link, clock=clock, timestamp=timestamp, uniform=random.random, policy=policy
+        )
+        self.broker = Broker(self.outbox, clock=clock, timestamp=timestamp)
         self.sweeper = ExpirySweeper(
             self.outbox,
             clock=clock,
@@ -64,10 +66,10 @@ class Upstream:
         self.publisher = Publisher(
             self.outbox,
             clock=clock,
-            wall=wall,
-            mint=lambda: f"{random.getrandbits(ID_BITS):032x}",
+            timestamp=timestamp,
+            new_id=lambda: f"{random.getrandbits(ID_BITS):032x}",
             make_room=lambda: self.sweeper.sweep(entire=True),
-            offered=self._offered,
+            appended=self._appended,
             evict=evict,
         )
 
@@ -94,13 +96,13 @@ class Upstream:
     async def replay(self, numbers: Sequence[int] | None) -> int:
         """Dead letters back into their queues; returns how many."""
         replayed = await self.outbox.replay(numbers, now=self.outbox.now())
-        self._offered(await self.outbox.queues())
+        self._appended(await self.outbox.queues())
         return replayed
 
-    def _offered(self, queues: Iterable[QueueId]) -> None:
+    def _appended(self, queues: Iterable[QueueId]) -> None:
         found = list(queues)
-        self.pump.offered(found)
-        self.broker.offered(found)
+        self.pump.appended(found)
+        self.broker.appended(found)
 
 
 def _first(group: BaseExceptionGroup[StoreFailed]) -> BaseException:

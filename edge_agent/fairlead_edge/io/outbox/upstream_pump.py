@@ -58,7 +58,7 @@ class UpstreamLink(Protocol):
 
 
 class UpstreamPump:
-    """Runs the upstream endpoint.  ``clock`` is the store's clock, ``wall`` RFC 3339 text of the present."""
+    """Runs the upstream endpoint.  ``clock`` is the store's clock, ``timestamp`` RFC 3339 text of the present."""
 
     def __init__(
         self,
@@ -66,25 +66,25 @@ class UpstreamPump:
         link: UpstreamLink,
         *,
         clock: Callable[[], float],
-        wall: Callable[[], str],
+        timestamp: Callable[[], str],
         uniform: Uniform,
         policy: DeliveryPolicy = pump.UPSTREAM_POLICY,
     ) -> None:
         self._outbox = outbox
         self._link = link
         self._clock = clock
-        self._wall = wall
+        self._timestamp = timestamp
         self._pump = pump.Pump(UPSTREAM, policy=policy, uniform=uniform)
         self._wake = asyncio.Event()
         self._stalled: set[QueueId] = set()
         self.counters: Counter[str] = Counter()
         """Since the start: batches and messages sent, acked, refused, nacks by code, batches lost with the link."""
 
-    def offered(self, queues: Iterable[QueueId]) -> None:
+    def appended(self, queues: Iterable[QueueId]) -> None:
         """Something was stored under these queues."""
         for queue in queues:
             if queue.endpoint == UPSTREAM:
-                self._pump.offered(queue.priority)
+                self._pump.appended(queue.priority)
                 self._wake.set()
 
     def stalls(self) -> dict[tuple[str, int], Stall]:
@@ -238,7 +238,7 @@ class UpstreamPump:
                     sent=settle.sent,
                     refused=settle.refused,
                     checkpoint=settle.checkpoint,
-                    at=self._wall(),
+                    at=self._timestamp(),
                 )
                 break
             except Temporary as error:  # the disk is full or slow: the hub has the messages, only our note of it waits

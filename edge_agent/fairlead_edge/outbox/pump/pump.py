@@ -93,13 +93,13 @@ class Pump:
         """A queue lies on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
         self._streams[queue.priority] = Stream(queue, checkpoint)
 
-    def offered(self, priority: int) -> None:
+    def appended(self, priority: int) -> None:
         """Something was stored under this priority."""
         stream = self._streams.get(priority)
         if stream is None:
             self._streams[priority] = Stream(QueueId(self.endpoint, priority), NOTHING_DONE)
         else:
-            stream.offered()
+            stream.appended()
 
     def link_up(self, window: int) -> None:
         """A session opened; it takes ``window`` batches unanswered.  Every wait ends, every failure is forgiven."""

@@ -138,7 +138,7 @@ class Stream:
 
     # ---- from the store to the link ----
 
-    def offered(self) -> None:
+    def appended(self) -> None:
         """Something was stored."""
         self._has_more = True
 

@@ -23,7 +23,7 @@ class Bench:
     def __init__(self) -> None:
         self.now = 0.0
         self.box = MemoryOutbox(epoch=1, max_bytes=1 << 20)
-        self.broker = Broker(self.box, clock=lambda: self.now, wall=lambda: "t")
+        self.broker = Broker(self.box, clock=lambda: self.now, timestamp=lambda: "t")
 
     async def store(self, *names: str, priority: int = 3, ttl: float | None = None) -> None:
         queue = QueueId(ENDPOINT, priority)
@@ -37,7 +37,7 @@ class Bench:
                 body=msgspec.Raw(b"1"),
             )
             await self.box.append([Entry(name, envelope.stored(message), (Reference(queue, ttl),))], now=self.now)
-        self.broker.offered([queue])
+        self.broker.appended([queue])
 
     async def take(self, most: int = 10, wait: float = 0.0) -> list[str]:
         return [each.id for each in await self.broker.take(ENDPOINT, messages_max=most, wait_seconds=wait)]
@@ -114,7 +114,7 @@ async def test_queues_on_disk_are_found_and_upstream_is_not_served(bench: Bench)
     """After a restart, before anything new comes."""
     await bench.store("a")
     await bench.box.append([Entry("u", b"{}", (Reference(QueueId(UPSTREAM)),))], now=0)
-    restarted = Broker(bench.box, clock=lambda: 0.0, wall=lambda: "t")
+    restarted = Broker(bench.box, clock=lambda: 0.0, timestamp=lambda: "t")
     await restarted.load()
     assert [each.id for each in await restarted.take(ENDPOINT, messages_max=9, wait_seconds=0)] == ["a"]
     assert await restarted.take(UPSTREAM, messages_max=9, wait_seconds=0) == []

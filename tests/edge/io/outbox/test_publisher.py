@@ -23,17 +23,17 @@ class Desk:
 
     def __init__(self, max_bytes: int = 10_000, *, evict: bool = False) -> None:
         self.box = MemoryOutbox(epoch=1, max_bytes=max_bytes)
-        self.offered: list[set[QueueId]] = []
+        self.appended: list[set[QueueId]] = []
         self.swept = 0
         self.sweep: Callable[[], int] = lambda: 0
         numbers = count()
         self.publisher = Publisher(
             self.box,
             clock=lambda: 0.0,
-            wall=lambda: "2026-11-20T12:00:00.000Z",
-            mint=lambda: f"id-{next(numbers)}",
+            timestamp=lambda: "2026-11-20T12:00:00.000Z",
+            new_id=lambda: f"id-{next(numbers)}",
             make_room=self._make_room,
-            offered=self._offered,
+            appended=self._appended,
             evict=evict,
         )
         self.publisher.use_router(PropertyRouter())
@@ -42,17 +42,17 @@ class Desk:
         self.swept += 1
         return self.sweep()
 
-    def _offered(self, queues: Iterable[QueueId]) -> None:
-        self.offered.append(set(queues))
+    def _appended(self, queues: Iterable[QueueId]) -> None:
+        self.appended.append(set(queues))
 
 
 async def test_pump_hears_of_the_queues_after_they_are_durable() -> None:
     """And not of messages nobody wants."""
     desk = Desk()
     await desk.publisher.publish(body({"properties": {"priority": "0"}}, {"properties": {"endpoint": "nowhere"}}))
-    assert desk.offered == [{QueueId("iothub", 0)}]
+    assert desk.appended == [{QueueId("iothub", 0)}]
     await desk.publisher.publish(body({"properties": {"endpoint": "nowhere"}}))
-    assert len(desk.offered) == 1
+    assert len(desk.appended) == 1
 
 
 async def test_everything_is_counted_once() -> None:
@@ -131,4 +131,4 @@ async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch:
     with pytest.raises(asyncio.CancelledError):
         await request
     go_on.set()
-    await until(lambda: bool(desk.offered))
+    await until(lambda: bool(desk.appended))

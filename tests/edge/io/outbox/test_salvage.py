@@ -115,7 +115,7 @@ def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(
         store_clock, "read", lambda: Reading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9)
     )
-    patch.setattr(store_clock, "wall", lambda: AT)
+    patch.setattr(store_clock, "timestamp", lambda: AT)
     patch.setattr(opening, "SECONDS_MAX", 0.0 if seed % 2 else 1e9)
 
 

@@ -11,13 +11,13 @@ import pytest
 from tests.support.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import StoreFailed
-from fairlead_edge.io.outbox.store_clock import wall
+from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_wire.errors import LocalError
 
 
 def test_wall_is_rfc_3339_in_utc() -> None:
     """To the millisecond, with Z."""
-    text = wall()
+    text = timestamp()
     assert text.endswith("Z") and len(text) == len("2026-11-20T12:00:00.000Z")
     then = datetime.datetime.fromisoformat(text)
     assert abs((datetime.datetime.now(datetime.UTC) - then).total_seconds()) < 60

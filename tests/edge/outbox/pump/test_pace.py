@@ -38,12 +38,12 @@ class Line:
         self._alarm_log: list[Item] = []
         self.carried = 0
         self.pump.link_up(8)
-        self.pump.offered(9)
+        self.pump.appended(9)
 
     def alarm(self) -> int:
         offset = len(self._alarm_log)
         self._alarm_log.append(Item(offset, 1, "t", self.now, None, b"{" + b"a" * 198 + b"}"))
-        self.pump.offered(0)
+        self.pump.appended(0)
         return offset
 
     def run(self, until: float) -> None:
@@ -108,9 +108,9 @@ def test_an_alarm_waits_about_two_seconds_behind_a_backlog(rate: float, delay: f
     before, began = line.carried, line.now
     waits = []
     for _ in range(10):
-        offset, offered = line.alarm(), line.now
+        offset, appended = line.alarm(), line.now
         line.run(line.now + 11.3)
-        waits.append(line.alarms[offset] - offered)
+        waits.append(line.alarms[offset] - appended)
     spare = (2 * SPARE_BYTES + 1500) / rate
     assert max(waits) < delay + LATELY_SECONDS + spare + (1.0 if held < 1 else held), waits
     window = 8 * 256 * 1024 / (delay + held + 0.001)
@@ -124,9 +124,9 @@ def test_a_shaper_that_lets_a_burst_pass_does_not_fool_it(burst: int) -> None:
     line = Line(rate=16_000, delay=0.02, burst=burst)
     line.run(40)
     for _ in range(10):
-        offset, offered = line.alarm(), line.now
+        offset, appended = line.alarm(), line.now
         line.run(line.now + 7.7)
-        assert line.alarms[offset] - offered < 4
+        assert line.alarms[offset] - appended < 4
 
 
 def test_a_line_that_becomes_slow_is_noticed() -> None:
@@ -135,9 +135,9 @@ def test_a_line_that_becomes_slow_is_noticed() -> None:
     line.run(10)
     line.rate = 12_000
     line.run(100)
-    offset, offered = line.alarm(), line.now
+    offset, appended = line.alarm(), line.now
     line.run(110)
-    assert line.alarms[offset] - offered < 4
+    assert line.alarms[offset] - appended < 4
 
 
 def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
@@ -147,9 +147,9 @@ def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
     assert line.carried > 60 * 200_000
     line = Line(rate=16_000, delay=0.05, held=0.05, tells=False)
     line.run(60)
-    offset, offered = line.alarm(), line.now
+    offset, appended = line.alarm(), line.now
     line.run(80)
-    assert line.alarms[offset] - offered < 8
+    assert line.alarms[offset] - appended < 8
 
 
 def test_what_was_lost_is_not_in_flight() -> None:

@@ -46,7 +46,7 @@ class Bench:
         start = self.stored[priority]
         self.stored[priority] += count
         log += [Item(offset, 1, "t", 0.0, expires, b"{}") for offset in range(start, start + count)]
-        self.pump.offered(priority)
+        self.pump.appended(priority)
 
     def go(self, now: float = 0.0) -> Send | Settle | Wait | None:
         step = self.pump.next(now)
@@ -223,7 +223,7 @@ def test_message_stored_during_a_fetch_is_not_overlooked(bench: Bench) -> None:
     bench.store(0)
     fetch = bench.pump.next(0)
     assert isinstance(fetch, Fetch)
-    bench.pump.offered(0)
+    bench.pump.appended(0)
     assert bench.pump.fetched(fetch, [], 0) is None
     assert offsets(bench.send()) == [0]
 
@@ -576,7 +576,7 @@ def test_what_is_in_flight_follows_the_line(bench: Bench) -> None:
     content = b"{" + b"x" * 998 + b"}"
     bench.logs[9] = [Item(offset, 1, "t", 0.0, None, content) for offset in range(2000)]
     bench.stored[9] = 2000
-    bench.pump.offered(9)
+    bench.pump.appended(9)
     fetch = bench.pump.next(0)
     assert isinstance(fetch, Fetch) and fetch.bytes_max == pace.SPARE_BYTES
     first = bench.pump.fetched(fetch, bench.logs[9][:3], 0)

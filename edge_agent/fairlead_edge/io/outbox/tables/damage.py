@@ -34,7 +34,7 @@ def set_aside(
     epoch: int,
     now: float,
     at: str,
-    mint: Callable[[], str],
+    new_id: Callable[[], str],
 ) -> list[Gap]:
     """Take these out of the queue and count them; returns the gaps.  What is not there any more ended elsewhere.
 
@@ -47,7 +47,7 @@ def set_aside(
     removed = log.remove(connection, number, sorted(there))
     connection.execute(sql.COUNT_DAMAGED, (removed, number))
     for gap in found:
-        record(connection, queue, gap, epoch=epoch, now=now, at=at, mint=mint)
+        record(connection, queue, gap, epoch=epoch, now=now, at=at, new_id=new_id)
     return found
 
 
@@ -58,7 +58,7 @@ def drop_letters(
     epoch: int,
     now: float,
     at: str,
-    mint: Callable[[], str],
+    new_id: Callable[[], str],
 ) -> int:
     """Dead letters that cannot be read: each becomes one that says so; returns how many."""
     dropped = 0
@@ -68,7 +68,7 @@ def drop_letters(
         if known:
             connection.execute(sql.COUNT_DAMAGED, (1, queue))
             gap = Gap(offset, offset, 1, "", "a dead letter on disk is damaged")
-            record(connection, QueueId(*known[0]), gap, epoch=epoch, now=now, at=at, mint=mint)
+            record(connection, QueueId(*known[0]), gap, epoch=epoch, now=now, at=at, new_id=new_id)
     return dropped
 
 
@@ -80,10 +80,10 @@ def record(
     epoch: int,
     now: float,
     at: str,
-    mint: Callable[[], str],
+    new_id: Callable[[], str],
 ) -> None:
     """Store the record of a gap: as the next message of its queue, or as a dead letter of it."""
-    id = mint()
+    id = new_id()
     content = gaps.content(queue, gap, id=id, at=at)
     if queue.endpoint == UPSTREAM and gap.topic:
         entry = outbox.Entry(id, content, (outbox.Reference(queue, None, gap.topic),))
