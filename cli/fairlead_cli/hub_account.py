@@ -98,8 +98,8 @@ def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, A
     answer = _object(content)
     if status == http.HTTPStatus.OK and answer is not None and expected in ("", *answer):
         return answer
-    told = answer.get("error") if answer is not None else None
-    message = told.get("message") if isinstance(told, dict) else None
+    refusal = answer.get("error") if answer is not None else None
+    message = refusal.get("message") if isinstance(refusal, dict) else None
     if isinstance(message, str) and _is_hub(url):
         raise click.ClickException(message)
     what = f": {message}" if isinstance(message, str) else f" with {kind}" if kind else ""
@@ -126,7 +126,7 @@ def _get(url: str) -> tuple[int, str, bytes]:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """A hub sends nobody elsewhere."""
+    """A hub never redirects."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

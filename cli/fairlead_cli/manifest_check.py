@@ -1,4 +1,4 @@
-"""What is wrong or odd with the manifests in a file, each told as a place in that file.
+"""What is wrong or odd with the manifests in a file, each with its place in that file.
 
 text ─read→ Placed manifests ─check→ names of good routes, findings ─shown→ file:line:col: message, and carets
 """
@@ -123,7 +123,7 @@ class _Checker:
         self.add(severity, line, column, column + 1, name, message)
 
     def inside(self, name: str, error: CompileError, severity: Literal["error", "warning"] = "error") -> None:
-        """A place inside a route's text, told as a place in the file."""
+        """A place inside a route's text, as a place in the file."""
         value = self.manifest["routes"][name]
         path = (*self.path, "routes", name)
         text = value

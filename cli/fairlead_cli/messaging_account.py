@@ -31,7 +31,7 @@ class Account:
 
     url: str
     named: bool = True
-    """False: nobody said where, and it is the default."""
+    """False: it was not given, and is the default."""
     ca: Path | None
     cert: Path | None
     key: Path | None

@@ -17,7 +17,7 @@ RENEW_SECONDS = 0.2
 
 
 class Progress:
-    """Use it as a context manager; ``expect`` says how much there is, ``add`` what was done.  The end is told, too."""
+    """Use it as a context manager; ``expect`` says how much there is, ``add`` what was done.  Prints the end, too."""
 
     def __init__(
         self, label: str, total: int = 0, *, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -47,7 +47,7 @@ class Progress:
         self.add(1)
 
     def add(self, steps: int) -> None:
-        """That many steps further; told when it is time."""
+        """That many steps further; printed when it is time."""
         self._done += steps
         if self._clock() - self._told >= (RENEW_SECONDS if self._renews else LINE_SECONDS):
             self._say(self._text())

@@ -234,7 +234,7 @@ class SimulatedNode:
             return
         nack = self._refuse(header)
         if self.behaviour == "nack":
-            nack = message.Nack(parent_id=header.id, code="refused", reason="told to refuse everything", permanent=True)
+            nack = message.Nack(parent_id=header.id, code="refused", reason="it refuses everything", permanent=True)
         plain = codec.unpack(header.encoding, content)
         if nack is None and digest.content_digest(plain) != header.digest:
             nack = message.Nack(parent_id=header.id, code="digest_mismatch", reason="content does not fit its digest")

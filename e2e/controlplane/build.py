@@ -147,7 +147,7 @@ def assets_of(environ: Mapping[str, str]) -> Path | None:
 
 @contextlib.contextmanager
 def locked(path: Path, waiting: str) -> Iterator[None]:
-    """Hold an exclusive file lock; says `waiting` once when somebody else has it. Dies with its process."""
+    """Hold an exclusive file lock; says `waiting` once when another process has it. Dies with its process."""
     with path.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
 """`make demo`: play the whole story on this machine. `up` leaves a stack running for development, `down` ends it.
 
-Exit 0 and a last line `demo: ok …`, or exit 1 with what failed and the end of the log that tells why.
+Exit 0 and a last line `demo: ok …`, or exit 1 with what failed and the end of the log that says why.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Publisher:
                 self._publish(self._part[start : start + BATCH])
                 if self._stopped.wait(PACE_SECONDS):
                     return
-        except Exception as error:  # noqa: BLE001 - told in the main thread by `done`
+        except Exception as error:  # noqa: BLE001 - reported in the main thread by `done`
             self.error = error
 
     def _publish(self, batch: Sequence[Publication]) -> None:

@@ -1,6 +1,6 @@
 """What a run started, on disk, so that another process can end exactly that and nothing else.
 
-A process is known by its id and the kernel's start time of it: an id that was given to somebody else does not match.
+A process is known by its id and the kernel's start time of it: an id that was given to another process does not match.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Real weather, told again by three edge nodes: what each of them publishes, in order.
+"""Real weather, published again by three edge nodes: what each of them publishes, in order.
 
     edge-1  Seattle, hourly temperatures from June 2010
     edge-2  San Francisco, hourly temperatures from June 2010
     edge-3  Seattle, four years of daily weather
 
-Every reading is telemetry; a reading that somebody should hear of at once is an alarm as well. The series come inside
+Every reading is telemetry; an urgent reading is an alarm as well. The series come inside
 the vega-datasets package. Nothing here reads a clock: which message comes when is the story's business.
 """
 

@@ -73,7 +73,7 @@ class Screen:
     ) -> T:
         """Wait for a condition with a deadline, showing that and how it goes on; returns its true answer."""
         started = time.monotonic()
-        told = started
+        printed = started
 
         def text() -> str:
             return f"waiting: {what} ({time.monotonic() - started:.0f} s of at most {seconds:g}) {progress()}"
@@ -88,9 +88,9 @@ class Screen:
                 return wait_until(what, ask, seconds=seconds, every=every, describe=describe)
 
         def ask_plainly() -> T:
-            nonlocal told
-            if time.monotonic() - told >= PLAIN_PROGRESS_SECONDS:
-                told = time.monotonic()
+            nonlocal printed
+            if time.monotonic() - printed >= PLAIN_PROGRESS_SECONDS:
+                printed = time.monotonic()
                 self.say(text())
             return condition()
 

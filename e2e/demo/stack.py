@@ -182,7 +182,7 @@ class Stack:
             self._cluster.stop()
         self.record.path.unlink(missing_ok=True)
 
-    # --- what it tells
+    # --- what it shows
 
     def metric(self, name: str, metric: str) -> float:
         """The sum of one Prometheus metric's samples in a program's /metrics, over all labels; 0 when absent."""
@@ -296,7 +296,7 @@ class Stack:
 
 
 def get_text(port: int, path: str) -> str:
-    """GET from loopback; raises AssertionError on any status but 200, OSError when nobody answers."""
+    """GET from loopback; raises AssertionError on any status but 200, OSError without an answer."""
     connection = http.client.HTTPConnection(HOST, port, timeout=5)
     try:
         connection.request("GET", path)

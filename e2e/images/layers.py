@@ -153,7 +153,7 @@ def strip(folder: Path) -> None:
 
 
 def compile_all(root: Path) -> None:
-    """Byte code beside every module: containers have a read-only root, so nobody can make it later.
+    """Byte code beside every module: containers have a read-only root, so it cannot be made later.
 
     Unchecked: the files of a layer do not change, and times are not part of it.
     """

@@ -24,7 +24,7 @@ def ip(*arguments: str) -> None:
 
 
 def claim(plan: Plan) -> bool:
-    """Make the pair; False when the slot is somebody else's."""
+    """Make the pair; False when the slot is taken."""
     try:
         ip("link", "add", plan.link, "type", "veth", "peer", "name", plan.peer)
     except LinkError as error:

@@ -43,7 +43,7 @@ FILES: Mapping[str, str] = {
     f"{programs.CNI_FOLDER}/portmap": "containernetworking-plugins",
     f"{programs.CNI_FOLDER}/loopback": "containernetworking-plugins",
 }
-"""Plugins that containerd is told by path."""
+"""Plugins that containerd gets by path."""
 
 
 def required(environ: Mapping[str, str]) -> bool:

@@ -1,6 +1,6 @@
 """Names and addresses of one node: what must be unique on the machine comes from its slot and its folder's name.
 
-The slot is used again as soon as it is free, the folder's name never: whoever cleans up behind a dead node cannot hit
+The slot is used again as soon as it is free, the folder's name never: cleaning up behind a dead node cannot hit
 the living one that took its slot.
 """
 
@@ -38,7 +38,7 @@ class Plan:
 
     @property
     def token(self) -> str:
-        """What tells this node from every other that ever had its slot."""
+        """What distinguishes this node from every other that ever had its slot."""
         return self.folder.name
 
     @property

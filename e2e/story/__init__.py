@@ -1,4 +1,4 @@
-"""The acceptance story of an installation, told on any cluster: a bare node (`e2e.node`) or kind (`e2e.kind`).
+"""The acceptance story of an installation, played on any cluster: a bare node (`e2e.node`) or kind (`e2e.kind`).
 
     install ─► down ─► edge as a Pod ─► up ─► hub killed ─► upgrade ─► rollback ─► uninstall ─► again, and all gone
        │         └── an agent outside the cluster, with files from a Secret, through the NodePort and mTLS

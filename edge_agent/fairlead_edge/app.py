@@ -72,7 +72,9 @@ def run(config: Path | None) -> int:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return EXIT_FAILED
     except Exception as error:  # noqa: BLE001 - a defect of ours ends the program like a failed disk: named, in one line
-        _log.error("stopped", **logs.told_of(error), remedy="report it; what was accepted is on disk, start it again")
+        _log.error(
+            "stopped", **logs.describe_error(error), remedy="report it; what was accepted is on disk, start it again"
+        )
         return EXIT_FAILED
     return 0
 

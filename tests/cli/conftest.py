@@ -41,7 +41,7 @@ def asked_hub(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     thread = threading.Thread(target=loop.run_until_complete, args=(connected(),), daemon=True)
     thread.start()
     wait_until("records", lambda: cluster.kubectl("get", "osync", "-n", "cli-test").count("Synced") >= 2, seconds=30)
-    # EdgeNodes are written behind: that one is there does not say that it tells of the objects yet.
+    # EdgeNodes are written behind: that one is there does not say that it counts the objects yet.
     account = ("get", "enode", "edge-near", "-o", "jsonpath={.status.connected} {.status.objectsHeld}")
     wait_until("account", lambda: cluster.kubectl(*account) == "true 2", seconds=60)
     yield hub

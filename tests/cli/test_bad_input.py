@@ -67,11 +67,11 @@ class Garbler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def urls() -> Iterator[dict[str, str]]:
-    """Addresses that are none, or at which somebody else answers."""
+    """Addresses that are none, or at which another program answers."""
     servers = []
     found = {
         "empty": "", "word": "hub", "scheme": "ftp://127.0.0.1", "no host": "http://", "port": "http://127.0.0.1:99999",
-        "bracket": "http://[::1", "blank": "http://a b", "newline": "http://127.0.0.1:9/\nX: 1", "nobody": "http://127.0.0.1:9",
+        "bracket": "http://[::1", "blank": "http://a b", "newline": "http://127.0.0.1:9/\nX: 1", "refused": "http://127.0.0.1:9",
         "snow": "http://☃", "half": "http://\udcff",
     }  # fmt: skip
     for name, answers in (
@@ -217,7 +217,7 @@ def test_no_option_of_any_command_breaks_it(
 ) -> None:
     """One bad value at a time, in place of a good one."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(retry, "PATIENT", None)  # nobody will come back here
+    monkeypatch.setattr(retry, "PATIENT", None)  # no service comes back here
     command = COMMANDS[path]
     wrong = []
     for parameter in command.params:

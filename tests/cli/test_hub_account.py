@@ -1,4 +1,4 @@
-"""Where `status` and `explain` ask, and what they say when nobody answers."""
+"""Where `status` and `explain` ask, and what they say without an answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairlead_cli.main import build
 
 
 def test_the_hub_wins_over_its_settings(tmp_path: Path) -> None:
-    """--hub, else http_listen of --config, else nobody: then the API objects are asked."""
+    """--hub, else http_listen of --config, else none: then the API objects are asked."""
     config = tmp_path / "hub.toml"
     config.write_text('http_listen = "127.0.0.1:7"\n')
     assert hub_account.hub_url("http://there/", config) == "http://there"
@@ -39,7 +39,7 @@ def test_a_hub_that_does_not_answer_is_one_sentence() -> None:
         (b"[" * 5000, 500, "is not a hub"),
     ],
 )
-def test_who_is_not_a_hub_is_told_so(content: bytes, status: int, words: str) -> None:
+def test_an_address_that_is_not_a_hub_is_named(content: bytes, status: int, words: str) -> None:
     """With the address that was asked, and which one to give: most often it is another port of ours."""
 
     class Other(http.server.BaseHTTPRequestHandler):
@@ -90,7 +90,7 @@ def test_no_cluster_to_ask_is_one_sentence(tmp_path: Path) -> None:
     broken.write_text("{}")
 
     async def never(kube: object) -> None:
-        raise AssertionError("there is nobody to ask")
+        raise AssertionError("no hub is to be asked")
 
     with pytest.raises(click.ClickException, match=r"no hub and no cluster to ask: .*kubeconfig"):
         hub_account.survey(broken, never)

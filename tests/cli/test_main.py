@@ -116,7 +116,7 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 
 
 def test_kubectl_plugin_calls_itself_by_its_two_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`kubectl fairlead --help` must not teach a name nobody typed."""
+    """`kubectl fairlead --help` must not teach another name than the one typed."""
     monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kubectl-fairlead"])
     assert main._program_name() == "kubectl fairlead"
 

@@ -77,7 +77,7 @@ def test_an_unreachable_service_is_exit_1() -> None:
     ],
 )
 def test_a_payload_cannot_command_the_terminal(payload: bytes, text: str) -> None:
-    """Whoever publishes must not write on an operator's screen what they like."""
+    """A publisher must not control an operator's screen."""
     assert messaging_account.shown(payload) == text
 
 

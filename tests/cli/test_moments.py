@@ -72,5 +72,5 @@ def test_an_end_is_a_message_or_a_time() -> None:
     ],
 )
 def test_spans_in_the_units_people_say(seconds: float, words: str) -> None:
-    """Two units at most; nobody reads 965000 s."""
+    """Two units at most, instead of 965000 s."""
     assert span(seconds) == words

@@ -19,8 +19,8 @@ class Clock:
         return self.now
 
 
-def test_a_line_each_ten_seconds_where_nobody_looks() -> None:
-    """With counts, share, rate and an estimate; the beginning and the end are told, too."""
+def test_a_line_each_ten_seconds_without_a_terminal() -> None:
+    """With counts, share, rate and an estimate; the beginning and the end are printed, too."""
     stream, clock = io.StringIO(), Clock()
     with Progress("backfilling telemetry", stream=stream, clock=clock) as progress:
         progress.expect(80_000)

@@ -26,7 +26,7 @@ async def node_at(hub: HubServer, **options: Any) -> AsyncIterator[SimulatedNode
 
 
 async def test_it_stores_and_acknowledges() -> None:
-    """What it acknowledged it holds, and tells in its next hello."""
+    """What it acknowledged it holds, and reports in its next hello."""
     async with HubServer() as hub, node_at(hub) as node:
         peer = await hub.accept()
         await peer.welcome(fence=7)
@@ -38,7 +38,7 @@ async def test_it_stores_and_acknowledges() -> None:
         assert (again.hello.held, again.hello.fence) == (1, 7)
 
 
-async def test_it_refuses_when_told() -> None:
+async def test_the_behaviour_nack_refuses_everything() -> None:
     """`nack`: permanent, nothing is stored."""
     async with HubServer() as hub, node_at(hub, behaviour="nack") as node:
         peer = await hub.accept()
@@ -48,7 +48,7 @@ async def test_it_refuses_when_told() -> None:
         assert nack.permanent and not node.held
 
 
-async def test_it_never_acknowledges_when_told() -> None:
+async def test_the_behaviour_silent_never_acknowledges() -> None:
     """`never-ack`: the update is seen, and nothing comes back."""
     async with HubServer() as hub, node_at(hub, behaviour="never-ack") as node:
         peer = await hub.accept()

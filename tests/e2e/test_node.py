@@ -81,7 +81,7 @@ def test_files_are_what_their_readers_read(plan: Plan) -> None:
                 assert path.name in made or str(path.relative_to(plan.folder)) in files, word
 
 
-def test_lack_is_told_with_its_remedy() -> None:
+def test_what_lacks_is_named_with_its_remedy() -> None:
     """One sentence: what is missing, and the command that brings it."""
     lacks = machine.tools(path="/nowhere")
     text = machine.remedy(lacks)
@@ -113,7 +113,7 @@ def test_filesystem_of_a_path(path: str, kind: str) -> None:
 
 
 def test_packages_are_installed_only_where_that_is_expected() -> None:
-    """On somebody's own machine nothing is installed unasked."""
+    """On a developer's machine nothing is installed unasked."""
     assert not machine.may_install({})
     assert machine.may_install({"CI": "true"})
     assert machine.may_install({"FAIRLEAD_E2E": "required"})
@@ -122,7 +122,7 @@ def test_packages_are_installed_only_where_that_is_expected() -> None:
 def test_unknown_node_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`down` of a name nobody has ends with 2."""
+    """`down` of an unknown name ends with 2."""
     monkeypatch.setenv("FAIRLEAD_E2E_HOME", str(tmp_path))
     assert program.main(["down", "fairlead9"]) == 2
     assert "no such node: fairlead9" in capsys.readouterr().err

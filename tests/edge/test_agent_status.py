@@ -31,7 +31,7 @@ def queue(priority: int, length: int) -> QueueStatus:
     )
 
 
-def told(**changes: Any) -> AgentStatus:
+def agent(**changes: Any) -> AgentStatus:
     routes = message.RoutesStatus(uid="u", resource_version="5", accepted=["all"], errors=[])
     made = AgentStatus(
         node="edge-1",
@@ -53,7 +53,7 @@ def told(**changes: Any) -> AgentStatus:
 
 def test_the_status_says_how_the_link_is_and_what_waits() -> None:
     """Everything of contract section 6, in seconds and counts."""
-    status = agent_status.status(told())
+    status = agent_status.status(agent())
     assert (status["storeEpoch"], status["objects"]) == (
         77,
         {"held": 12, "damaged": 0, "bytes": 0, "maxBytes": 0},
@@ -89,24 +89,24 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
 
 def test_never_connected_is_said_as_such() -> None:
     """No contact is null, not zero seconds ago."""
-    status = agent_status.status(told(link=LinkState(reason="refused")))
+    status = agent_status.status(agent(link=LinkState(reason="refused")))
     assert status["link"]["lastContactSeconds"] is None and status["link"]["state"] == "connecting"
-    assert "last_contact_seconds" not in metrics.render(agent_status.families(told(link=LinkState())))
+    assert "last_contact_seconds" not in metrics.render(agent_status.families(agent(link=LinkState())))
 
 
 def test_the_hub_hears_only_of_queues_that_hold_something() -> None:
     """The same account is not sent again, so it carries nothing that changes by itself while all is quiet."""
-    status = agent_status.for_hub(told())
+    status = agent_status.for_hub(agent())
     assert [each.priority for each in status.queues] == [1]
     assert (status.held, status.dead_letters, status.store_bytes) == (12, 4, 300)
-    assert agent_status.for_hub(told(now=500.0, counters={"sessions": 9})) == status
+    assert agent_status.for_hub(agent(now=500.0, counters={"sessions": 9})) == status
 
 
 def test_metrics_are_readable_and_carry_every_part() -> None:
     """Connected, held, queues by endpoint and priority, events by name."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    text = metrics.render(agent_status.families(told()))
+    text = metrics.render(agent_status.families(agent()))
     found = {sample.name: sample for family in text_string_to_metric_families(text) for sample in family.samples}
     assert found["fairlead_edge_connected"].value == 1
     assert found["fairlead_edge_queue_length"].labels == {"endpoint": "iothub", "priority": "1"}
@@ -126,21 +126,21 @@ def test_metrics_are_readable_and_carry_every_part() -> None:
 def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: float) -> None:
     """Past outages and the present one."""
     assert link.offline_at(100.0) == seconds
-    assert agent_status.status(told(link=link))["link"]["offlineSeconds"] == seconds
-    assert "fairlead_edge_offline_seconds_total" in metrics.render(agent_status.families(told(link=link)))
+    assert agent_status.status(agent(link=link))["link"]["offlineSeconds"] == seconds
+    assert "fairlead_edge_offline_seconds_total" in metrics.render(agent_status.families(agent(link=link)))
 
 
 def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
     """Status, metric, and the hub: to the half minute, so that an account with nothing new is not sent."""
     stall = agent_status.Stall(for_seconds=95.5, code="busy", reason="no room", attempts=7, retry_in_seconds=1.5)
-    told_of = told(stalls={("iothub", 1): stall})
-    assert agent_status.status(told_of)["queues"][1]["stalled"] == {
+    stalled = agent(stalls={("iothub", 1): stall})
+    assert agent_status.status(stalled)["queues"][1]["stalled"] == {
         "forSeconds": 95.5, "code": "busy", "reason": "no room", "attempts": 7, "retryInSeconds": 1.5,
     }  # fmt: skip
-    [family] = [each for each in agent_status.families(told_of) if each.name == "fairlead_edge_queue_stalled_seconds"]
+    [family] = [each for each in agent_status.families(stalled) if each.name == "fairlead_edge_queue_stalled_seconds"]
     assert family.samples == {("iothub", "0"): 0.0, ("iothub", "1"): 95.5}
-    [queue] = agent_status.for_hub(told_of).queues
+    [queue] = agent_status.for_hub(stalled).queues
     assert (queue.stalled_seconds, queue.stalled_by) == (90.0, "busy: no room")
     short = msgspec.structs.replace(stall, for_seconds=29.0)
-    [queue] = agent_status.for_hub(told(stalls={("iothub", 1): short})).queues
+    [queue] = agent_status.for_hub(agent(stalls={("iothub", 1): short})).queues
     assert (queue.stalled_seconds, queue.stalled_by) == (0.0, "")

@@ -270,7 +270,7 @@ def test_two_agents_on_one_folder(tmp_path: Path, agents: list[EdgeAgent]) -> No
 
 
 def test_a_damaged_store_is_an_error_not_an_empty_one(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """Exit 1 with the file's name: nobody starts over in memory behind the user's back."""
+    """Exit 1 with the file's name: the agent never goes on in memory without a word."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "objects.db").write_bytes(b"no database " * 1000)
     agent = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
@@ -350,7 +350,7 @@ def test_importing_the_agent_is_cheap() -> None:
 
 
 async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """The others are listed, a watch is told to list anew, and the next session tells the hub what is held now."""
+    """The others are listed, a watch ends so that its client lists anew, and the hub sees what is held."""
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url)
         agents.append(agent)
@@ -402,7 +402,7 @@ async def test_routes_the_disk_changed_still_route_until_the_hub_sends_them_agai
 async def test_both_stores_are_accounted_for_and_refused_routes_are_in_the_log(
     tmp_path: Path, agents: list[EdgeAgent]
 ) -> None:
-    """Objects and messages together take what max_bytes allows; a bad route is told once."""
+    """Objects and messages together take what max_bytes allows; a bad route is logged once."""
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url, STORE_MAX_BYTES="1000000")
         agents.append(agent)
@@ -410,8 +410,8 @@ async def test_both_stores_are_accounted_for_and_refused_routes_are_in_the_log(
         peer = await hub.open()
         await peer.hold(ROUTES, plural="edgeroutes")
         await peer.hold({**ROUTES, "metadata": {"name": "more", "uid": "uid-more"}}, plural="edgeroutes")
-        told = (await off_loop(agent.get, "/v1/status"))[1]
-        assert told["objects"]["maxBytes"] + told["store"]["maxBytes"] == 1_000_000
-        assert told["objects"]["bytes"] == (tmp_path / "data" / "objects.db").stat().st_size > 0
+        status = (await off_loop(agent.get, "/v1/status"))[1]
+        assert status["objects"]["maxBytes"] + status["store"]["maxBytes"] == 1_000_000
+        assert status["objects"]["bytes"] == (tmp_path / "data" / "objects.db").stat().st_size > 0
         refused = [(each["object"], each["route"]) for each in agent.events() if each["event"] == "route_refused"]
         assert len(refused) == len(set(refused)) and ("all", "bad") in refused

@@ -104,7 +104,7 @@ async def test_watching(kubectl: Kubectl) -> None:
         kubectl("get", "cm", "-n", "shop", "-w", "--request-timeout=2s", "-o", "name", "-l", "odd=1")
     )
     async with asyncio.timeout(20):
-        while not len(kubectl.api.objects.watches):  # noqa: ASYNC110 - kubectl tells nobody that it watches now
+        while not len(kubectl.api.objects.watches):  # noqa: ASYNC110 - kubectl does not say that it watches now
             await asyncio.sleep(0.01)
     await kubectl.api.hold(put(config_map("cm-new", labels={"odd": "1"})))
     _, printed = await watching

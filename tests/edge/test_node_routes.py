@@ -127,7 +127,7 @@ def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
 
 
 def test_routes_that_go_take_their_status_along() -> None:
-    """Nothing is reported for an object nobody holds."""
+    """Nothing is reported for an object that is not held."""
     first = edge_routes("a", {"all": UP})
     routes = NodeRoutes("edge-1", [first], ever=True)
     routes.follow(Change(version=1, previous=first, current=None))
@@ -177,7 +177,7 @@ def test_first_routes_of_which_none_can_be_used_are_said_and_not_used(spec: dict
 
 
 def test_only_routes_need_a_fallback() -> None:
-    """What a ConfigMap says is nobody's business here."""
+    """What a ConfigMap says is not read here."""
     good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
     other = held(config_map("a"))
     assert [is_usable(each.resource, each.content) for each in (good, bad, other)] == [True, False, True]

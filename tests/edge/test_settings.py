@@ -18,16 +18,16 @@ GOOD = {
 
 
 def read(**changes: str | None) -> Settings:
-    told = {**GOOD, **{f"FAIRLEAD_EDGE_{key.upper()}": value for key, value in changes.items()}}
-    return load("edge", Settings, None, {key: value for key, value in told.items() if value is not None})
+    found = {**GOOD, **{f"FAIRLEAD_EDGE_{key.upper()}": value for key, value in changes.items()}}
+    return load("edge", Settings, None, {key: value for key, value in found.items() if value is not None})
 
 
 def test_defaults_are_those_of_the_contract() -> None:
     """Loopback, port 10550, attempts at most a second apart."""
-    told = read()
-    assert (told.http_listen, told.link.attempt_seconds_max, told.plain_http) == ("127.0.0.1:10550", 1.0, True)
-    assert told.store.object_bytes + told.store.message_bytes == told.store.max_bytes
-    assert not told.cleanup.check_entire_queue_on_cleanup
+    found = read()
+    assert (found.http_listen, found.link.attempt_seconds_max, found.plain_http) == ("127.0.0.1:10550", 1.0, True)
+    assert found.store.object_bytes + found.store.message_bytes == found.store.max_bytes
+    assert not found.cleanup.check_entire_queue_on_cleanup
 
 
 def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
@@ -82,8 +82,8 @@ def test_plain_websocket_needs_insecure() -> None:
 def test_beyond_loopback_the_api_speaks_tls() -> None:
     """The token never crosses a network in plain text."""
     files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
-    told = read(security="mtls", hub_url="wss://hub:1", http_listen="0.0.0.0:10550", **files)
-    assert not told.plain_http
+    found = read(security="mtls", hub_url="wss://hub:1", http_listen="0.0.0.0:10550", **files)
+    assert not found.plain_http
 
 
 def test_unknown_keys_are_refused(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_missing_port_is_asked_for_and_the_hubs_own_is_named() -> None:
         read(hub_url="wss://hub.example")
 
 
-def test_everything_is_told_at_once() -> None:
+def test_every_mistake_is_reported_at_once() -> None:
     """On a device in the field every restart is a drive."""
     with pytest.raises(SettingsError) as refused:
         read(node="Edge 1", hub_url="wss://me:geheim@hub", http_listen="nope", store_evict="allways", security=None)
@@ -121,5 +121,5 @@ def test_everything_is_told_at_once() -> None:
 def test_paths_may_begin_at_home(tmp_path: Path) -> None:
     """As the other programs of the device read them."""
     files = {"FAIRLEAD_EDGE_TLS_CA": "~/ca", "FAIRLEAD_EDGE_TLS_CERT": "~/cert", "FAIRLEAD_EDGE_TLS_KEY": "/k"}
-    told = load("edge", Settings, None, {**GOOD, **files, "FAIRLEAD_EDGE_DATA_DIR": "~/d", "HOME": "/home/me"})
-    assert (told.data_dir, told.tls_ca, told.tls_key) == ("/home/me/d", "/home/me/ca", "/k")
+    found = load("edge", Settings, None, {**GOOD, **files, "FAIRLEAD_EDGE_DATA_DIR": "~/d", "HOME": "/home/me"})
+    assert (found.data_dir, found.tls_ca, found.tls_key) == ("/home/me/d", "/home/me/ca", "/k")

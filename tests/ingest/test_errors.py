@@ -55,7 +55,7 @@ def test_the_last_line_that_names_an_error_is_the_sentence() -> None:
 @pytest.mark.parametrize(
     "before", ["", "FAIRLEAD_DISK_FULL: /t/rows: ", "Traceback (most recent call last):\n  f()\nOSError: "]
 )
-def test_the_causes_of_an_error_of_the_table_are_told_to_the_last(before: str) -> None:
+def test_all_causes_of_an_error_of_the_table_are_shown(before: str) -> None:
     """As delta-rs writes them: a line for each, in colours."""
     arrow = "\n          \x1b[31m\u21b3\x1b[0m "
     causes = ("Generic LocalFileSystem error", "Unable to open file /t/1.json", "Read-only file system (os error 30)")

@@ -16,7 +16,7 @@ def whole(count: Count) -> bool:
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_every_message_is_one_row_whoever_is_killed() -> None:
+def test_every_message_is_one_row_whatever_is_killed() -> None:
     """Nothing lost, nothing twice."""
     assert whole(fault_ingest.run(2, 20261120, print))
 

@@ -18,7 +18,7 @@ from tests.support.processes import wait_until
 
 from fairlead_hub.io.acceptor import Acceptor
 from fairlead_wire.io import handshake, logs, tls
-from fairlead_wire.rarely import Rarely
+from fairlead_wire.log_limiter import LogLimiter
 
 pytestmark = pytest.mark.process
 
@@ -31,7 +31,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """What the hub's side logs."""
     stream = io.StringIO()
     logs.configure("hub", stream=stream)
-    monkeypatch.setattr(handshake, "_told", Rarely(handshake.TOLD_SECONDS))
+    monkeypatch.setattr(handshake, "_limiter", LogLimiter(handshake.TOLD_SECONDS))
     yield stream
 
 
@@ -51,7 +51,7 @@ class Meeting:
     async def hold(self, hub: Pair, edge: Pair, *, host: str = "127.0.0.1", attempts: int = 3) -> None:
         """Let the agent try several times; what it says of the link is in ``reason``."""
         files = tls.Files(ca=self.ours.certificate, cert=hub.certificate, key=hub.key)
-        context = tls.server_context(files, told=False)
+        context = tls.server_context(files, logs_refusals=False)
         door = Acceptor(lambda _: None, context=context, slots_max=4, seconds_max=10.0, failed=self.failed)
         port = await door.start("127.0.0.1", 0)
         certificates = {"CA": self.ours.certificate, "CERT": edge.certificate, "KEY": edge.key}

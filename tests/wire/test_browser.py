@@ -36,7 +36,7 @@ def test_a_page_of_another_origin_is_refused(headers):
 
 
 def test_a_page_that_came_from_here_is_answered():
-    """Nobody is kept from serving one."""
+    """An operator may serve one."""
     headers = {"Host": "127.0.0.1:10550", "Origin": "http://127.0.0.1:10550", "Sec-Fetch-Site": "same-origin"}
     assert browser.refusal(headers) == ""
     assert browser.refusal({"Host": "127.0.0.1:10550", "Sec-Fetch-Site": "none"}) == ""

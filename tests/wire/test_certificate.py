@@ -28,23 +28,23 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def test_a_real_one_is_read(authority: Authority) -> None:
     """Names of both kinds, issuer and times, as the library that made it says."""
     path = authority.issue("hub", hosts=("hub.example", "10.0.0.1", "::1")).certificate
-    told = read(path.read_bytes())
+    found = read(path.read_bytes())
     truth = x509.load_pem_x509_certificate(path.read_bytes())
-    assert (told.name, told.issuer, told.names) == ("hub", "our authority", ("hub.example", "10.0.0.1", "::1"))
-    assert (told.not_before, told.not_after) == (truth.not_valid_before_utc, truth.not_valid_after_utc)
-    assert str(told) == (
+    assert (found.name, found.issuer, found.names) == ("hub", "our authority", ("hub.example", "10.0.0.1", "::1"))
+    assert (found.not_before, found.not_after) == (truth.not_valid_before_utc, truth.not_valid_after_utc)
+    assert str(found) == (
         f"the certificate of hub (issued by our authority, for hub.example, 10.0.0.1, ::1, "
         f"valid until {day(truth.not_valid_after_utc)})"
     )
-    assert read(truth.public_bytes(serialization.Encoding.DER)) == told
+    assert read(truth.public_bytes(serialization.Encoding.DER)) == found
 
 
 def test_names_and_times_of_other_forms_are_read(authority: Authority) -> None:
     """Text around the PEM, letters beyond ASCII, no alternative names, a time beyond 2049."""
     path = authority.issue("ä b", valid=datetime.timedelta(days=20_000)).certificate
-    told = read(b"some text\n" + path.read_bytes())
-    assert (told.name, told.issuer, told.names) == ("ä b", "our authority", ())
-    assert told.not_after.year > 2049
+    found = read(b"some text\n" + path.read_bytes())
+    assert (found.name, found.issuer, found.names) == ("ä b", "our authority", ())
+    assert found.not_after.year > 2049
 
 
 def test_dates_and_name_are_judged() -> None:
@@ -59,7 +59,7 @@ def test_dates_and_name_are_judged() -> None:
     assert "is not valid before 2026-11-21 12:00 UTC" in unfit(early, NOW) and "clock" in unfit(early, NOW)
 
 
-def test_the_end_is_told_in_time() -> None:
+def test_the_end_of_a_certificate_is_announced_in_time() -> None:
     """Fourteen days before, or a tenth of a short life."""
     days = datetime.timedelta
     assert ends_soon(certificate(before=-days(days=385), after=days(days=13)), NOW)
@@ -70,7 +70,7 @@ def test_the_end_is_told_in_time() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"0", b"\x30\x84\xff\xff", b"x" * (DER_BYTES_MAX + 1), b"\x30\x80" * 99])
 def test_what_is_none_is_a_value_error(content: bytes) -> None:
-    """Whatever file somebody named."""
+    """Whatever file was named."""
     with pytest.raises(ValueError):
         read(content)
 

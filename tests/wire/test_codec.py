@@ -65,7 +65,7 @@ def test_each_direction_has_its_own_verbs():
 
 
 def test_nesting_counts_levels_outside_of_strings():
-    """Exact where it matters; where there are too few brackets to be over the limit nobody counts."""
+    """Exact where it matters; with too few brackets to be over the limit they are not counted."""
     deep = codec.NESTING_MAX + 1
     assert codec.nesting(b'{"a":' * deep + b"1" + b"}" * deep) == deep
     assert codec.nesting(b"[" + b"[],{}," * deep + b"1]") == 2

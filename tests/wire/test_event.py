@@ -10,8 +10,8 @@ from fairlead_wire.event import Event
 
 def test_an_event_is_a_cloud_event():
     """The fields every reader of CloudEvents 1.0 knows, and the node and a version beside them."""
-    told = Event(type="node.away", time="2026-11-22T08:00:00Z", node="edge-1", subject="edge-1", data={"reason": "x"})
-    assert json.loads(event.encode(told, id="7-1", source="/fairlead/hub/h")) == {
+    sent = Event(type="node.away", time="2026-11-22T08:00:00Z", node="edge-1", subject="edge-1", data={"reason": "x"})
+    assert json.loads(event.encode(sent, id="7-1", source="/fairlead/hub/h")) == {
         "specversion": "1.0",
         "eventversion": 1,
         "id": "7-1",
@@ -47,7 +47,7 @@ def test_the_system_namespace_is_reserved(topic, reserved):
 
 @pytest.mark.parametrize("topic", ["default/events", "system/", "system/a/b", "events", "/events"])
 def test_events_go_to_the_system_namespace_only(topic):
-    """Nobody reads a topic of their own that edges may write to, and believes it."""
+    """A topic that edges may write to is never believed as a system topic."""
     with pytest.raises(ValueError, match=r"^must be system/NAME"):
         event.check_topic(topic)
 

@@ -53,7 +53,7 @@ def test_an_entry_is_an_array():
     ],
 )
 def test_numbers_and_names_that_cannot_be_are_refused(text):
-    """What is parsed has a limit: nobody further in has to think of a negative id or a fence beyond 2**53."""
+    """What is parsed has a limit: code further in never meets a negative id or a fence beyond 2**53."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(text, type=message.FromEdge)
 

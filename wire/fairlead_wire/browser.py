@@ -1,7 +1,8 @@
 """Web pages are no local programs: what they ask of a port on loopback that needs no certificate or token.
 
 A browser on this machine reaches loopback for whatever page is open in it.  Two ways in are closed: a name that
-resolves to loopback (DNS rebinding) is no name of ours, and a page of another origin is told so by its own browser.
+resolves to loopback (DNS rebinding) is no name of ours, and its own browser names a page
+of another origin.
 Programs that are no browser send neither header and notice nothing.
 """
 
@@ -13,7 +14,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 OWN_SITE = frozenset(["same-origin", "none"])
-"""Of ``Sec-Fetch-Site``: our own page, or somebody typed the address."""
+"""Of ``Sec-Fetch-Site``: our own page, or an address a person typed."""
 
 
 def refusal(headers: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
     PEM or DER ─read→ Certificate ─unfit(now, name)→ "" or what is wrong with it
 
-OpenSSL alone decides whom to believe; it tells that a check failed, but not whose certificate it was, nor its dates.
+OpenSSL alone decides whom to believe; it says that a check failed, but not whose certificate it was, nor its dates.
 Only the fields above are read (RFC 5280, section 4.1; DER as in X.690), and what is no certificate is a ``ValueError``.
 """
 
@@ -22,7 +22,7 @@ DER_BYTES_MAX: Final = 256 * 1024
 NAMES_MAX: Final = 20
 NAME_CHARS_MAX: Final = 253
 SOON: Final = datetime.timedelta(days=14)
-"""A certificate with less left than this, and less than a tenth of its whole time, is told of."""
+"""A certificate with less left than this, and less than a tenth of its whole time, is reported."""
 TENTH: Final = 10
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
@@ -49,7 +49,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         names = f", for {', '.join(self.names)}" if self.names and self.names != (self.name,) else ""
         facts = f"issued by {self.issuer or '?'}{names}, valid until {day(self.not_after)}"
-        return f"the certificate of {self.name or 'nobody'} ({facts})"
+        return f"the certificate of {self.name or 'no name'} ({facts})"
 
 
 def read(content: bytes) -> Certificate:
@@ -68,13 +68,13 @@ def read(content: bytes) -> Certificate:
 
 
 def unfit(certificate: Certificate, now: datetime.datetime, name: str | None = None) -> str:
-    """Why nobody will take it as ``name``'s now; "" when nothing speaks against it.  The other side decides."""
+    """Why the other side will not take it as ``name``'s now; "" when nothing speaks against it.  It decides, not we."""
     if now < certificate.not_before:
         return f"is not valid before {day(certificate.not_before)}, and it is {day(now)} here: is the clock right?"
     if now > certificate.not_after:
         return f"expired on {day(certificate.not_after)}, and it is {day(now)} here: replace it, or set the clock"
     if name is not None and certificate.name != name:
-        return f"is the one of {certificate.name or 'nobody'}, not of {name}"
+        return f"is the one of {certificate.name or 'no name'}, not of {name}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""What Fairlead tells of itself on a system topic: one JSON document an event, in the form of CloudEvents 1.0.
+"""What Fairlead reports of itself on a system topic: one JSON document an event, in the form of CloudEvents 1.0.
 
     {"specversion": "1.0", "eventversion": 1, "id": "…", "source": "/fairlead/hub/…", "time": "…Z",
      "type": "dev.fairlead.object.parked", "subject": "…", "node": "edge-1",
@@ -67,7 +67,7 @@ def encode(event: Event, *, id: str, source: str) -> bytes:
 
 
 def short(text: str) -> str:
-    """A text of somebody else's, cut to ``TEXT_CHARS_MAX``."""
+    """A text from outside, cut to ``TEXT_CHARS_MAX``."""
     return text if len(text) <= TEXT_CHARS_MAX else text[: TEXT_CHARS_MAX - 1] + "…"
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 PROTOCOL = 1
 NAME_CHARS_MAX = 256
-"""UIDs, versions, digests: whatever is somebody's name and no path."""
+"""UIDs, versions, digests: names that are no paths."""
 
 Id = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

@@ -6,7 +6,7 @@
 What the protocol permits, and what tests may therefore do to it: within a session frames arrive in order
 and unbroken or the session ends; across sessions anything sent may be lost or may have arrived without our
 knowing; power may fail at either end between any two effects.  Nothing is remembered across sessions here:
-the edge's own store is the truth, and the opening digest tells the rest.
+the edge's own store is the truth, and the opening digest shows the rest.
 """
 
 from __future__ import annotations

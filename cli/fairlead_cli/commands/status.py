@@ -108,7 +108,7 @@ def _line(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _note(row: dict[str, Any]) -> str:
-    """What people told the hub not to do to this node, and what it stopped by itself."""
+    """What people paused at this node, and what the hub stopped by itself."""
     notes = [f"paused: {row['paused']}"] if row.get("paused") else []
     guard = row.get("deletionGuard")
     if guard and not guard["approved"]:

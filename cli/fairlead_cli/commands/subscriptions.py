@@ -27,7 +27,7 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
         messaging_account.print_json(found)
         return
     if not found:
-        messaging_account.say_none(f"nobody gets {'/'.join(topic)} pushed")
+        messaging_account.say_none(f"{'/'.join(topic)} has no subscriptions")
     for each in found:
         click.echo(
             f"{each.name}  {each.url}  delivered {each.delivered}, dead-lettered {each.dead_lettered}, "

@@ -125,7 +125,7 @@ def _newest(client: Client, topic: Topic, limit: int, committed: bool) -> tuple[
 def _near_the_end(client: Client, topic: Topic, rows: int) -> str:
     """An exclusive start with at least `rows` stored behind it and not many more; "" is the beginning.
 
-    The service tells how rows are spread without reading them, so a topic of any length is found into in a few steps.
+    The service says how rows are spread without reading them, so a topic of any length is found into in a few steps.
     """
     from fairlead_messaging.client.errors import Expired
 
@@ -148,7 +148,7 @@ def _near_the_end(client: Client, topic: Topic, rows: int) -> str:
 
 
 def _follow(client: Client, topic: Topic, position: Place, committed: bool, output: str) -> None:
-    """Print what comes, as long as somebody reads.  An outage is waited out: the same page is asked for again."""
+    """Print what comes, as long as the output is read.  An outage is waited out: the same page is asked for again."""
     from fairlead_messaging.client.cursor import Cursor
     from fairlead_wire.errors import Temporary
 

@@ -242,7 +242,7 @@ def inspect(
 def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
     """How far each named reader is behind, and whether an open transaction holds up all of them.
 
-    A reader is whoever tells the service its position; ingest jobs do after each commit.
+    A reader is a program that reports its position to the service; ingest jobs do after each commit.
     """
     with service(context) as client:
         readers = client.readers(*topic)
@@ -251,7 +251,7 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
         print_json(readers)
         return
     if not readers:
-        messaging_account.say_none(f"no reader has told its position in {'/'.join(topic)}")
+        messaging_account.say_none(f"no reader has reported its position in {'/'.join(topic)}")
     for reader in readers:
         click.echo(
             f"{reader.name}: {reader.lag_messages} messages, {moments.span(reader.lag_seconds)} behind; "

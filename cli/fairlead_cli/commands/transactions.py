@@ -79,7 +79,7 @@ def _open(each: OpenTransaction, now_ms: float) -> str:
     parts = [
         f"{each.transactionWritePointer}  open for {span(now_ms - each.started)}, {span(each.expires - now_ms)} left"
         f" unless it is renewed (up to {span(each.renewable - now_ms)})",
-        f"holds up {holds} at most" if holds else "holds up nobody",
+        f"holds up {holds} at most" if holds else "holds up no reader",
     ]
     return "  ".join([*parts, f"stored {stored}"] if stored else parts)
 

@@ -1,4 +1,4 @@
-"""Kinds of objects: what discovery tells clients about each.
+"""Kinds of objects: what discovery shows clients of each.
 
 The kind of an object is in its content, plural and scope are in its path; short names of the built-in kinds
 are known here, so that ``kubectl get cm,po`` works and an empty node answers "No resources found".  Events are

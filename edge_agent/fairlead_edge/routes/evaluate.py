@@ -11,7 +11,7 @@ from fairlead_edge.routes.typerules import Type
 from fairlead_edge.routes.values import UNDEFINED
 
 ERRORS_MAX = 50
-"""More mistakes than this in one condition are not told: nobody reads them, and each costs time and room."""
+"""More mistakes than this in one condition are not reported: each costs time and room."""
 
 
 def compile_node(text: str, node: Node, *, twin_changes: bool, errors: list[CompileError]) -> Compiled:

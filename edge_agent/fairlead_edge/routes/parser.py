@@ -226,7 +226,7 @@ class _Parser:
         return Call(name, tuple(arguments)) if self.close() else self.broken(opening, before)
 
     def broken(self, opening: Token, before: int) -> Broken:
-        """Of several that are not closed the outermost is told; a quote that is not closed explains them all."""
+        """Of several that are not closed the outermost is reported; a quote that is not closed explains them all."""
         if not any(error.message == UNTERMINATED for error in self.errors):
             del self.errors[before:]
             self.note(opening, "missing closing ')'")

@@ -52,12 +52,9 @@ class Attempts(Generic[T]):
 
     def __init__(self, asked: Request[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
         self._asked = asked
-        self._policy = policy
-        self._uniform = uniform if policy is None or policy.seed is None else delivery.generator_of(policy)
         self._in_doubt = False
         self._reconnected = False
-        self._retries = 0
-        self._waited = self._previous = 0.0
+        self._waits = None if policy is None else Waits(policy, uniform)
 
     def read(self, answer: Response) -> T:
         """Raises what ``Request.read`` does."""
@@ -74,8 +71,23 @@ class Attempts(Generic[T]):
         if isinstance(failed, Disconnected) and not self._reconnected:
             self._reconnected = True
             return 0.0
-        if self._policy is None:
+        seconds = None if self._waits is None else self._waits.after(failed)
+        if seconds is None:
             raise failed
+        return seconds
+
+
+class Waits:
+    """Between the attempts of one call; counts them."""
+
+    def __init__(self, policy: DeliveryPolicy, uniform: Uniform) -> None:
+        self._policy = policy
+        self._uniform = uniform if policy.seed is None else delivery.generator_of(policy)
+        self._retries = 0
+        self._waited = self._previous = 0.0
+
+    def after(self, failed: Failed) -> float | None:
+        """Seconds before the next attempt, never less than the service asked for; None: that was the last one."""
         wait = delivery.next_delay(
             self._policy,
             self._retries,
@@ -85,7 +97,7 @@ class Attempts(Generic[T]):
             retry_after_seconds=failed.retry_after_seconds if failed.answered else None,
         )
         if wait is None:
-            raise failed
+            return None
         self._retries += 1
         self._previous = wait.seconds
         self._waited += wait.seconds

@@ -29,7 +29,7 @@ from fairlead_hub.delivery.handshake_limiter import SLOT_SECONDS, HandshakeLimit
 from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_wire import codec
 from fairlead_wire.io import handshake, logs
-from fairlead_wire.rarely import Rarely
+from fairlead_wire.log_limiter import LogLimiter
 
 BACKLOG: Final = 4096
 """Connections the kernel keeps for us (if its own ``somaxconn`` allows as many)."""
@@ -70,7 +70,7 @@ class Acceptor:
         self._on_socket, self._context, self._seconds_max = on_socket, context, seconds_max
         self._failed = failed
         self._openings = HandshakeLimiter(slots_max=slots_max, slot_seconds=slot_seconds)
-        self._told = Rarely(TOLD_SECONDS)
+        self._limiter = LogLimiter(TOLD_SECONDS)
         self._by_socket: dict[ServerConnection, _Opening] = {}
         self._keys = itertools.count()
         self._listeners: list[socket.socket] = []
@@ -186,7 +186,7 @@ class Acceptor:
             return
         self._failed[reason] += 1
         # Who comes back every second is told of once in a while.
-        times = self._told.tell((opening.peer.rpartition(":")[0], reason, text), self._loop.time())
+        times = self._limiter.due((opening.peer.rpartition(":")[0], reason, text), self._loop.time())
         if times is not None:
             _log.info("opening_failed", peer=opening.peer, reason=reason, text=text, times=times)
         self._end(opening)
@@ -209,7 +209,7 @@ class Acceptor:
             patience = {"ssl_handshake_timeout": self._seconds_max + 1, "ssl_shutdown_timeout": CLOSE_SECONDS}
         accepted.setblocking(False)
         # Of our own: the loop closes its socket before we know that there is something left to say.
-        last_word = handshake.spare(accepted) if self._context is not None else None
+        alert_socket = handshake.spare(accepted) if self._context is not None else None
         try:
             await self._loop.connect_accepted_socket(protocol, accepted, ssl=self._context, **patience)
         except ssl.SSLError as error:
@@ -217,23 +217,23 @@ class Acceptor:
             if refused is None:
                 self._fail(opening, "tls", error.reason or str(error))
             else:
-                self._refuse(opening, refused, last_word)
+                self._refuse(opening, refused, alert_socket)
         except OSError as error:
             self._fail(opening, "left", str(error))
         except asyncio.CancelledError:
             self._end(opening)
             raise
         finally:
-            if last_word is not None:
-                last_word.close()
+            if alert_socket is not None:
+                alert_socket.close()
 
     def _refuse(self, opening: _Opening, refused: handshake.Refusal, connection: socket.socket | None) -> None:
         """Say whose certificate it was: in the log once in a while, to the node at once."""
         if opening.over:
             return
-        handshake.last_word(connection, refused)
+        handshake.send_alert(connection, refused)
         self._failed["certificate"] += 1
-        refused.tell(peer=opening.peer)
+        refused.log(peer=opening.peer)
         self._end(opening)
 
     def is_serving(self) -> bool:

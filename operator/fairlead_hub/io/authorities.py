@@ -25,12 +25,12 @@ class Authorities:
         assert settings.tls_ca and settings.tls_cert and settings.tls_key
         cert, key = Path(settings.tls_cert), Path(settings.tls_key)
         self.internal_files = tls.Files(ca=Path(settings.tls_ca), cert=cert, key=key)
-        self.internal = tls.server_context(self.internal_files, told=settings.link_ca is not None)
+        self.internal = tls.server_context(self.internal_files, logs_refusals=settings.link_ca is not None)
         if settings.link_ca is None:
             self.link_files, self.link = self.internal_files, self.internal
         else:
             self.link_files = tls.Files(ca=Path(settings.link_ca), cert=cert, key=key, ca_setting="link_ca")
-            self.link = tls.server_context(self.link_files, told=False)  # the acceptor tells
+            self.link = tls.server_context(self.link_files, logs_refusals=False)  # the acceptor tells
         for context in {self.internal, self.link}:
             context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept
         self._say_what_is_unsafe(settings)

@@ -109,7 +109,7 @@ class UpstreamPublisher:
                     self._hub.refuse(session, refusal)
                 except Exception as error:  # noqa: BLE001 - a defect must cost this batch a retry, not the stream its life
                     remedy = "report it; the node sends the batch again"
-                    told = logs.told_of(error)
+                    told = logs.describe_error(error)
                     _log.error("upstream_error", node=session.node, stream=header.stream, remedy=remedy, **told)
                     reason = f"the hub failed: {told['error']}"
                     answer = self._not_now(header, "hub_error", reason, NOT_NOW_SECONDS)

@@ -26,6 +26,6 @@ def test_wss_needs_certificates() -> None:
     assert done.exit_code == 2 and "--tls-ca" in done.output
 
 
-def test_a_behaviour_nobody_knows_is_refused() -> None:
+def test_an_unknown_behaviour_is_refused() -> None:
     done = CliRunner().invoke(build(), ["bench", "nodes", "--behaviour", "rude"])
     assert done.exit_code == 2 and "never-ack" in done.output

@@ -25,7 +25,7 @@ def test_the_hub_knows(hub_http: str) -> None:
         assert explained(f"{kind}/a", "edge-near", *source)[0] == "held"
     assert explained("cm/missing", "edge-near", *source)[0] == "no_object"
     assert explained("secret/a", "edge-near", *source)[0] == "not_watched"
-    assert explained("cm/a", "nobody", *source)[0] == "no_node"
+    assert explained("cm/a", "edge-9", *source)[0] == "no_node"
     assert explained("cm/a", "edge-near", *source, namespace="default")[1].count("use -n cli-test")
     code, answer = explained("cm/a", "edge-far", *source)
     assert code == "away" and "it should hold this" in answer
@@ -36,7 +36,7 @@ def test_the_api_objects_know_most_of_it(cluster: Cluster, hub_http: str) -> Non
     source = ("--kubeconfig", str(cluster.kubeconfig))
     assert explained("cm/a", "edge-near", *source)[0] == "held"
     assert explained("cm/missing", "edge-near", *source)[0] == "no_object"
-    assert explained("cm/a", "nobody", *source)[0] == "no_node"
+    assert explained("cm/a", "edge-9", *source)[0] == "no_node"
     assert explained("cm/a", "edge-far", *source)[0] == "no_record"
     assert explained("cm/a", "edge-near", *source, namespace="default")[1].count("use -n cli-test")
     assert explained("secret/a", "edge-near", *source)[0] == "not_watched"

@@ -85,8 +85,8 @@ def test_an_unknown_column_and_a_short_retention_are_refused(config: Path, table
     assert (short.exit_code, "at least 1 hour" in short.stderr) == (1, True)
 
 
-def test_bad_settings_are_told_with_file_and_key(config: Path) -> None:
-    """As `run` tells them."""
+def test_bad_settings_are_reported_with_file_and_key(config: Path) -> None:
+    """As `run` says them."""
     config.write_text("tabel = 1\n")
     refused = run("status", "--config", str(config))
     assert refused.exit_code == 2

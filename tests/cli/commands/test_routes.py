@@ -291,7 +291,7 @@ def test_check_of_a_file_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # ── dry run ──
 
 
-def test_dry_run_tells_why(tmp_path: Path) -> None:
+def test_dry_run_says_why(tmp_path: Path) -> None:
     """Per route the result and what was missing; the bad route is named, the good ones decide."""
     file = tmp_path / "m.json"
     file.write_text(
@@ -373,14 +373,14 @@ def test_dry_run_says_what_the_agent_does(sent: dict[str, Any], body: tuple[str,
     plan = publishing.plan(
         publishing.parse(json.dumps({"messages": [sent]}).encode()), Router(routes, "n7"), new_id=str, enqueued_at=""
     )
-    [told] = json.loads(plan.answer())["results"]
+    [result] = json.loads(plan.answer())["results"]
     for request in (sent, {"source": sent["source"], "message": {k: v for k, v in sent.items() if k != "source"}}):
         answer = answer_dry_run(routes, "n7", request)
-        if "error" in told:
-            assert answer["error"][0]["message"] == told["error"]["message"]
+        if "error" in result:
+            assert answer["error"][0]["message"] == result["error"]["message"]
         else:
             kept = [{key: each[key] for key in ("endpoint", "priority", "ttl")} for each in answer["deliveries"]]
-            assert kept == told["deliveries"]
+            assert kept == result["deliveries"]
 
 
 def test_dry_run_of_several_objects_is_as_on_a_node(tmp_path: Path) -> None:

@@ -38,11 +38,11 @@ def test_nodes_from_the_api_objects(cluster: Cluster, hub_http: str) -> None:
 
 
 def test_one_node(hub_http: str, hub_config: Path) -> None:
-    """In detail, found through the hub's own settings; a node nobody knows is exit 1 with a sentence."""
+    """In detail, found through the hub's own settings; an unknown node is exit 1 with a sentence."""
     code, text = run("edge-near", "--config", str(hub_config), "-o", "json")
     assert code == 0 and json.loads(text)["grantedTopics"] == ["default/telemetry"]
-    code, text = run("nobody", "--hub", hub_http)
-    assert (code, text.strip()) == (1, "Error: there is no edge Node nobody")
+    code, text = run("edge-9", "--hub", hub_http)
+    assert (code, text.strip()) == (1, "Error: there is no edge Node edge-9")
 
 
 def test_what_the_hub_does_not_see_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ Run = Callable[..., Result]
 
 
 def test_a_subscription_from_put_to_delete(run: Run) -> None:
-    """What is being retried is told, with the reason."""
+    """What is being retried is shown, with the reason."""
     run("create", "t")
     policy = '{"minimum_delay": 60, "maximum_delay": 60, "retries_with_no_delay": 0}'
     assert run("subscriptions", "put", "t", "s", "http://127.0.0.1:9/", "--delivery", policy).exit_code == 0

@@ -99,7 +99,7 @@ def test_following_survives_restarts_without_loss_or_repeats(tmp_path: Path) -> 
                 service.publish("default/t", [b"%d" % number])
                 wait_until("it is shown", seen(number + 1), seconds=30)
                 service.kill()
-                wait_until("the outage is told", lambda: "waiting for it" in err.read_text(), seconds=30)
+                wait_until("the outage is reported", lambda: "waiting for it" in err.read_text(), seconds=30)
                 service.start()
                 service.publish("default/t", [b"%d" % (number + 1)])
                 wait_until("it goes on", seen(number + 2), seconds=30)
@@ -111,7 +111,7 @@ def test_following_survives_restarts_without_loss_or_repeats(tmp_path: Path) -> 
 
 
 @pytest.mark.process
-def test_it_ends_when_nobody_reads_any_more(tmp_path: Path) -> None:
+def test_it_ends_when_its_output_is_closed(tmp_path: Path) -> None:
     """As in `tail -f … | head`, on a topic to which nothing comes."""
     with MessagingService(tmp_path / "service") as service:
         service.create("default/t")

@@ -72,7 +72,7 @@ def test_inspect_marks_what_readers_skip_and_wait_for(run: Run, messaging: Topic
     assert run("inspect", "t", "--after", rows[1]["id"]).stdout.count("\n") == 1
 
 
-def test_lag_by_reader_and_who_holds_them_up(run: Run, messaging: Topics) -> None:
+def test_lag_by_reader_and_the_transaction_that_holds_them_up(run: Run, messaging: Topics) -> None:
     """Messages and seconds; an open transaction is named."""
     run("create", "t")
     run("publish", "t", "a", "b", "c")
@@ -141,9 +141,9 @@ def test_topics_of_all_namespaces(run: Run) -> None:
         (("poll", "ns/t"), "no messages in ns/t"),
         (("inspect", "ns/t"), "no rows in ns/t"),
         (("inspect", "ns/t", "--state", "hidden"), "no hidden rows in ns/t"),
-        (("lag", "ns/t"), "no reader has told its position in ns/t"),
+        (("lag", "ns/t"), "no reader has reported its position in ns/t"),
         (("transactions", "list"), "no open transactions"),
-        (("subscriptions", "list", "ns/t"), "nobody gets ns/t pushed"),
+        (("subscriptions", "list", "ns/t"), "ns/t has no subscriptions"),
     ],
 )
 def test_an_empty_list_says_so(run: Run, line: tuple[str, ...], words: str) -> None:
@@ -153,7 +153,7 @@ def test_an_empty_list_says_so(run: Run, line: tuple[str, ...], words: str) -> N
     assert (done.exit_code, done.stdout) == (0, "") and words in done.stderr
 
 
-def test_a_default_address_is_named_when_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_default_address_is_named_when_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who forgot to say where reads how to."""
     monkeypatch.setattr(messaging_account, "DEFAULT_URL", "http://127.0.0.1:9")
     done = CliRunner(env={"FAIRLEAD_MESSAGING_URL": None}).invoke(build(), ["topics", "list"])

@@ -13,7 +13,7 @@ from fairlead_messaging.client.io.sync_client import Client
 Run = Callable[..., Result]
 
 
-def test_who_blocks_is_seen_and_ended(run: Run, messaging: Topics) -> None:
+def test_a_blocking_transaction_is_seen_and_ended(run: Run, messaging: Topics) -> None:
     """Readers of committed messages stop, the operator looks and invalidates, they go on."""
     run("create", "t")
     assert run("transactions", "list").stdout == ""
@@ -32,16 +32,16 @@ def test_who_blocks_is_seen_and_ended(run: Run, messaging: Topics) -> None:
         assert "is invalid" in again.stderr
 
 
-def test_one_that_touched_nothing_holds_up_nobody(run: Run, messaging: Topics) -> None:
+def test_one_that_touched_nothing_holds_up_no_reader(run: Run, messaging: Topics) -> None:
     """It is listed all the same."""
     with Client(messaging.url) as client:
         pointer = client.start_transaction().transactionWritePointer
-    assert "holds up nobody" in run("transactions", "list").stdout
+    assert "holds up no reader" in run("transactions", "list").stdout
     ended = run("transactions", "invalidate", str(pointer), "-o", "json")
     assert json.loads(ended.stdout) == {"transactionWritePointer": pointer, "state": "invalid"}
 
 
-def test_a_pointer_nobody_had_is_exit_1(run: Run) -> None:
+def test_an_unknown_pointer_is_exit_1(run: Run) -> None:
     """Its state is unknown."""
     answer = run("transactions", "invalidate", "7")
     assert answer.exit_code == 1

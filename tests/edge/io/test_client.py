@@ -23,7 +23,7 @@ SOURCE = "/messages/modules/m/outputs/o"
 
 
 class Agent:
-    """The local API, with a door that can be told to fail for a while."""
+    """The local API, which a test can make fail for a while."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
@@ -63,7 +63,7 @@ async def lengths(agent: Agent) -> dict[str, int]:
     return {queue.queue: queue.length for queue in (await agent.upstream.status()).queues}
 
 
-async def test_published_messages_are_stored_and_told(agent: Agent) -> None:
+async def test_published_messages_are_stored_and_answered(agent: Agent) -> None:
     """One result each, in order; a refused one has its reason."""
     messages = [
         Message(source=SOURCE, body={"t": 1}, properties={"priority": "3", "ttl": "60"}),
@@ -94,7 +94,7 @@ async def test_patience_ends(agent: Agent) -> None:
 
 
 async def test_agent_that_is_not_there_is_temporary() -> None:
-    """Nobody listens."""
+    """No program listens."""
     with pytest.raises(Temporary, match="no answer"):
         await asyncio.to_thread(
             EdgeClient("http://127.0.0.1:9", patience_seconds=0).publish, [Message(source=SOURCE, body=1)]
@@ -102,7 +102,7 @@ async def test_agent_that_is_not_there_is_temporary() -> None:
 
 
 async def test_what_would_fail_again_is_permanent(agent: Agent) -> None:
-    """Told at once, whatever the answer looks like."""
+    """Raised at once, whatever the answer looks like."""
     with pytest.raises(Permanent) as refused:
         await asyncio.to_thread(agent.client().publish, [Message(source="nonsense", body=1)])
     assert refused.value.code == "bad_source"

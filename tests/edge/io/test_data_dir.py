@@ -12,7 +12,7 @@ from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, new_epoch, size
 
 
 def test_two_agents_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
-    """The second is told who the first is; when the first is gone the folder is free again."""
+    """The second learns who the first is; when the first is gone the folder is free again."""
     first = DataDir(tmp_path / "data")
     with pytest.raises(StoreUnusable, match=r"in use by another edge agent \(process \d+\)"):
         DataDir(tmp_path / "data")
@@ -20,13 +20,13 @@ def test_two_agents_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
     DataDir(tmp_path / "data").close()
 
 
-def test_a_lock_file_that_was_left_behind_stops_nobody(tmp_path: Path) -> None:
+def test_a_lock_file_that_was_left_behind_does_not_stop_a_start(tmp_path: Path) -> None:
     """After kill -9 the file is there and its owner is not."""
     (tmp_path / "lock").write_text("12345\n")
     DataDir(tmp_path).close()
 
 
-def test_a_folder_others_may_write_to_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_others_may_write_to_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """They could put a token of their own there."""
     DataDir(tmp_path / "mine").close()
     assert not caplog.records

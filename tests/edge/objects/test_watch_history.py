@@ -41,7 +41,7 @@ def test_what_it_does_not_know_it_says(version: int) -> None:
 
 
 def test_the_oldest_are_dropped_when_there_are_too_many() -> None:
-    """A watcher that fell behind is told so, and the log stays small."""
+    """A watcher that fell behind gets an error, and the log stays small."""
     log: WatchHistory[HeldObject] = WatchHistory(0, changes_max=3)
     for version in range(1, 11):
         log.append(change(version))
@@ -75,8 +75,8 @@ def test_the_subject_of_a_deletion_is_what_was_deleted() -> None:
     assert Change(version=1, previous=last, current=None).subject is last
 
 
-def test_what_was_lost_expires_for_all_who_follow() -> None:
-    """A list tells what is; a change from before the loss that comes late is told to listeners, and not kept."""
+def test_what_was_lost_expires_for_all_watchers() -> None:
+    """A list shows what is; a late change from before the loss reaches listeners, and is not kept."""
     log: WatchHistory[HeldObject] = WatchHistory(10)
     log.append(change(11))
     heard: list[int] = []

@@ -37,7 +37,7 @@ def test_taken_message_is_held_until_its_time() -> None:
 
 
 def test_acknowledged_message_is_done_even_late() -> None:
-    """The work was done; a stranger's id is told."""
+    """The work was done; a stranger's id is returned."""
     leases = Leases()
     leases.take(QUEUE, [item(4), item(5)], now=0)
     done, unknown = leases.ack(["id-5", "who"])

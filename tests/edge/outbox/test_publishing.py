@@ -202,6 +202,6 @@ def test_bad_idempotency_keys(key: str) -> None:
         publishing.check_key(key)
 
 
-def test_digest_tells_requests_apart() -> None:
+def test_digests_of_different_requests_differ() -> None:
     """The same bytes are the same request."""
     assert publishing.digest(b"a") == publishing.digest(b"a") != publishing.digest(b"b")

@@ -117,5 +117,5 @@ def test_topics_of_a_router() -> None:
     [("/messages", True), ("/Messages/modules/m", True), ("/twinChangeNotifications", False), ("/messagesx", False)],
 )
 def test_telemetry(source: str, telemetry: bool) -> None:
-    """What counts as dropped when nobody takes it."""
+    """What counts as dropped when no route takes it."""
     assert router.is_telemetry(source) is telemetry

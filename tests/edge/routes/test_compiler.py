@@ -75,7 +75,7 @@ def test_an_empty_condition_is_undefined(condition: str) -> None:
     assert value(condition) == "undefined"
 
 
-def test_every_mistake_of_a_route_is_told_at_once() -> None:
+def test_every_mistake_of_a_route_is_reported_at_once() -> None:
     """Types in WHERE and the sink, each at its own place in the route's text."""
     with pytest.raises(Invalid) as refused:
         compile_route("FROM /messages/*\nWHERE a > 1 AND nope(b)\nINTO $cloud")

@@ -116,7 +116,7 @@ def test_mistakes_come_innermost_first(condition: str, columns: list[int]) -> No
     assert [error.column for error in found][: len(columns)] == columns
 
 
-def test_a_failed_chain_is_told_once_for_each_operator() -> None:
+def test_a_failed_chain_is_reported_once_for_each_operator() -> None:
     """Three wrong operators are three mistakes; the third says that it follows from the second."""
     found = mistakes("1 + 'a' - 'b'")
     assert len(found) == 2
@@ -139,6 +139,6 @@ def test_an_empty_condition_runs() -> None:
     assert repr(run(message())) == "UNDEFINED"
 
 
-def test_the_number_of_mistakes_told_is_bounded() -> None:
-    """Nobody reads more than fifty."""
+def test_the_number_of_reported_mistakes_is_bounded() -> None:
+    """Fifty are enough to read."""
     assert len(mistakes(" AND ".join(["1 + 'a' = 2"] * 100))) == ERRORS_MAX

@@ -97,7 +97,7 @@ def test_route_errors_name_their_place(text: str, column: int, said: str) -> Non
 
 
 def test_the_sink_is_checked_after_the_shape() -> None:
-    """A sink nobody knows has the right shape; the rest of the route is still read."""
+    """An unknown sink has the right shape; the rest of the route is still read."""
     parsed = parser.parse_route("FROM /a INTO $cloud")
     assert parsed.sink is None
     assert "did you mean $upstream?" in parsed.errors[0].message
@@ -140,7 +140,7 @@ def test_a_parenthesis_that_is_open_before_into() -> None:
 
 @pytest.mark.parametrize("text", ["{0}true{1}", "{0}length('a'){1} = 1"])
 def test_depth_is_bounded(text: str) -> None:
-    """Fifty within each other are fine, one more is told politely."""
+    """Fifty within each other are fine, one more is refused with a reason."""
     deep = parser.NESTING_MAX - text.count("length(")
     assert mistakes(text.format("(" * deep, ")" * deep)) == []
     (error,) = mistakes(text.format("(" * (deep + 1), ")" * (deep + 1)))

@@ -62,7 +62,7 @@ def test_events_make_their_topic_and_keep_their_order(desk: Desk) -> None:
     assert len({each["id"] for each in found}) == 4 and desk.count("published") == 4
 
 
-def test_what_was_told_before_is_not_there_twice(desk: Desk) -> None:
+def test_what_was_published_before_is_not_published_twice(desk: Desk) -> None:
     """A restarted job publishes its last commits again; the service knows their numbers."""
     desk.publisher.publish_numbered("ingest/app", committed(0, 2))
     desk.publisher.send()

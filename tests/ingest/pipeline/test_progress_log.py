@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead_ingest.pipeline.progress_log import ProgressLog
 
 
-def test_a_long_batch_is_told_each_ten_seconds() -> None:
+def test_a_long_batch_is_logged_each_ten_seconds() -> None:
     """With the seconds since it began."""
     progress = ProgressLog()
     assert [progress.due(now, batch=3, at_work=True) for now in (100.0, 105.0, 110.0, 111.0, 125.0)] == [

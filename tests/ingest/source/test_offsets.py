@@ -71,7 +71,7 @@ def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("limit", "topics", "expected"), [(None, 2, [None, None]), (10, 3, [4, 3, 3]), (1, 3, [1, 1, 1]), (6, 1, [6])]
 )
-def test_a_limit_is_shared_and_nobody_starves(limit: int | None, topics: int, expected: list[int | None]) -> None:
+def test_a_limit_is_shared_and_no_topic_starves(limit: int | None, topics: int, expected: list[int | None]) -> None:
     """Each topic may read at least one row."""
     assert offsets.shares(limit, topics) == expected
 

@@ -67,7 +67,7 @@ async def test_each_connection_is_opened_beside_the_others() -> None:
 
 
 async def test_the_oldest_that_is_opening_makes_way() -> None:
-    """Whoever opens connections and says nothing keeps nobody out."""
+    """A client that opens connections and sends nothing keeps no other out."""
     ended: list[int] = []
     begun: list[int] = []
 

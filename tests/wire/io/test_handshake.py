@@ -17,7 +17,7 @@ from tests.support.pki import Authority
 
 from fairlead_wire.certificate import Certificate
 from fairlead_wire.io import handshake, logs, tls
-from fairlead_wire.rarely import Rarely
+from fairlead_wire.log_limiter import LogLimiter
 
 LATE = -datetime.timedelta(minutes=1)
 NOW = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
@@ -25,10 +25,10 @@ WHOSE = Certificate(common_name="edge-1", names=(), issuer="a", not_before=NOW, 
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     stream = io.StringIO()
     logs.configure("hub", stream=stream)
-    monkeypatch.setattr(handshake, "_told", Rarely(handshake.TOLD_SECONDS))
+    monkeypatch.setattr(handshake, "_limiter", LogLimiter(handshake.TOLD_SECONDS))
     yield stream
 
 
@@ -59,32 +59,32 @@ async def meet(server: ssl.SSLContext, client: ssl.SSLContext) -> BaseException:
     return caught.value
 
 
-async def test_a_server_logs_whom_it_refuses_once_in_a_while(authority: Authority, told: io.StringIO) -> None:
+async def test_a_server_logs_a_refused_client_once_in_a_while(authority: Authority, log_lines: io.StringIO) -> None:
     """Name, check and date; twice refused is one line."""
     server = tls.server_context(files(authority, "hub", "127.0.0.1"))
     client = tls.client_context(files(authority, "edge-1", valid=LATE))
     for _ in range(2):
         await meet(server, client)
-    [line] = map(json.loads, told.getvalue().splitlines())
+    [line] = map(json.loads, log_lines.getvalue().splitlines())
     assert (line["event"], line["name"], line["check"]) == ("certificate_refused", "edge-1", "certificate has expired")
     assert "issued by ours" in line["reason"] and "valid until" in line["reason"]
 
 
-async def test_a_server_logs_that_none_was_shown(authority: Authority, told: io.StringIO) -> None:
+async def test_a_server_logs_that_none_was_shown(authority: Authority, log_lines: io.StringIO) -> None:
     """A client that knows our authority and has no certificate."""
     bare = ssl.create_default_context(cafile=str(authority.certificate))
     await meet(tls.server_context(files(authority, "hub", "127.0.0.1")), bare)
-    [line] = map(json.loads, told.getvalue().splitlines())
+    [line] = map(json.loads, log_lines.getvalue().splitlines())
     assert (line["name"], line["check"]) == ("", "none was shown")
 
 
-async def test_a_replaced_context_still_knows_its_own_certificate(authority: Authority, told: io.StringIO) -> None:
+async def test_a_replaced_context_still_knows_its_own_certificate(authority: Authority, log_lines: io.StringIO) -> None:
     """Handshakes are handed over to the newest one."""
     mine = files(authority, "hub", "127.0.0.1")
-    server = tls.server_context(mine, told=False)
+    server = tls.server_context(mine, logs_refusals=False)
     tls.renew(server, mine)
     await meet(server, tls.client_context(files(authority, "edge-1", valid=LATE)))
-    assert told.getvalue() == "", "who asked for silence keeps it"
+    assert log_lines.getvalue() == "", "a server that was asked for silence logs nothing"
 
 
 async def test_a_client_names_the_servers(authority: Authority) -> None:
@@ -99,7 +99,7 @@ async def test_a_client_names_the_servers(authority: Authority) -> None:
 
 def test_without_an_event_loop(authority: Authority) -> None:
     """Programs with plain sockets read the same words, of either side's certificate."""
-    server = tls.server_context(files(authority, "hub", "localhost"), told=False)
+    server = tls.server_context(files(authority, "hub", "localhost"), logs_refusals=False)
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -142,7 +142,7 @@ def test_the_words() -> None:
     )
 
 
-def test_the_last_word_never_fails() -> None:
+def test_sending_the_alert_never_fails() -> None:
     """Said when there is one, and a socket for it."""
     ours, theirs = socket.socketpair()
     refused = handshake.Refusal(ours=False, whose=None, check="x", alert=b"why")
@@ -151,8 +151,8 @@ def test_the_last_word_never_fails() -> None:
         ours.close()
         assert spare is not None
         with spare:
-            handshake.last_word(spare, refused)
+            handshake.send_alert(spare, refused)
         assert theirs.recv(10) == b"why"
-    handshake.last_word(None, refused)
-    handshake.last_word(ours, refused)
+    handshake.send_alert(None, refused)
+    handshake.send_alert(ours, refused)
     assert handshake.spare(ours) is None

@@ -32,7 +32,7 @@ def test_an_event_and_its_fields(lines):
     assert line["ts"].endswith("Z")
 
 
-def test_an_unexpected_error_is_told_in_one_line(lines):
+def test_an_unexpected_error_is_logged_in_one_line(lines):
     """What it is, what it says, where it came from; no traceback."""
 
     def fails():
@@ -41,7 +41,7 @@ def test_an_unexpected_error_is_told_in_one_line(lines):
     try:
         fails()
     except KeyError as error:
-        logs.get("edge.link").error("link_error", **logs.told_of(error))
+        logs.get("edge.link").error("link_error", **logs.describe_error(error))
     [line] = lines()
     assert (line["error"], line["reason"]) == ("KeyError", "'gone'")
     assert line["at"].startswith("test_logs.fails:") and "traceback" not in line
@@ -77,7 +77,7 @@ def test_a_peers_text_is_always_written(lines, capsys):
 
 
 def test_a_peers_fault_is_a_line_without_traceback(lines):
-    """Garbage from outside must not fill the log; a defect in the same library's hands is still told whole."""
+    """Garbage from outside must not fill the log; a defect in the same library's hands is still logged whole."""
     for error in (BadStatusLine("GET \x00\nmore"), ValueError("ours")):
         try:
             raise error

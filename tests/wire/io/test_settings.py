@@ -152,13 +152,13 @@ def test_an_enormous_file_is_refused(tmp_path):
         load(tmp_path, "#" * (settings.FILE_BYTES_MAX + 1))
 
 
-def test_all_mistakes_of_file_and_environment_are_told_at_once(tmp_path, capsys):
+def test_all_mistakes_of_file_and_environment_are_reported_at_once(tmp_path, capsys):
     """Five mistakes are one restart, each with where it is and the nearest right key."""
     environ = {"FAIRLEAD_EDGE_PORT": "many", "FAIRLEAD_EDGE_DELIVERY_MAXIMUN_DELAY": "1", "FAIRLEAD_EDGE_NDOE": "x"}
     with pytest.raises(settings.SettingsError) as caught:
         load(tmp_path, 'topics = ["a", 1]\n[delivery]\nmaximum_dely = 3\n', environ)
-    told = [str(each.args[0]).partition("\n")[0].removeprefix(str(tmp_path)) for each in caught.value.mistakes]
-    assert told == [
+    read = [str(each.args[0]).partition("\n")[0].removeprefix(str(tmp_path)) for each in caught.value.mistakes]
+    assert read == [
         "FAIRLEAD_EDGE_PORT: port: must be a whole number, is 'many'",
         "FAIRLEAD_EDGE_DELIVERY_MAXIMUN_DELAY: is no key of these settings; "
         "did you mean FAIRLEAD_EDGE_DELIVERY_MAXIMUM_DELAY?",
@@ -169,7 +169,7 @@ def test_all_mistakes_of_file_and_environment_are_told_at_once(tmp_path, capsys)
     ]
     assert settings.complain("edge", caught.value) == settings.EXIT_STATUS
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == len(told) and all(line.startswith("fairlead edge: ") for line in lines)
+    assert len(lines) == len(read) and all(line.startswith("fairlead edge: ") for line in lines)
 
 
 def test_what_kubelet_puts_into_the_environment_is_no_mistake():
@@ -187,7 +187,7 @@ def test_what_kubelet_puts_into_the_environment_is_no_mistake():
 
 
 def test_variables_of_no_room_are_strange(monkeypatch):
-    """They cannot be meant; the nearest room is named, and nobody is stopped."""
+    """They cannot be meant; the nearest room is named, and no program is stopped."""
     environ = {"FAIRLEAD_EGDE_NODE": "a", "FAIRLEAD_WHAT": "b", "FAIRLEAD_HUB_LISTEN": "c", "OTHER": "d"}
     assert list(settings.strange(environ)) == [("FAIRLEAD_EGDE_NODE", "FAIRLEAD_EDGE_NODE"), ("FAIRLEAD_WHAT", None)]
     stream = io.StringIO()
@@ -235,14 +235,14 @@ def test_a_tilde_is_the_home_folder(tmp_path, Paths):
     """As a shell would read it; in keys that are paths, wherever they come from, and nowhere else."""
     file = tmp_path / "a.toml"
     file.write_text('data_dir = "~"\nname = "~/x"\n[below]\ntable = "~/t"\n[[several]]\ntable = "~/u"\n')
-    told = settings.load("edge", Paths, file, {"HOME": "/home/me", "FAIRLEAD_EDGE_CA": "~/ca.crt"})
-    assert (told.data_dir, told.ca, told.name) == ("/home/me", "/home/me/ca.crt", "~/x")
-    assert (told.below.table, told.several[0].table) == ("/home/me/t", "/home/me/u")
+    read = settings.load("edge", Paths, file, {"HOME": "/home/me", "FAIRLEAD_EDGE_CA": "~/ca.crt"})
+    assert (read.data_dir, read.ca, read.name) == ("/home/me", "/home/me/ca.crt", "~/x")
+    assert (read.below.table, read.several[0].table) == ("/home/me/t", "/home/me/u")
 
 
 @pytest.mark.parametrize("text", ["[" * 5000, "a = " + "[" * 5000, "a = " + "{a=" * 5000, "\xff", "\0"])
 def test_garbage_is_a_sentence(tmp_path, text):
-    """Whatever somebody hands over as a settings file."""
+    """Whatever is given as a settings file."""
     with pytest.raises(settings.SettingsError, match="not TOML"):
         load(tmp_path, text)
 

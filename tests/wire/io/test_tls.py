@@ -9,7 +9,7 @@ import pytest
 from tests.support.pki import Authority
 
 from fairlead_wire.io import logs, tls
-from fairlead_wire.rarely import Rarely
+from fairlead_wire.log_limiter import LogLimiter
 
 
 @pytest.fixture
@@ -141,8 +141,8 @@ def test_a_client_says_what_it_still_trusts(authority, tmp_path):
     assert "tls_ca_still_trusted" in stream.getvalue()
 
 
-def test_a_key_everybody_may_read_is_told(authority):
-    """It works, and somebody should know."""
+def test_a_key_that_others_may_read_is_logged(authority):
+    """It works, and the log says so."""
     files = issue(authority, "hub")
     stream = io.StringIO()
     logs.configure("hub", stream=stream)
@@ -162,7 +162,7 @@ def test_a_file_that_does_not_work_is_named(authority, tmp_path):
 
 
 def test_no_name_is_no_identity():
-    """A certificate without any name identifies nobody."""
+    """A certificate without any name identifies no one."""
     assert tls.peer_name(None) is None
     assert tls.peer_name({"subject": ()}) is None
     assert tls.peer_name({"subjectAltName": (("DNS", "edge-9"),)}) == "edge-9"
@@ -175,7 +175,7 @@ async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority,
         ("edge-2", datetime.timedelta(days=30), "is the one of edge-2, not of edge-1"),
         ("edge-1", datetime.timedelta(seconds=25), "replace it"),
     ):
-        monkeypatch.setattr(tls, "_reminded", Rarely(tls.REMINDED_SECONDS))
+        monkeypatch.setattr(tls, "_reminded", LogLimiter(tls.REMINDED_SECONDS))
         pair = authority.issue(name, valid=valid)
         files = tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
         assert bool(files.unfit("edge-1")) == (words != "replace it")
@@ -190,8 +190,8 @@ async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority,
 
 def test_a_certificate_says_from_when_until_when():
     """As the transport gives it; text that compares as time."""
-    told = {"notBefore": "Nov 22 10:00:00 2026 GMT", "notAfter": "Jan  1 00:00:00 2030 GMT"}
-    assert tls.peer_times(told) == ("2026-11-22T10:00:00Z", "2030-01-01T00:00:00Z")
+    shown = {"notBefore": "Nov 22 10:00:00 2026 GMT", "notAfter": "Jan  1 00:00:00 2030 GMT"}
+    assert tls.peer_times(shown) == ("2026-11-22T10:00:00Z", "2030-01-01T00:00:00Z")
     for wrong in (None, {}, {"notBefore": "soon", "notAfter": "later"}, {"notBefore": "Nov 22 10:00:00 2026 GMT"}):
         assert tls.peer_times(wrong) is None
 

@@ -1,9 +1,9 @@
 """TLS handshakes that fail in words: whose certificate, which check, until when.
 
-OpenSSL tells that a check failed, and an event loop drops even that when it was the other side's.  The errors of these
-contexts name the certificate in their text and carry a ``Refusal``; a server logs it (``certificate_refused``), for
-each certificate and check at first and then once in a while.  What is still to be said to the other side is in
-``alert``: whoever has the socket can say it (``last_word``).
+OpenSSL says only that a check failed, and an event loop drops even that when it was the other side's.  The errors of
+these contexts name the certificate in their text and carry a ``Refusal``; a server logs it (``certificate_refused``),
+for each certificate and check at first and then once in a while.  What the other side should still receive is
+``alert``: the owner of the socket sends it (``send_alert``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from fairlead_wire import certificate
 from fairlead_wire.certificate import Certificate
 from fairlead_wire.io import logs
-from fairlead_wire.rarely import Rarely
+from fairlead_wire.log_limiter import LogLimiter
 
 TOLD_SECONDS: Final = 300.0
 """Between two lines about one certificate and what is wrong with it."""
@@ -39,7 +39,7 @@ _ASN1: Final = 2
 """OpenSSL's X509_FILETYPE_ASN1."""
 
 _log = logs.get("wire.tls")
-_told = Rarely(TOLD_SECONDS)
+_limiter = LogLimiter(TOLD_SECONDS)
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +59,9 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
             return f"the other side refused our certificate: {self.check}; ours is {self.whose or 'unreadable'}"
         return f"{self.whose or 'the certificate of the other side'} was refused here: {self.check}"
 
-    def tell(self, **fields: Any) -> None:
+    def log(self, **fields: Any) -> None:
         """Log it, unless it was a moment ago; ``times`` says how often it happened since."""
-        times = _told.tell((self.ours, self.whose, self.check), time.monotonic())
+        times = _limiter.due((self.ours, self.whose, self.check), time.monotonic())
         if times is not None:
             name = self.whose.name if self.whose else ""
             _log.warning(self.event, name=name, check=self.check, reason=str(self), times=times, **fields)
@@ -109,8 +109,8 @@ class _Side(ssl.SSLObject):
             raise
         except ssl.SSLError as error:
             found = _explain(self, error)
-            if found is not None and isinstance(self.context, ServerContext) and self.context.told:
-                found.tell()
+            if found is not None and isinstance(self.context, ServerContext) and self.context.logs_refusals:
+                found.log()
             raise
 
 
@@ -149,15 +149,15 @@ class _ClientSocket(ssl.SSLSocket):
 
 
 def spare(connection: socket.socket) -> socket.socket | None:
-    """A duplicate for the last word, to be closed by the caller; None when no file descriptor is left for it."""
+    """A duplicate for the alert, to be closed by the caller; None when no file descriptor is left for it."""
     try:
         return connection.dup()
     except OSError:
         return None
 
 
-def last_word(connection: socket.socket | None, refused: Refusal | None) -> None:
-    """Tell the other side why, over its ``spare`` socket; the loop has closed its own.  Never raises, never waits."""
+def send_alert(connection: socket.socket | None, refused: Refusal | None) -> None:
+    """Send the other side the reason, over the ``spare`` socket; the loop has closed its own.  Never raises."""
     if connection is not None and refused is not None and refused.alert:
         with contextlib.suppress(OSError):
             connection.send(refused.alert)
@@ -178,9 +178,9 @@ class Context(ssl.SSLContext):
 
 
 class ServerContext(Context):
-    """``told``: it logs whom it refuses; else the caller does."""
+    """``logs_refusals``: it logs which client it refuses; else the caller does."""
 
-    told = True
+    logs_refusals = True
 
 
 class ClientContext(Context):

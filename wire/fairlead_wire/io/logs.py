@@ -24,7 +24,7 @@ import msgspec
 
 LINE_CHARS_MAX = 16 * 1024
 PLACES_MAX = 3
-"""Functions, from the innermost on, that an unexpected error is told with."""
+"""Functions, from the innermost on, that are logged with an unexpected error."""
 _SECRET = re.compile(r"(secret|token|password|authorization|credential|private|api_?key)", re.IGNORECASE)
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+")
 _USERINFO = re.compile(r"(?<=://)[^/\s@]{1,1024}@")
@@ -71,7 +71,7 @@ def get(name: str) -> Logger:
     return Logger(name)
 
 
-def told_of(error: BaseException) -> dict[str, str]:
+def describe_error(error: BaseException) -> dict[str, str]:
     """An unexpected error as fields of an event: what it is, what it says, and where it came from.  No traceback."""
     frames = traceback.extract_tb(error.__traceback__)[-PLACES_MAX:]
     at = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames))

@@ -7,7 +7,7 @@ environment is converted by the key's type; for lists, tables and unions it is r
 
 Unknown keys, variables of the room that are no key of it, and bad values raise ``SettingsError`` with every mistake,
 each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin with
-``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are told without stopping anybody.
+``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are reported without stopping anybody.
 
 The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; a ``Reader`` is what they
 have in common.
@@ -41,7 +41,7 @@ _PREFIX = "FAIRLEAD_"
 _SERVICE_LINK = re.compile(
     r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)?)$"
 )
-"""What a kubelet puts into every container for each Service of the namespace; nobody wrote it."""
+"""What a kubelet puts into every container for each Service of the namespace: no mistake of a person."""
 _log = logs.get("wire.settings")
 
 
@@ -83,8 +83,8 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
         except ValueError as error:
             said = reader.find(values, model) or mistakes.of(error)
     else:
-        told = {*overlay.unread, *(each.key for each in found)}
-        said = tuple(each for each in reader.find(values, model) if each.key not in told)
+        reported = {*overlay.unread, *(each.key for each in found)}
+        said = tuple(each for each in reader.find(values, model) if each.key not in reported)
     found += [SettingsError(overlay.origins.get(each.key, source), each.key, each.reason) for each in said]
     first, *more = found
     raise SettingsError(first.source, first.key, first.reason, more=tuple(more))
@@ -182,7 +182,7 @@ class _Overlay:
         return any_here
 
     def unknown(self) -> Iterator[SettingsError]:
-        """Variables of this room that are no key of it: a default would be in force where somebody set a value."""
+        """Variables of this room that are no key of it: a default would be in force where a value was meant."""
         for name in sorted(self._environ):
             if not name.startswith(self._prefix) or name in self._known | KNOWN_VARIABLES or _SERVICE_LINK.search(name):
                 continue

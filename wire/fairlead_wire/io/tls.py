@@ -5,7 +5,7 @@ none, the first DNS name of its subject alternative names.
 
 A context can be given more authorities, but never fewer.  A server therefore goes over to a new context when its files
 change, and an authority that was taken out opens nothing from the next handshake on.  A client keeps its context:
-what it was told to trust it trusts until it is started again, and says so.
+the authorities it began with are trusted until the program is started again; the log says so.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from fairlead_wire.certificate import Certificate
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.io.handshake import ClientContext, Context, ServerContext
-from fairlead_wire.rarely import Rarely
+from fairlead_wire.log_limiter import LogLimiter
 
 RELOAD_SECONDS = 5.0
 REMINDED_SECONDS = 86_400.0
 READABLE_BY_ALL = 0o004
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 _log = logs.get("wire.tls")
-_reminded = Rarely(REMINDED_SECONDS)
+_reminded = LogLimiter(REMINDED_SECONDS)
 
 
 class TlsFilesError(FairleadError):
@@ -100,10 +100,10 @@ class _ServerContext(ServerContext):
     newest: ssl.SSLContext
 
 
-def server_context(files: Files, *, told: bool = True) -> ssl.SSLContext:
-    """For listeners: asks every client for a certificate of our authority.  ``told``: who is refused is logged."""
+def server_context(files: Files, *, logs_refusals: bool = True) -> ssl.SSLContext:
+    """For listeners: every client must show a certificate of our authority.  ``logs_refusals``: log those refused."""
     context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
-    context.told = told
+    context.logs_refusals = logs_refusals
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
     # A resumed session is not checked against the authorities again: every connection shows its certificate.
@@ -152,7 +152,7 @@ def _remind(files: Files, name: str | None) -> None:
     now = datetime.datetime.now(datetime.UTC)
     if own is None or not (certificate.unfit(own, now, name) or certificate.ends_soon(own, now)):
         return
-    if _reminded.tell((own, bool(files.unfit(name, now))), time.monotonic()) is None:
+    if _reminded.due((own, bool(files.unfit(name, now))), time.monotonic()) is None:
         return
     if wrong := files.unfit(name, now):
         _log.error("certificate_unfit", reason=wrong, cert=str(files.cert))
@@ -164,7 +164,7 @@ def _remind(files: Files, name: str | None) -> None:
 def renew(context: ssl.SSLContext, files: Files) -> None:
     """New handshakes use the files as they are now.  Raises ``TlsFilesError``, and nothing has changed."""
     if isinstance(context, _ServerContext):
-        context.newest = server_context(files, told=context.told)
+        context.newest = server_context(files, logs_refusals=context.logs_refusals)
         return
     trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     files.load_into(trusted)

@@ -3,7 +3,7 @@
     "127.0.0.1:10000" ─parse→ ("127.0.0.1", 10000) ─is_loopback→ True
 
 Loopback decides what may be asked without TLS, so it is judged by the address itself: ``127.example.com`` is a name
-that somebody else's DNS answers, however it begins.
+that DNS resolves, however it begins.
 """
 
 from __future__ import annotations

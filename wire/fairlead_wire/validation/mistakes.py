@@ -139,11 +139,11 @@ def combinations(switches: Mapping[Key, tuple[Any, ...]]) -> Iterator[dict[Key, 
             yield dict(zip(switches, values, strict=True))
 
 
-def in_all(told: Sequence[Iterable[Mistake]]) -> list[Mistake]:
+def in_all(readings: Sequence[Iterable[Mistake]]) -> list[Mistake]:
     """The mistakes that are made however the bad switches were meant; others would be about another document."""
-    if not told:
+    if not readings:
         return []
-    first, *others = [list(dict.fromkeys(each)) for each in told]
+    first, *others = [list(dict.fromkeys(each)) for each in readings]
     return [each for each in first if all(each in other for other in others)]
 
 

@@ -88,23 +88,23 @@ def find(data: Any, model: Any) -> tuple[Mistake, ...]:
 def _rounds(rest: Any, model: Any, bad: Sequence[str]) -> list[_Found]:
     """Ask again and again, each time without what was bad; nothing is said twice, nor about what was set aside."""
     found: list[_Found] = []
-    told = list(bad)
+    reported = list(bad)
     refused = _refused(rest, model)
-    known = [each for each in refused if _is_told(each.mistake, found, told)]
+    known = [each for each in refused if _is_reported(each.mistake, found, reported)]
     while len(found) < mistakes.MISTAKES_MAX:
-        fresh = [each for each in refused if not _is_told(each.mistake, found, told)]
+        fresh = [each for each in refused if not _is_reported(each.mistake, found, reported)]
         found += fresh
-        told += [each.mistake.key for each in fresh if each.mistake.key]
+        reported += [each.mistake.key for each in fresh if each.mistake.key]
         if not any([_set_aside(each) for each in (*known, *fresh)]):
             break
         refused, known = _refused(rest, model), []
     return found
 
 
-def _is_told(mistake: Mistake, found: Sequence[_Found], told: Sequence[str]) -> bool:
+def _is_reported(mistake: Mistake, found: Sequence[_Found], reported: Sequence[str]) -> bool:
     if not mistake.key:
         return any(each.mistake == mistake for each in found)
-    return any(key == mistake.key or key.startswith((f"{mistake.key}.", f"{mistake.key}[")) for key in told)
+    return any(key == mistake.key or key.startswith((f"{mistake.key}.", f"{mistake.key}[")) for key in reported)
 
 
 def _switch(found: _Found) -> tuple[Any, ...]:

@@ -95,8 +95,8 @@ def _struct(data: dict[str, Any], model: Any, key: str, spelled: dict[str, str],
             meant = mistakes.nearest(str(name), [each for each in names if each not in data])
             yield Mistake(join(key, str(name)), mistakes.unknown(join(key, meant) if meant else spelled.get(str(name))))
     if judged:
-        told = [list(_whole({**rest, **chosen}, model, bad)) for chosen in mistakes.combinations(switches)]
-        yield from (each.below(key) for each in mistakes.in_all(told))
+        reported = [list(_whole({**rest, **chosen}, model, bad)) for chosen in mistakes.combinations(switches)]
+        yield from (each.below(key) for each in mistakes.in_all(reported))
 
 
 def _whole(data: dict[str, Any], model: Any, bad: set[str]) -> Iterator[Mistake]:
@@ -106,7 +106,7 @@ def _whole(data: dict[str, Any], model: Any, bad: set[str]) -> Iterator[Mistake]
     given.
     """
     known = {field.encode_name: field for field in msgspec.structs.fields(model)}
-    data, told = dict(data), set(bad)
+    data, reported = dict(data), set(bad)
     while True:
         try:
             msgspec.convert(data, model, strict=True)
@@ -114,9 +114,9 @@ def _whole(data: dict[str, Any], model: Any, bad: set[str]) -> Iterator[Mistake]
         except (msgspec.ValidationError, ValueError) as error:
             # msgspec names the check's own error as the cause of its refusal.
             found = mistakes.of(error.__cause__ or error)
-        fresh = [each for each in found if each.key not in told or not each.key]
+        fresh = [each for each in found if each.key not in reported or not each.key]
         yield from fresh
-        told.update(each.key for each in fresh)
+        reported.update(each.key for each in fresh)
         if not any([_replace(data, known.get(each.key)) for each in fresh]):
             return
 

@@ -25,7 +25,7 @@ from fairlead_edge.objects.metastore import Metastore, WriteRefused
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
 from fairlead_wire.io import logs
-from fairlead_wire.rarely import Rarely
+from fairlead_wire.log_limiter import LogLimiter
 
 CLOSE_SECONDS_MAX: Final = 1.0
 CLOSE_REASON_BYTES_MAX: Final = 120
@@ -36,7 +36,7 @@ _NORMAL_CLOSURE: Final = 1000
 
 LOGGED_SECONDS: Final = 3600.0
 """Between two lines about one object that is refused for one reason."""
-_refusals = Rarely(LOGGED_SECONDS)
+_refusals = LogLimiter(LOGGED_SECONDS)
 _log = logs.get("edge.conversation")
 
 
@@ -70,8 +70,8 @@ class Conversation:
         self._opened = opened
         self._urgent: deque[bytes] = deque()
         self._bulk: list[tuple[int, int, _Batch]] = []
-        """A heap: batches by priority, then in the order they were offered."""
-        self._appended = 0
+        """A heap: batches by priority, then in the order of their calls."""
+        self._calls = 0
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._retimed = asyncio.Event()
@@ -130,8 +130,8 @@ class Conversation:
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
         batch = _Batch(stream, encoding, content, follows, asyncio.get_running_loop().create_future())
-        self._appended += 1
-        heapq.heappush(self._bulk, (priority, self._appended, batch))
+        self._calls += 1
+        heapq.heappush(self._bulk, (priority, self._calls, batch))
         self._to_send.set()
         return await batch.answer
 
@@ -268,7 +268,7 @@ def _lost() -> LinkDown:
 
 def _log_refused(path: str, refused: WriteRefused) -> None:
     """Once in a while for each object and reason: the hub tries again, and people look where the object is missing."""
-    times = _refusals.tell((path, refused.code), asyncio.get_running_loop().time())
+    times = _refusals.due((path, refused.code), asyncio.get_running_loop().time())
     if times is not None:
         _log.warning(
             "object_refused", object=path, code=refused.code, reason=refused.reason, permanent=refused.permanent,

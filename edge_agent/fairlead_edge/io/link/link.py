@@ -142,7 +142,7 @@ class Link:
                 except StoreFailed:
                     raise
                 except Exception as error:  # noqa: BLE001 - named, counted, and tried again: the node must go on
-                    _log.error("link_error", **logs.told_of(error), remedy="report it; the agent dials again")
+                    _log.error("link_error", **logs.describe_error(error), remedy="report it; the agent dials again")
                     end = effects.Close(code="error", reason=f"{type(error).__name__}: {error}")
                 self.counters[f"ended_{end.code}"] += 1
                 self._note_end(end)
@@ -186,12 +186,12 @@ class Link:
             dialled.append(_Dialled(*args, **options))
             return dialled[-1]
 
-        last_word: socket.socket | None = None
+        alert_socket: socket.socket | None = None
         try:
             proxy = None if is_loopback(self._host) else get_proxy(parse_uri(self._hub_url))
             dialled_socket = None if proxy else await self._dial()
             if dialled_socket is not None and self._context is not None:
-                last_word = handshake.spare(dialled_socket)
+                alert_socket = handshake.spare(dialled_socket)
             connection = await connect(
                 self._hub_url,
                 sock=dialled_socket,
@@ -208,11 +208,11 @@ class Link:
         except InvalidStatus as error:
             return _turned_away(error)
         except (OSError, WebSocketException, TimeoutError) as error:
-            handshake.last_word(last_word, handshake.refusal(error))
+            handshake.send_alert(alert_socket, handshake.refusal(error))
             return self._unreachable(error, *(each.lost for each in dialled))
         finally:
-            if last_word is not None:
-                last_word.close()
+            if alert_socket is not None:
+                alert_socket.close()
         try:
             return await self._converse(connection)
         except Temporary as error:  # the fence could not be written down, so this hub may not be obeyed yet
@@ -221,7 +221,7 @@ class Link:
             connection.transport.abort()
 
     def _unreachable(self, error: BaseException, *lost: BaseException | None) -> effects.Close:
-        """Why, in words somebody at the node can act on; a certificate's fault before all others."""
+        """Why, in words a person at the node can act on; a certificate's fault before all others."""
         refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
         unfit = self._unfit() if self._context is not None else ""
         if refused is not None and not refused.ours:

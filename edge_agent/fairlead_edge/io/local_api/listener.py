@@ -47,7 +47,7 @@ LOOK_SECONDS: Final = 5.0
 ACCEPT_RETRY_SECONDS: Final = 1.0
 DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
-what lasts longer is somebody waiting for messages."""
+what lasts longer is a module that waits for messages."""
 BACKLOG: Final = 128
 REASON_CHARS_MAX: Final = 200
 

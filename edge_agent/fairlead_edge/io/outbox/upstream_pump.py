@@ -197,7 +197,7 @@ class UpstreamPump:
             answer = message.Nack(parent_id=0, code="timeout", reason=f"no answer within {patience:.0f} s")
         except Exception as error:  # noqa: BLE001 - no error of the link may end the agent: named, counted, tried again
             self.counters["link_errors"] += 1
-            _log.error("link_error", **logs.told_of(error), remedy="report it; the batch is sent again")
+            _log.error("link_error", **logs.describe_error(error), remedy="report it; the batch is sent again")
             answer = message.Nack(parent_id=0, code="link_error", reason=f"{type(error).__name__}: {error}")
         settle = self._pump.answered(send.batch, answer, self._clock())
         if settle is None:

@@ -17,6 +17,7 @@ and from patterns by their endings. The folder must be on one file system, and t
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import time
 import uuid
@@ -28,7 +29,9 @@ from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake import Schema
 from pyarrow import fs
 
@@ -45,6 +48,8 @@ from fairlead_ingest.table.commit_info import CommitInfo, LogEntry
 MANIFESTS_MAX = 1000
 # Tidying is a look at the whole folder; not with every commit.
 TIDY_EVERY = 100
+# Files whose highest id is remembered: some 300 bytes each.
+FOOTERS_MAX = 20_000
 _DIGITS = 20
 _PARTITIONING = ds.partitioning(pa.schema([("_topic", pa.string()), ("_date", pa.date32())]), flavor="hive")
 
@@ -123,8 +128,14 @@ def reached(table: Path) -> Offsets:
 
 
 def highest_ids(table: Path) -> dict[str, str]:
-    """Nothing: our log has no statistics, and a folder has no RESTORE that could set its positions back."""
-    return {}
+    """By topic, the highest id that the footers of its files say: our log has no statistics."""
+    highest: dict[str, str] = {}
+    for path in table.glob("_topic=*/_date=*/*.parquet"):
+        last = _highest_id(str(path))
+        topic = unquote(path.parent.parent.name.removeprefix("_topic="))
+        if last is not None and last > highest.get(topic, ""):
+            highest[topic] = last
+    return highest
 
 
 def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
@@ -307,6 +318,20 @@ def _read(table: Path, number: int) -> _Manifest | None:
 
 def _manifest_path(table: Path, number: int) -> Path:
     return table / COMMITS / f"{number:0{_DIGITS}}.json"
+
+
+@functools.lru_cache(maxsize=FOOTERS_MAX)
+def _highest_id(path: str) -> str | None:
+    """Of one file, None where it has no ids.  No other file ever gets its name, so that one look is enough."""
+    footer = pq.read_metadata(path)
+    if "_id" not in footer.schema.names:
+        return None
+    column = footer.schema.names.index("_id")
+    bounds = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
+    if any(each is None or not each.has_min_max for each in bounds):  # written by another program
+        found = pc.max(pq.read_table(path, columns=["_id"], partitioning=None)["_id"]).as_py()
+        return None if found is None else str(found)
+    return max((str(each.max) for each in bounds if each is not None), default=None)
 
 
 def _info(manifest: _Manifest) -> CommitInfo:

@@ -51,7 +51,7 @@ class TableFormat(Protocol):
         """How far the table goes per topic."""
 
     def highest_ids(self, table: Path) -> dict[str, str]:
-        """By topic, the highest id of its rows as the log's statistics say; a topic without such statistics is absent.
+        """By topic, the highest id of its rows, as statistics of the log or its files say; a topic without is absent.
 
         A table may hold more than ``reached`` says: restored and filled again by a backfill, which moves no positions.
         """

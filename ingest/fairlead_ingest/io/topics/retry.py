@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from fairlead_ingest import errors
 from fairlead_messaging.client.errors import Busy
-from fairlead_wire import delivery
+from fairlead_messaging.client.retry import Waits
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 
@@ -44,22 +44,14 @@ def reachable() -> Iterator[None]:
 
 def ask(question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """The answer, also of a service that says "not now" for a while. Raises ``Wait``, and what the question does."""
-    tries, waited = 0, 0.0
+    waits = Waits(NOT_NOW, random.random)
     while True:
         try:
             with reachable():
                 return question(*args, **kwargs)
         except errors.Wait as error:
             busy = error.__cause__
-            pause = _pause(busy, tries, waited) if isinstance(busy, Busy) else None
-            if pause is None:
+            seconds = waits.after(busy) if isinstance(busy, Busy) else None
+            if seconds is None:
                 raise
-        tries, waited = tries + 1, waited + pause
-        time.sleep(pause)
-
-
-def _pause(busy: Busy, tries: int, waited: float) -> float | None:
-    found = delivery.next_delay(
-        NOT_NOW, tries, uniform=random.random, waited_seconds=waited, retry_after_seconds=busy.retry_after_seconds
-    )
-    return None if found is None else found.seconds
+        time.sleep(seconds)

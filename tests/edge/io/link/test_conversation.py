@@ -15,7 +15,7 @@ from fairlead_edge.io.link import conversation
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_wire import codec, digest, message
 from fairlead_wire.io import logs
-from fairlead_wire.rarely import Rarely
+from fairlead_wire.log_limiter import LogLimiter
 
 
 async def test_objects_arrive_and_are_acked_and_deleted() -> None:
@@ -59,7 +59,7 @@ async def test_a_refused_object_is_in_the_log_once(monkeypatch: pytest.MonkeyPat
     """With its path and the reason; the hub's next tries are only counted."""
     stream = io.StringIO()
     logs.configure("edge", stream=stream)
-    monkeypatch.setattr(conversation, "_refusals", Rarely(conversation.LOGGED_SECONDS))
+    monkeypatch.setattr(conversation, "_refusals", LogLimiter(conversation.LOGGED_SECONDS))
     async with HubServer() as hub, running(make(hub.url, MemoryMetastore(bytes_max=10))):
         peer = await hub.open()
         for _ in range(3):
@@ -161,8 +161,8 @@ async def test_a_batch_without_an_answer_fails_when_the_link_goes_down() -> None
 
 
 @pytest.mark.parametrize("ends", ["garbage", "refused", "silent"])
-async def test_a_batch_offered_while_the_session_ends_fails_as_one_offered_later(ends: str) -> None:
-    """Saying goodbye to a hub that does not listen takes a second; whoever sends meanwhile is told what he can mend.
+async def test_a_batch_sent_while_the_session_ends_fails_as_one_sent_later(ends: str) -> None:
+    """Saying goodbye to a deaf hub takes a second; who sends meanwhile gets an error that can be handled.
 
     The hub stays connected and deaf, so that the goodbye is waited for.
     """

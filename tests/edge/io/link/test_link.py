@@ -37,7 +37,7 @@ async def test_it_comes_back_after_the_connection_broke() -> None:
             assert link.counters["sessions"] == 2
 
 
-async def test_an_error_nobody_expected_ends_a_connection_and_not_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unexpected_error_ends_a_connection_and_not_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has a name and a count, and the next attempt follows."""
     converse = link_module.Link._converse
     errors = iter([RuntimeError("what a library never raised before"), KeyError("gone")])
@@ -90,7 +90,7 @@ async def test_a_hub_that_says_nothing_any_more_is_left() -> None:
             await hub.open()
 
 
-async def test_attempts_are_jittered_and_never_further_apart_than_told() -> None:
+async def test_attempts_are_jittered_and_never_further_apart_than_configured() -> None:
     """A node is back within a second of the hub, and a thousand nodes do not come at once."""
     link = make("ws://127.0.0.1:9", MemoryMetastore(), pause=1.0)
     pauses = [link._pause(0.0) for _ in range(1000)]
@@ -155,7 +155,7 @@ async def test_a_hub_that_answers_503_is_left_alone_as_long_as_it_asks() -> None
     assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.3
 
 
-async def test_told_not_to_come_back_it_stays_away() -> None:
+async def test_a_refusal_for_good_ends_the_attempts() -> None:
     """A replaced session, a node that was deleted: dialling on would only fight."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
@@ -195,7 +195,7 @@ async def test_the_account_is_reported_in_each_session() -> None:
 
 
 async def test_the_time_of_the_last_contact_outlives_the_agent() -> None:
-    """So that a copy's age is told rightly after a restart without a link."""
+    """So that a copy's age is right after a restart without a link."""
     store = MemoryMetastore()
     times = [100.0]
     async with HubServer() as hub:

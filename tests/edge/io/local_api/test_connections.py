@@ -40,7 +40,7 @@ def test_the_one_idle_for_longest_goes_first() -> None:
     assert [known.victim([first, second], 9.0) for _ in range(3)] == [second, first, None]
 
 
-def test_who_reads_slowly_goes_after_the_idle() -> None:
+def test_slow_readers_make_way_after_idle_connections() -> None:
     """And one that only just began to read comes last."""
     known, [idle, slow, reading] = Connections(), protocols(3)
     known.opened(slow, 1.0)
@@ -51,7 +51,7 @@ def test_who_reads_slowly_goes_after_the_idle() -> None:
     assert [known.victim(everyone, 9.0) for _ in range(4)] == [idle, slow, reading, None]
 
 
-def test_who_reads_nothing_is_stalled_and_who_reads_is_not() -> None:
+def test_a_client_that_reads_nothing_is_stalled_and_a_slow_one_is_not() -> None:
     """By what was read since the last look; what is closed is forgotten."""
     known, [deaf, slow, quick] = Connections(), protocols(3)
     everyone = [deaf, slow, quick]

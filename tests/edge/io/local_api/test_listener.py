@@ -187,7 +187,7 @@ async def test_idle_connections_make_way_for_new_ones(monkeypatch: pytest.Monkey
 
 
 async def test_a_slow_body_makes_way_and_what_is_being_answered_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that is whole is answered, whoever else comes."""
+    """A request that is whole is answered, however many others come."""
     monkeypatch.setattr(listener, "CONNECTIONS_MAX", 2)
     monkeypatch.setattr(connections, "SLOW_BODY_SECONDS", 0.0)
     going_on = asyncio.Event()
@@ -220,14 +220,14 @@ async def test_a_slow_body_makes_way_and_what_is_being_answered_does_not(monkeyp
         assert await sending.ended()
         assert await came.get() == "long"
         refused = await Client.connect(port)
-        assert not await refused.ask(), "nobody can be done without now"
+        assert not await refused.ask(), "none makes way now"
         going_on.set()
         assert await first and await second
         for client in (asking, late, sending, refused):
             client.writer.close()
 
 
-async def test_who_does_not_read_an_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_its_answer_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection and the memory of its answer are for others."""
     monkeypatch.setattr(listener, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(connections, "STALLED_SECONDS_MAX", 0.3)

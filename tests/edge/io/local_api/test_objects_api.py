@@ -41,7 +41,7 @@ async def test_lists_by_namespace_of_all_namespaces_and_cluster_scoped(api: Api)
 
 
 async def test_custom_resources_are_served_as_they_came(api: Api) -> None:
-    """A kind nobody configured: discovery, list and object."""
+    """A kind that is not configured: discovery, list and object."""
     till = {"apiVersion": "shop.example/v2", "kind": "Till", "metadata": {"name": "status", "namespace": "node"}}
     await api.hold(put(till, "tills"))
     assert await api.names("/apis/shop.example/v2/namespaces/node/tills") == ["status"]
@@ -66,8 +66,8 @@ async def test_watch_and_list_agree_when_the_same_object_comes_at_another_versio
     for version, type, names in (("v1", "DELETED", []), ("v2", "ADDED", ["a"])):
         path = f"/apis/shop.io/{version}/tills"
         assert await api.names(path) == names
-        told = await event(await api.watch(f"{path}?watch=true&resourceVersion={start}&timeoutSeconds=30"))
-        assert (told["type"], told["object"]["apiVersion"]) == (type, f"shop.io/{version}")
+        shown = await event(await api.watch(f"{path}?watch=true&resourceVersion={start}&timeoutSeconds=30"))
+        assert (shown["type"], shown["object"]["apiVersion"]) == (type, f"shop.io/{version}")
 
 
 async def test_selectors_and_pages(api: Api) -> None:
@@ -104,8 +104,8 @@ async def test_pages_are_of_one_moment(api: Api) -> None:
         ("/api/v7/pods", 404, "NotFound"),
         ("/api/v1/namespaces/shop/nodes", 404, "NotFound"),
         ("/api/v1/namespaces/shop/pods/a/log", 404, "NotFound"),
-        ("/apis/nobody/v1", 404, "NotFound"),
-        ("/apis/nobody", 404, "NotFound"),
+        ("/apis/unknown/v1", 404, "NotFound"),
+        ("/apis/unknown", 404, "NotFound"),
         ("/api//pods", 404, "NotFound"),
         ("/api/v1/configmaps?labelSelector=a+in", 400, "BadRequest"),
         ("/api/v1/configmaps?fieldSelector=spec.x%3D1", 400, "BadRequest"),
@@ -141,7 +141,7 @@ async def test_secrets_need_the_token_always(api: Api) -> None:
     assert await api.names("/api/v1/secrets", Authorization=f"Bearer {TOKEN}") == ["s"]
 
 
-async def test_a_table_is_made_for_those_who_ask_for_one(api: Api) -> None:
+async def test_a_table_is_made_on_request(api: Api) -> None:
     """kubectl get; everybody else gets objects."""
     await api.hold(put(config_map("a")))
     found = await api.get("/api/v1/configmaps", Accept=TABLE)

@@ -78,7 +78,7 @@ async def test_unrouted_message_is_accepted_and_counted(client: Client, upstream
 
 
 async def test_before_any_routes_the_answer_is_not_yet(client: Client, upstream: Upstream) -> None:
-    """Without routes ever having arrived nobody can say where a message goes: 503 with Retry-After."""
+    """Before the first routes arrive it is unknown where a message goes: 503 with Retry-After."""
     upstream.use_router(None)
     async with client.post("/v1/messages", data=body({})) as response:
         assert response.status == 503

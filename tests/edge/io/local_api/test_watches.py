@@ -26,23 +26,23 @@ async def api() -> AsyncIterator[Api]:
         yield found
 
 
-async def test_changes_after_a_list_are_told_in_order(api: Api) -> None:
+async def test_changes_after_a_list_are_sent_in_order(api: Api) -> None:
     """List, then watch from its version: nothing missed, nothing twice."""
     await api.hold(put(config_map("a")))
     version = (await api.get(PATH))["metadata"]["resourceVersion"]
     watch = await api.watch(f"{WATCH}&resourceVersion={version}")
     await api.hold(put(config_map("b")), put(config_map("a", labels={"new": "yes"})), GONE)
-    told = [await event(watch) for _ in range(3)]
-    assert [(each["type"], each["object"]["metadata"]["name"]) for each in told] == [
+    shown = [await event(watch) for _ in range(3)]
+    assert [(each["type"], each["object"]["metadata"]["name"]) for each in shown] == [
         ("ADDED", "b"),
         ("MODIFIED", "a"),
         ("DELETED", "a"),
     ]
-    assert [each["object"]["metadata"]["resourceVersion"] for each in told] == ["1002", "1003", "1004"]
+    assert [each["object"]["metadata"]["resourceVersion"] for each in shown] == ["1002", "1003", "1004"]
     watch.close()
 
 
-async def test_changes_between_list_and_watch_are_told(api: Api) -> None:
+async def test_changes_between_list_and_watch_are_sent(api: Api) -> None:
     """The log closes the gap."""
     version = (await api.get(PATH))["metadata"]["resourceVersion"]
     await api.hold(put(config_map("a")))
@@ -86,7 +86,7 @@ async def test_the_end_is_marked_and_clean(api: Api) -> None:
 
 
 async def test_bookmarks_pass_over_what_others_changed(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A watch of a quiet kind still moves on, so that its client is not told 410 later."""
+    """A watch of a quiet kind still moves on, so that its client is not shown 410 later."""
     monkeypatch.setattr(watches, "BOOKMARK_SECONDS", 0.05)
     watch = await api.watch(f"{WATCH}&resourceVersion=1000&allowWatchBookmarks=true")
     await api.hold(put(config_map("x", namespace="elsewhere")))
@@ -97,7 +97,7 @@ async def test_bookmarks_pass_over_what_others_changed(api: Api, monkeypatch: py
     watch.close()
 
 
-async def test_a_watch_tells_only_its_selection(api: Api) -> None:
+async def test_a_watch_sends_only_its_selection(api: Api) -> None:
     """By label, by namespace and by a name in the path."""
     labelled = await api.watch(f"{WATCH}&labelSelector=app%3Dx&resourceVersion=1000")
     named = await api.watch(f"{PATH}/b?watch=true&resourceVersion=1000")
@@ -118,13 +118,13 @@ async def test_tables_are_watched_row_by_row(api: Api) -> None:
     watch.close()
 
 
-async def test_a_watch_that_fell_behind_is_told_to_list_again(api: Api) -> None:
+async def test_a_watch_that_fell_behind_ends_with_410(api: Api) -> None:
     """It ends with 410 in the stream; the history it missed is not kept for it."""
     watch = await api.watch(f"{WATCH}&resourceVersion=1000")
     api.store.log.floor = 2000  # as if thousands of changes had passed by while the client was not reading
     await api.hold(put(config_map("a")))
-    told = await event(watch)
-    assert (told["type"], told["object"]["code"], told["object"]["reason"]) == ("ERROR", 410, "Expired")
+    shown = await event(watch)
+    assert (shown["type"], shown["object"]["code"], shown["object"]["reason"]) == ("ERROR", 410, "Expired")
     assert await event(watch) == {}
 
 
@@ -147,7 +147,7 @@ async def test_when_the_agent_stops_every_watch_ends(api: Api) -> None:
     assert len(api.objects.watches) == 0
 
 
-async def test_who_reads_nothing_of_a_watch_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watcher_that_reads_nothing_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its place is for others; what was not read is listed again."""
     monkeypatch.setattr(watches, "WRITE_SECONDS_MAX", 0.05)
     aborted: list[bool] = []

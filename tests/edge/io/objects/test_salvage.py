@@ -51,7 +51,7 @@ async def live(folder: Path, seed: int) -> None:
                 found, _ = await store.select("", "configmaps")
                 assert all(each.content in sent[each.resource.name] for each in found), "served something else"
                 summary = await store.summary(4)
-                assert summary.held == len(found), "the hub is told of what is not there"
+                assert summary.held == len(found), "the hub hears of what is not there"
                 outcomes = await store.apply(list(newest.values()), now=2.0)
                 assert not [each for each in outcomes if isinstance(each, WriteRefused)]
                 break
@@ -77,7 +77,7 @@ async def test_any_damage_is_survived(tmp_path: Path, seed: int) -> None:
 
 
 async def test_a_file_that_never_was_ours_is_refused(tmp_path: Path) -> None:
-    """Nobody's other file is replaced; one that was a store of ours is salvaged."""
+    """A foreign file is never replaced; one that was a store of ours is salvaged."""
     path = tmp_path / "objects.db"
     path.write_bytes(b"no database " * 1000)
     with pytest.raises(StoreUnusable):

@@ -49,7 +49,7 @@ async def test_the_log_follows_the_order_of_versions(tmp_path: Path) -> None:
 
 
 async def test_a_list_gives_out_only_versions_the_log_has_reached(tmp_path: Path) -> None:
-    """A client may watch from whatever a list told it, also while a batch is being written."""
+    """A client may watch from whatever version a list gave it, also while a batch is being written."""
     store = opened(tmp_path)
     writing = asyncio.create_task(store.apply([put(config_map(f"n-{number}")) for number in range(500)], now=0))
     while not writing.done():
@@ -93,15 +93,15 @@ async def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
 async def test_what_the_disk_changed_is_not_served_and_asked_for_again(tmp_path: Path) -> None:
     """One object is missing, the others are listed, watches begin anew, and it comes back by the hub's next word."""
     store = opened(tmp_path)
-    told: list[int] = []
-    store.on_damage(told.append)
+    reported: list[int] = []
+    store.on_damage(reported.append)
     await store.apply([put(config_map(f"n-{number}")) for number in range(5)], now=0)
     before, summary = store.log.version, await store.summary(4)
     spoil = "UPDATE objects SET content = CAST(replace(content, 'n-2', 'n-9') AS BLOB)"
     await store.writer.submit(lambda connection: connection.execute(spoil).fetchall())
     held, version = await store.select("", "configmaps")
     assert [each.resource.name for each in held] == ["n-0", "n-1", "n-3", "n-4"]
-    assert (told, store.damaged) == ([1], 1)
+    assert (reported, store.damaged) == ([1], 1)
     assert store.log.version == version > before
     with pytest.raises(Expired):
         store.log.since(before)
@@ -114,8 +114,8 @@ async def test_what_the_disk_changed_is_not_served_and_asked_for_again(tmp_path:
     await store.close()
 
 
-async def test_a_scrub_finds_what_nobody_asks_for(tmp_path: Path) -> None:
-    """Damage is known before somebody needs the object."""
+async def test_a_scrub_finds_damage_in_objects_that_are_not_read(tmp_path: Path) -> None:
+    """Damage is known before the object is needed."""
     store = opened(tmp_path)
     await store.apply([put(config_map(f"n-{number}")) for number in range(600)], now=0)
     await store.scrub()
@@ -128,7 +128,7 @@ async def test_a_scrub_finds_what_nobody_asks_for(tmp_path: Path) -> None:
 
 
 async def test_a_damaged_row_makes_way_for_what_the_hub_sends(tmp_path: Path) -> None:
-    """Also when nobody has read it in between, and a deletion leaves nothing behind."""
+    """Also when it was not read in between, and a deletion leaves nothing behind."""
     store = opened(tmp_path)
     await store.apply([put(config_map("a")), put(config_map("b"))], now=0)
     await store.writer.submit(lambda connection: connection.execute("UPDATE objects SET uid = 'x'").fetchall())

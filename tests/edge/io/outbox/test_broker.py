@@ -101,7 +101,7 @@ async def test_expired_message_is_not_handed_out(bench: Bench) -> None:
     assert await bench.take() == []
 
 
-async def test_asking_for_what_nobody_writes_leaves_nothing_behind(bench: Bench) -> None:
+async def test_taking_from_an_unknown_endpoint_leaves_nothing_behind(bench: Bench) -> None:
     """Names made up by a client cost no memory."""
     before = dict(vars(bench.broker))
     for number in range(50):

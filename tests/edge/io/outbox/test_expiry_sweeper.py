@@ -23,7 +23,7 @@ async def filled(*ttls: float | None) -> MemoryOutbox:
 
 
 @pytest.mark.parametrize(("entire", "left"), [(True, 1 + 64), (False, 1 + 3 + 2 * 64)])
-async def test_first_round_is_at_the_start_and_as_thorough_as_told(entire: bool, left: int) -> None:
+async def test_first_round_is_at_the_start_and_as_thorough_as_configured(entire: bool, left: int) -> None:
     """A full disk need not wait for the first interval."""
     box = await filled(1, 1, None, 1)
     sweeper = ExpirySweeper(box, clock=lambda: 2.0, interval_seconds=3600, entire=entire)

@@ -19,7 +19,7 @@ from fairlead_wire.errors import Temporary
 
 
 class Desk:
-    """A publisher on the twin, and what it told the pump."""
+    """A publisher on the twin, and what the pump heard of it."""
 
     def __init__(self, max_bytes: int = 10_000, *, evict: bool = False) -> None:
         self.box = MemoryOutbox(epoch=1, max_bytes=max_bytes)
@@ -47,7 +47,7 @@ class Desk:
 
 
 async def test_pump_hears_of_the_queues_after_they_are_durable() -> None:
-    """And not of messages nobody wants."""
+    """And not of messages without a sink."""
     desk = Desk()
     await desk.publisher.publish(body({"properties": {"priority": "0"}}, {"properties": {"endpoint": "nowhere"}}))
     assert desk.appended == [{QueueId("iothub", 0)}]
@@ -107,7 +107,7 @@ async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_without_routes_it_is_not_ready() -> None:
-    """Even for a good request; a bad one is still told what is bad."""
+    """Even for a good request; a bad one still gets the reason."""
     desk = Desk()
     desk.publisher.use_router(None)
     with pytest.raises(NotReady):
@@ -115,7 +115,7 @@ async def test_without_routes_it_is_not_ready() -> None:
 
 
 async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pump hears of what became durable although nobody waited for the answer."""
+    """The pump hears of what became durable although its caller no longer waits."""
     desk = Desk()
     go_on = asyncio.Event()
     append = desk.box.append

@@ -30,7 +30,7 @@ FILES = ("outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema", "
 
 
 class World:
-    """What an application was told, by the side of a store whose disk fails."""
+    """What an application was answered, by the side of a store whose disk fails."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
@@ -94,9 +94,9 @@ class World:
     async def check(self, box: SqliteOutbox, queues: Sequence[QueueId] = QUEUES) -> None:
         """Everything accepted was received, or is counted."""
         statuses = {QueueId(each.endpoint, each.priority): each for each in (await box.status(now=box.now())).queues}
-        for told in statuses.values():
-            assert told.length == 0, told
-            assert told.accepted == told.sent + told.expired + told.evicted + told.damaged + told.dead_lettered, told
+        for each in statuses.values():
+            assert each.length == 0, each
+            assert each.accepted == each.sent + each.expired + each.evicted + each.damaged + each.dead_lettered, each
         for queue in queues:
             missing = set(self.accepted[queue]) - self.received[queue]
             counted = statuses[queue].damaged if queue in statuses else 0
@@ -172,7 +172,7 @@ async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> 
         await live(tmp_path, seed)
 
 
-async def test_a_damaged_owner_locks_nobody_out(tmp_path: Path) -> None:
+async def test_a_damaged_owner_does_not_lock_the_node_out(tmp_path: Path) -> None:
     """One flipped letter does not make it another node's backlog; what another node accepted still is refused."""
     path = tmp_path / "outbox.db"
     box = SqliteOutbox(path, epoch=1, max_bytes=1 << 20, node="edge-1")
@@ -231,7 +231,7 @@ async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept:
         (tmp_path / "outbox.db.totals").unlink()
     try:
         box = SqliteOutbox(path, epoch=2, max_bytes=1 << 30, node="edge-1")
-    except NotOurs:  # where nothing tells whose it was, it cannot be known
+    except NotOurs:  # where nothing says whose it was, it cannot be known
         assert not is_kept and "owner" in edit
         return
     for _ in range(5):

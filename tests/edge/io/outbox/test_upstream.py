@@ -43,7 +43,7 @@ async def test_failed_disk_ends_the_run_with_its_own_error(tmp_path: Path) -> No
     await upstream.outbox.close()
 
 
-async def test_disk_that_fails_under_the_pump_is_told_to_the_owner(
+async def test_disk_that_fails_under_the_pump_is_reported_to_the_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A settlement that cannot be written ends ``run``."""

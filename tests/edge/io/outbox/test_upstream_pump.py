@@ -195,7 +195,7 @@ async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(hu
     assert (letter.offset, letter.code) == (poison, "malformed")
 
 
-async def test_an_error_of_the_link_that_nobody_expected_costs_a_retry(hub: FakeHub, upstream: Upstream) -> None:
+async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstream: Upstream) -> None:
     """Counted and named; the agent goes on and so does the batch."""
     errors = [RuntimeError("never seen before"), ConnectionResetError("peer")]
     send = hub.send_upstream

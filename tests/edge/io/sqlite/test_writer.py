@@ -135,7 +135,7 @@ async def test_close_drains_then_refuses(tmp_path: Path) -> None:
     assert keys(apsw.Connection(str(tmp_path / "store.db"))) == list(range(50))
 
 
-async def test_cancelled_caller_harms_nobody(writer: Writer) -> None:
+async def test_cancelled_caller_harms_no_other_job(writer: Writer) -> None:
     """A caller that goes away leaves the others' answers alone."""
     gone = asyncio.create_task(writer.submit(insert(1)))
     await asyncio.sleep(0)
@@ -143,7 +143,7 @@ async def test_cancelled_caller_harms_nobody(writer: Writer) -> None:
     assert await writer.submit(insert(2)) == 2
 
 
-def test_setup_failure_is_told_by_the_constructor(tmp_path: Path) -> None:
+def test_setup_failure_is_raised_by_the_constructor(tmp_path: Path) -> None:
     """A file that is no database is refused at once, not at the first write."""
     path = tmp_path / "store.db"
     path.write_bytes(b"this is not a database, it is a long enough text to be looked at" * 20)

@@ -52,11 +52,11 @@ def test_groups_are_listed_without_the_core() -> None:
     assert discovery.api_versions()["versions"] == ["v1"]
 
 
-@pytest.mark.parametrize("asked", [("", "v2"), ("shop.example", "v3"), ("nobody", "v1")])
+@pytest.mark.parametrize("asked", [("", "v2"), ("shop.example", "v3"), ("unknown", "v1")])
 def test_what_is_not_served_is_not_described(asked: tuple[str, str]) -> None:
     """Clients get 404 then."""
     assert discovery.api_resources(*asked, KINDS) is None
-    assert discovery.api_group("nobody", KINDS) is None
+    assert discovery.api_group("unknown", KINDS) is None
 
 
 def test_the_version_names_the_program() -> None:

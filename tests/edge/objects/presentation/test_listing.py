@@ -85,7 +85,7 @@ def test_bad_queries_are_refused_with_400(query: dict[str, str]) -> None:
 
 
 def test_pages_join_to_the_whole() -> None:
-    """Each page tells how to get the next and how many are left; the last tells nothing."""
+    """Each page says how to get the next and how many are left; the last does not."""
     objects = [one(name) for name in "abcde"]
     seen: list[str] = []
     query: dict[str, str] = {"limit": "2"}
@@ -138,7 +138,7 @@ def test_an_exact_version_from_the_future_is_expired() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         (None, {"app": "x"}, ["ADDED"]),
         ({"app": "x"}, {"app": "x"}, ["MODIFIED"]),
@@ -149,8 +149,8 @@ def test_an_exact_version_from_the_future_is_expired() -> None:
         (None, {"app": "y"}, []),
     ],
 )
-def test_a_watch_tells_what_happened_to_its_selection(
-    before: dict[str, str] | None, after: dict[str, str] | None, told: list[str]
+def test_a_watch_sends_what_happened_to_its_selection(
+    before: dict[str, str] | None, after: dict[str, str] | None, expected: list[str]
 ) -> None:
     """Leaving the selection is a deletion, entering it an addition, as in the cluster."""
     change = Change(
@@ -158,7 +158,7 @@ def test_a_watch_tells_what_happened_to_its_selection(
         previous=one("a", labels=before) if before else None,
         current=one("a", labels=after) if after else None,
     )
-    assert [kind for kind, _ in listing.events(change, scope(labelSelector="app=x"))] == told
+    assert [kind for kind, _ in listing.events(change, scope(labelSelector="app=x"))] == expected
 
 
 def test_a_new_object_under_the_old_name_is_two_events() -> None:
@@ -169,7 +169,7 @@ def test_a_new_object_under_the_old_name_is_two_events() -> None:
 
 
 @pytest.mark.parametrize("other", [scope(namespace="elsewhere"), scope(plural="secrets")])
-def test_other_namespaces_and_types_are_not_told(other: Scope) -> None:
+def test_other_namespaces_and_types_are_not_sent(other: Scope) -> None:
     """A watch is about its own type and namespace."""
     assert listing.events(Change(version=11, previous=None, current=one("a")), other) == []
 
@@ -192,7 +192,7 @@ def test_an_object_that_comes_at_another_version_leaves_the_watch_of_the_old_one
 
 
 def test_a_list_is_rewound_over_a_change_of_version() -> None:
-    """Whoever goes on with a page, or asks for an exact version, sees what was held then, at that version."""
+    """A client that goes on with a page, or asks for an exact version, sees what was held then, at that version."""
     old, other = till("v1", "a", 11), till("v1", "b", 12)
     new = till("v2", "a", 13)
     log = log_of(

@@ -80,7 +80,7 @@ def test_the_object_comes_as_asked_for() -> None:
 
 
 def test_later_events_of_a_watch_have_no_headers() -> None:
-    """Columns are told once a stream."""
+    """Columns are sent once a stream."""
     assert table.table("", "pods", [], metadata={}, now=NOW, headers=False)["columnDefinitions"] is None
 
 
@@ -112,6 +112,6 @@ def test_ages_are_short(seconds: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(("timestamp", "text"), [(None, "<unknown>"), ("", "<unknown>"), ("yesterday", "<invalid>")])
-def test_an_age_that_cannot_be_told(timestamp: str | None, text: str) -> None:
+def test_an_age_that_cannot_be_read(timestamp: str | None, text: str) -> None:
     """A row is shown all the same."""
     assert table.age(timestamp, NOW) == text

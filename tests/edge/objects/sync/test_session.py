@@ -363,7 +363,7 @@ def test_a_batch_goes_up_and_its_answer_comes_back() -> None:
     assert edge.hears(ack) == [UpstreamAnswered(ack)]
 
 
-def test_an_account_is_told_once_and_again_when_it_changed() -> None:
+def test_a_status_is_sent_once_and_again_when_it_changed() -> None:
     """Before the session opened it is kept; the same account costs no second frame."""
     edge = Edge()
     assert edge.do(events.Reported(ALIVE)) == []
@@ -375,7 +375,7 @@ def test_an_account_is_told_once_and_again_when_it_changed() -> None:
     assert edge.do(events.Reported(message.EdgeStatus(held=2))) == [message.Status()]
 
 
-def test_an_endless_account_is_told_without_its_routes() -> None:
+def test_a_status_that_is_too_long_is_sent_without_its_routes() -> None:
     """A frame has a limit, and thousands of bad routes must not end the session."""
     error = message.RouteError(route="r", message="x" * 1000, line=1, column=1, end_column=2)
     routes = message.RoutesStatus(uid="u", resource_version="1", accepted=[], errors=[error] * 3000)

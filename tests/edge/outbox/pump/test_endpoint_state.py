@@ -27,7 +27,7 @@ ONE_RETRY = DeliveryPolicy(
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)))
 def test_an_impossible_transition_fails_loudly(state: State, event: Event) -> None:
-    """Whoever takes it has lost track of the state."""
+    """Code that takes it has lost track of the state."""
     if (following := TRANSITIONS.get((state, event))) is not None:
         assert step(state, event) is following
     else:
@@ -42,7 +42,7 @@ def test_the_drawing_has_every_state_and_event() -> None:
 
 
 class Driver:
-    """A pump over one endless queue: what is sent is answered as told."""
+    """A pump over one endless queue: what is sent is answered as the test says."""
 
     def __init__(self) -> None:
         self.pump = Pump(UPSTREAM, policy=ONE_RETRY, uniform=lambda: 0.5)

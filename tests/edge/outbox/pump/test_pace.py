@@ -24,9 +24,9 @@ class Line:
     """
 
     def __init__(
-        self, *, rate: float, delay: float, held: float = 0.0, burst: int = 0, tells: bool = True, size: int = 1000
+        self, *, rate: float, delay: float, held: float = 0.0, burst: int = 0, reports: bool = True, size: int = 1000
     ) -> None:
-        self.rate, self.delay, self.held, self.burst, self.tells, self.size = rate, delay, held, burst, tells, size
+        self.rate, self.delay, self.held, self.burst, self.reports, self.size = rate, delay, held, burst, reports, size
         self.now = 0.0
         self.pump = Pump(UPSTREAM, uniform=Random(1).random)
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -86,7 +86,7 @@ class Line:
         if send.queue.priority == 0:
             for item in send.items:
                 self.alarms[item.offset] = self.now
-        held = self.held if self.tells else None
+        held = self.held if self.reports else None
         self._at(self.now + self.held + self.delay / 2, lambda: self._answered(send, held))
 
     def _answered(self, send: Send, held: float | None) -> None:
@@ -142,10 +142,10 @@ def test_a_line_that_becomes_slow_is_noticed() -> None:
 
 def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
     """An older one: it is given more time, and a slow service there is not taken for a slow line."""
-    line = Line(rate=1_000_000, delay=0.05, held=3.0, tells=False)
+    line = Line(rate=1_000_000, delay=0.05, held=3.0, reports=False)
     line.run(60)
     assert line.carried > 60 * 200_000
-    line = Line(rate=16_000, delay=0.05, held=0.05, tells=False)
+    line = Line(rate=16_000, delay=0.05, held=0.05, reports=False)
     line.run(60)
     offset, appended = line.alarm(), line.now
     line.run(80)

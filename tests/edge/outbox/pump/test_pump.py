@@ -347,7 +347,7 @@ def test_when_a_less_urgent_one_comes_due_the_alarm_probes_first(bench: Bench) -
 
 
 def test_recovery_ends_every_wait(bench: Bench) -> None:
-    """What failed works again: nobody sits out a wait that was meant for the failure."""
+    """What failed works again: no stream sits out a wait that was meant for the failure."""
     for priority, wait in ((0, 1), (5, 60), (REST, 60)):
         bench.store(priority)
         bench.nack(bench.send(), retry_after=wait)
@@ -525,7 +525,7 @@ def test_an_answer_ends_the_wait_of_all(bench: Bench) -> None:
 
 @pytest.mark.parametrize("last", ["timeout", "never", "ack", "lost"])
 def test_whatever_the_last_answer_is_the_wait_has_an_end(bench: Bench, last: str) -> None:
-    """Of several batches in flight one is told that nothing is taken, and the last fails otherwise, or is taken."""
+    """Of several batches in flight one is answered that nothing is taken, and the last fails otherwise, or is taken."""
     bench.store(5, 256 * 3)
     bench.ack(bench.send())
     one, other = bench.send(), bench.send()

@@ -67,7 +67,7 @@ def test_a_batch_without_a_readable_end_is_refused(tmp_path: Path, text: str | N
         spark_checkpoint.end_of(tmp_path, 3)
 
 
-def test_a_batch_that_somebody_else_has_left_behind_is_a_shared_checkpoint(tmp_path: Path) -> None:
+def test_a_batch_that_another_job_left_behind_is_a_shared_checkpoint(tmp_path: Path) -> None:
     """Spark keeps the newest ends; another job went on while this one was at work. Waiting heals it."""
     (tmp_path / "offsets").mkdir()
     for batch in (40, 41):

@@ -63,7 +63,7 @@ def test_a_second_run_goes_on_where_the_first_ended(
 
 
 @pytest.mark.verify
-def test_a_bad_payload_becomes_a_dead_letter_and_costs_nobody_else(
+def test_a_bad_payload_becomes_a_dead_letter_and_costs_no_other_row(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Rows are isolated from each other."""
@@ -103,7 +103,7 @@ def test_a_batch_between_table_and_checkpoint_is_in_once(
 
 
 @pytest.mark.verify
-def test_two_jobs_on_one_table_are_told_apart(
+def test_two_jobs_on_one_table_are_kept_apart(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """A checkpoint older than the table may not repeat its rows."""
@@ -310,7 +310,7 @@ def test_several_tables_in_one_job(run: Run, messaging: MessagingService, topic:
     assert pl.scan_delta(str(tmp_path / "second")).collect().height == 2
 
 
-def test_tasks_and_driver_prove_who_they_are(run: Run, tmp_path: Path) -> None:
+def test_tasks_and_driver_show_their_certificate(run: Run, tmp_path: Path) -> None:
     """Mutual TLS from planning to reading to noting the position."""
     with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
         service.create("default/t")

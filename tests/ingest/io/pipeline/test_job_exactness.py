@@ -153,7 +153,7 @@ def test_a_plain_folder_that_was_taken_back_is_noticed(
 
 
 @pytest.mark.verify
-def test_what_others_may_do_to_a_table_stops_nobody(
+def test_what_others_do_to_a_table_does_not_stop_the_job(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Compaction, a delete, a table property: rows that were deleted on purpose do not come again."""

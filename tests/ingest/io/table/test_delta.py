@@ -79,7 +79,7 @@ def test_a_table_without_our_commits_is_read_for_its_highest_ids(table: Path) ->
     assert delta.reached(table) == Offsets(topics={TOPIC: TopicOffset.at(0, "07")})
 
 
-def test_somebody_elses_table_is_left_alone(tmp_path: Path) -> None:
+def test_the_table_of_another_program_is_left_alone(tmp_path: Path) -> None:
     """Not partitioned as ours are."""
     write_deltalake(str(tmp_path / "rows"), pa.table({"_id": ["1"], "_topic": ["t"]}))
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):

@@ -112,7 +112,7 @@ def test_of_two_commits_at_the_same_moment_one_collides(table: Path, monkeypatch
     assert len(parquet.files(table)) == 2
 
 
-def test_waiting_files_of_a_standing_commit_are_nobodys_orphans(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_files_of_a_standing_commit_are_no_orphans(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However old they are: the next writer moves them."""
 
     def killed(*_: object) -> None:

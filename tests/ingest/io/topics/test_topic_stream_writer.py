@@ -122,7 +122,7 @@ def test_a_noted_transaction_that_was_aborted_since_is_replaced(
     assert payloads(messaging, topic) == [b"1"]
 
 
-def test_a_transaction_nobody_remembers_is_for_a_person(
+def test_a_forgotten_transaction_needs_a_person(
     writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Whose word counts."""

@@ -1,4 +1,4 @@
-"""Rows the disk changed: never delivered, always counted, told in their place; the rest goes on."""
+"""Rows the disk changed: never delivered, always counted, reported in their place; the rest goes on."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SPOILS = {
 async def test_one_damaged_message_harms_itself_alone(
     box: SqliteOutbox, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
-    """The others are delivered; in its place, at the end of the queue, a record tells of it."""
+    """The others are delivered; in its place, at the end of the queue, a record reports it."""
     monkeypatch.setattr("fairlead_edge.io.outbox.tables.segment.LEVEL", 1)
     monkeypatch.setattr("fairlead_edge.io.outbox.tables.segment.pack", lambda content: ("", content))
     await box.append([entry(number, REST) for number in range(5)], now=0)
@@ -143,7 +143,7 @@ async def test_without_room_to_note_it_the_sound_go_on(box: SqliteOutbox, monkey
     assert (await status_of(box)).damaged == 6
 
 
-async def test_brokered_messages_are_told_as_a_dead_letter(box: SqliteOutbox) -> None:
+async def test_brokered_messages_are_reported_as_a_dead_letter(box: SqliteOutbox) -> None:
     """A module's queue has no topic for records."""
     await box.append([entry(1, MODULE), entry(2, MODULE)], now=0)
     await run(box, "UPDATE references_ SET start = start + 1 WHERE offset = 0")

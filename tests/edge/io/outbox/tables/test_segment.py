@@ -47,6 +47,6 @@ def test_threads_do_not_disturb_each_other() -> None:
     ],
 )
 def test_what_is_damaged_is_said_to_be(encoding: str, packed: bytes, size: int) -> None:
-    """One kind of error whatever is wrong, and never more room than was told."""
+    """One kind of error whatever is wrong, and never more room than was announced."""
     with pytest.raises(ValueError):
         segment.unpack(encoding, packed, size)

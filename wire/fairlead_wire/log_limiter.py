@@ -1,4 +1,4 @@
-"""Says when a thing that happens again and again is worth a line in the log: at first, and then once in a while."""
+"""Decides when an event that repeats is logged: at first, and then once in a while."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Final
 KEYS_MAX: Final = 1024
 
 
-class Rarely:
+class LogLimiter:
     """``every_seconds`` between two lines about one key; of more than ``keys_max`` keys the oldest is forgotten."""
 
     def __init__(self, every_seconds: float, *, keys_max: int = KEYS_MAX) -> None:
         self._every_seconds = every_seconds
         self._keys_max = keys_max
-        self._told: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
+        self._logged: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
-    def tell(self, key: Hashable, now: float) -> int | None:
+    def due(self, key: Hashable, now: float) -> int | None:
         """None: not now.  Else how often it happened since the last line, this time included."""
-        at, unsaid = self._told.get(key, (float("-inf"), 0))
+        at, unsaid = self._logged.get(key, (float("-inf"), 0))
         if now - at < self._every_seconds:
-            self._told[key] = at, unsaid + 1
+            self._logged[key] = at, unsaid + 1
             return None
-        self._told[key] = now, 0
-        self._told.move_to_end(key)
-        if len(self._told) > self._keys_max:
-            self._told.popitem(last=False)
+        self._logged[key] = now, 0
+        self._logged.move_to_end(key)
+        if len(self._logged) > self._keys_max:
+            self._logged.popitem(last=False)
         return unsaid + 1
