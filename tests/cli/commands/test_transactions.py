@@ -54,7 +54,7 @@ def test_without_a_verb_they_are_listed(run: Run, messaging: Topics) -> None:
     with Client(messaging.url) as client:
         pointer = client.start_transaction(600).transactionWritePointer
         client.store_in(pointer, "default", "t", [b"a", b"b"])
-        assert "holds up nobody  stored 2 messages for default/t" in run("transactions").stdout
+        assert "holds up no reader  stored 2 messages for default/t" in run("transactions").stdout
         client.publish_in(pointer, "default", "t", [])
         assert "more at most" in run("transactions").stdout
 
