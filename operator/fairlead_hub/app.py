@@ -23,6 +23,7 @@ from fairlead_hub.io import edge_node_owners, http, kopf_handlers, kube, memory
 from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_hub.io.event_recorder import EventRecorder
+from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.lease_keeper import LeaseKeeper
 from fairlead_hub.io.link_server import LinkServer
 from fairlead_hub.io.metrics import HubMetrics
@@ -77,7 +78,7 @@ class _App:
         self._identity = settings.identity or f"{socket.gethostname()}/{settings.listen}"
         self._exit = 0
         self._stop = asyncio.Event()
-        self._health = http.Health()
+        self._counts = IoCounts()
         self._background: set[asyncio.Task[None]] = set()
 
     async def main(self) -> int:
@@ -130,11 +131,11 @@ class _App:
 
     async def _listen_http(self, hub: Hub, client: kube.Kube) -> list[web.AppRunner]:
         settings, clock = self._settings, asyncio.get_running_loop().time
-        self._metrics = metrics = HubMetrics(hub, client, clock, self._freshness)
+        self._metrics = metrics = HubMetrics(hub, client, clock, self._freshness, self._counts)
         app = web.Application()
         nodes_api = http.NodesApi(hub, self._freshness, clock)
         nodes_api.add_to(app)
-        self._health.doubt = nodes_api.doubt
+        self._health = http.Health(nodes_api.stale)
         self._health.add_to(app, metrics.text)
         host, port = listen_address.parse(settings.http_listen)
         # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.
@@ -153,7 +154,7 @@ class _App:
     async def _work(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> None:
         settings, loop = self._settings, asyncio.get_running_loop()
         messaging = self._messaging()
-        upstream = UpstreamPublisher(hub, messaging, window=settings.link.upstream_window)
+        upstream = UpstreamPublisher(hub, messaging, window=settings.link.upstream_window, counts=self._counts)
 
         def stale(fence: int) -> None:
             task = loop.create_task(self._raise_fence(hub, keeper, fence))
@@ -161,9 +162,10 @@ class _App:
             task.add_done_callback(self._background.discard)
 
         context = None if self._authorities is None else self._authorities.link
-        server = LinkServer(hub, upstream, context=context, on_stale=stale, may_send=keeper.may_send)
-        keeper.on_doubt = server.fall_silent
-        self._metrics.openings = server.openings
+        server = LinkServer(
+            hub, upstream, context=context, on_stale=stale, may_send=keeper.may_send, counts=self._counts
+        )
+        keeper.subscribe(server.fall_silent)
         writer = StatusWriter(
             hub,
             KubeStatusClient(client, seconds_left=lambda: keeper.seconds_left),
@@ -175,9 +177,8 @@ class _App:
         )
         recorder = EventRecorder(client, hub.name, seconds_left=lambda: keeper.seconds_left)
         publisher = self._publisher(hub, messaging)
-        if publisher is not None:
-            self._metrics.cloud_events = lambda: (publisher.published, publisher.dropped)
-        watches = Watches(client, hub, clock=loop.time, freshness=self._freshness)
+        self._metrics.serves(server, publisher)
+        watches = Watches(client, hub, clock=loop.time, freshness=self._freshness, counts=self._counts)
         hub.started(loop.time())
         ready = ReadyLoop(hub, server, publisher)
         async with asyncio.TaskGroup() as group:
@@ -187,7 +188,7 @@ class _App:
                 group.create_task(
                     writer.run(ready.documents, flush_seconds=settings.record.flush_seconds), name="status writer"
                 ),
-                group.create_task(kopf_handlers.run(self._access, hub.rule_statuses.checked), name="operator"),
+                group.create_task(kopf_handlers.run(self._access, hub.rule_checked), name="operator"),
                 group.create_task(self._heartbeat(hub, keeper), name="heartbeat"),
                 group.create_task(recorder.run(ready.kube_events), name="events"),
                 group.create_task(self._keep_topics(upstream), name="topics"),
@@ -201,9 +202,9 @@ class _App:
                 tasks.append(group.create_task(owners, name="edge node owners"))
             port = await server.start(*listen_address.parse(settings.listen))
             _log.info("link_listening", port=port, security=settings.security, fence=hub.fence)
-            self._health.not_ready = ""
+            self._health.serves()
             await self._stop.wait()
-            self._health.not_ready = "stopping"
+            self._health.stops()
             await server.drain()
             hub.stopped(loop.time())
             ready.perform()

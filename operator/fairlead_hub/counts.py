@@ -1,9 +1,12 @@
-"""What the hub counts, as plain numbers; ``io.metrics`` gives them names.  No label grows with users' input."""
+"""What the hub's core counts, as plain numbers (``io.io_counts``: its rim); ``io.metrics`` gives them names.
+
+No label grows with users' input.
+"""
 
 from __future__ import annotations
 
 import bisect
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds in seconds."""
@@ -19,26 +22,13 @@ class Counts:
         self.removed = 0
         self.same_content = 0
         self.handshakes = 0
-        self.openings_failed: Counter[str] = Counter()
         self.divergent_buckets = 0
         self.records_collected = 0
-        self.frames_sent = 0
-        self.bytes_sent = 0
-        self.frames_received = 0
-        self.bytes_received = 0
         self.record_writes: dict[str, int] = defaultdict(int)
-        self.record_write_seconds = 0.0
         self.absurd_fences = 0
         self.retries: dict[str, int] = defaultdict(int)
         self.parkings: dict[str, int] = defaultdict(int)
         self.refused: dict[str, int] = {}
-        self.upstream_messages = 0
-        self.upstream_duplicates = 0
-        self.upstream_refused: dict[str, int] = defaultdict(int)
-        self.upstream_deferred: dict[str, int] = defaultdict(int)
-        self.malformed = 0
-        self.unusable: dict[str, int] = defaultdict(int)
-        self.watch_restarts: dict[str, int] = defaultdict(int)
         self.latency = [0] * (len(LATENCY_BUCKETS) + 1)
         self.latency_seconds = 0.0
 
@@ -70,6 +60,14 @@ class Counts:
         self.acks += 1
         self.latency_seconds += seconds
         self.latency[bisect.bisect_left(LATENCY_BUCKETS, seconds)] += 1
+
+    def removal(self) -> None:
+        """Acknowledged."""
+        self.removed += 1
+
+    def compared(self, divergent_buckets: int) -> None:
+        """What an edge holds, at its opening."""
+        self.divergent_buckets += divergent_buckets
 
     def retried(self, code: str) -> None:
         _count(self.retries, code)

@@ -22,6 +22,7 @@ from tests.support.live import ROUTES
 from tests.support.messaging import Topics, serving
 from tests.support.slow_link import SlowLink
 
+from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.link_server import LinkServer
 from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
@@ -37,8 +38,8 @@ FAST_BYTES_PER_SECOND = 1e9
 class LineUp:
     """See the module."""
 
-    def __init__(self, agent: EdgeAgent, line: SlowLink, core: Core, topics: Topics) -> None:
-        self.agent, self.line, self.core, self.topics = agent, line, core, topics
+    def __init__(self, agent: EdgeAgent, line: SlowLink, core: Core, topics: Topics, counts: IoCounts) -> None:
+        self.agent, self.line, self.core, self.topics, self.counts = agent, line, core, topics, counts
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         return await asyncio.to_thread(functools.partial(self.agent.ask, method, path, body))
@@ -92,12 +93,13 @@ async def line_up(
     async with contextlib.AsyncExitStack() as stack:
         topics = await stack.enter_async_context(serving())
         client = await stack.enter_async_context(AsyncClient(topics.url))
-        core = Core(NODE)
+        core, counts = Core(NODE), IoCounts()
         core.put("main", ROUTES, namespace="", spec={**MANIFEST, "routes": routes})
         topics_named = sorted({each["topic"] for each in routes.values() if "topic" in each})
         there = status_cache.Observed(version="1", generation=1, status={"grantedTopics": topics_named}, head={})
         core.hub.edge_node_observed(NODE, there, {}, core.now)  # written down by a hub before this one
-        desk = UpstreamPublisher(core.hub, client, window=core.hub.settings.link.upstream_window)
+        window = core.hub.settings.link.upstream_window
+        desk = UpstreamPublisher(core.hub, client, window=window, counts=counts)
         server = LinkServer(core.hub, desk, context=None, on_stale=lambda fence: None)
         core.has_shell = True
         ReadyLoop(core.hub, server)
@@ -110,7 +112,7 @@ async def line_up(
         agent = EdgeAgent(folder, line.url, node=NODE, **settings)
         await asyncio.to_thread(agent.start)
         stack.callback(agent.kill)
-        up = LineUp(agent, line, core, topics)
+        up = LineUp(agent, line, core, topics, counts)
 
         async def routed() -> bool:
             return any(found["accepted"] for found in (await up.status())["routes"].values())

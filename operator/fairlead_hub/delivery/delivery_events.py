@@ -86,12 +86,12 @@ def count(events: Iterable[DeliveryEvent], counts: Counts) -> None:
             case Acked():
                 counts.acked(event.seconds)
             case Removed():
-                counts.removed += 1
+                counts.removal()
             case Parked():
                 counts.parked(event.code)
             case Retried():
                 counts.retried(event.code)
             case Compared():
-                counts.divergent_buckets += event.divergent_buckets
+                counts.compared(event.divergent_buckets)
             case Unparked() | Recovered():
                 pass

@@ -32,21 +32,28 @@ async def _no_pages(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 class Health:
-    """``not_ready`` is empty once the hub serves."""
+    """``stale`` says what is not followed, a line each, and whether that is too much to call the hub ready."""
 
-    def __init__(self) -> None:
-        self.not_ready = "starting"
-        self.doubt: Callable[[], tuple[list[str], bool]] = lambda: ([], False)
-        """What is not certain, a line each, and whether that is too much to call the hub ready."""
+    def __init__(self, stale: Callable[[], tuple[list[str], bool]]) -> None:
+        self._not_ready = "starting"
+        self._stale = stale
+
+    def serves(self) -> None:
+        """The hub serves nodes now."""
+        self._not_ready = ""
+
+    def stops(self) -> None:
+        """It ends its service."""
+        self._not_ready = "stopping"
 
     def add_to(self, app: web.Application, metrics: Callable[[], bytes]) -> None:
         async def healthz(_: web.Request) -> web.Response:
             return web.Response(text="ok\n")
 
         async def readyz(_: web.Request) -> web.Response:
-            if self.not_ready:
-                return web.Response(text=f"{self.not_ready}\n", status=503)
-            lines, too_much = self.doubt()
+            if self._not_ready:
+                return web.Response(text=f"{self._not_ready}\n", status=503)
+            lines, too_much = self._stale()
             return web.Response(
                 text="\n".join([*(() if too_much else ("ok",)), *lines, ""]), status=503 if too_much else 200
             )
@@ -71,7 +78,7 @@ class NodesApi:
         app.router.add_get("/v1/nodes/{node}", self._one_node)
         app.router.add_get("/v1/explain", self._explain)
 
-    def doubt(self) -> tuple[list[str], bool]:
+    def stale(self) -> tuple[list[str], bool]:
         """For readiness: what is not followed, and whether the hub decides by it."""
         found = explain.doubts(self._hub, self._freshness, self._clock())
         lines = [f"stale: {one['collection']} since {one['since']} ({one['reason']})" for one in found["stale"]]

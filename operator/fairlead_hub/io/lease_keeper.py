@@ -27,7 +27,7 @@ class LeaseKeeper:
     """``acquire`` once, then ``keep`` beside the work.
 
     ``valid`` and ``seconds_left`` say whether writing is still allowed, ``may_send`` whether anything may be said to
-    nodes.  ``on_doubt`` is called when it may not any more: end every connection.
+    nodes.  Whom ``subscribe`` names hears when nothing may any more: end every connection.
     """
 
     def __init__(
@@ -37,12 +37,11 @@ class LeaseKeeper:
         namespace: str,
         identity: str,
         on_lost: Callable[[str], None],
-        on_doubt: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = boot_time,
     ) -> None:
         self._kube, self._namespace, self._identity = kube, namespace, identity
         self._on_lost = on_lost
-        self.on_doubt = on_doubt
+        self._doubted: list[Callable[[], None]] = []
         self._clock = clock
         self._tenure = Tenure(clock())
         self._rival = lease.Rival()
@@ -62,12 +61,17 @@ class LeaseKeeper:
         """How long a write may take at most."""
         return self._tenure.seconds_left(self._clock())
 
+    def subscribe(self, doubted: Callable[[], None]) -> None:
+        """``doubted`` is called when nothing may be said to nodes any more."""
+        self._doubted.append(doubted)
+
     def may_send(self) -> bool:
         """Costs one look at the clock; the first to ask after a pause finds out."""
         if self._tenure.ran(self._clock()):
             _log.warning("lease_doubted", reason="this process did not run for longer than its Lease lasts")
             self._doubt.set()
-            self.on_doubt()
+            for doubted in self._doubted:
+                doubted()
         return not self._tenure.doubted
 
     async def acquire(self) -> int:

@@ -21,6 +21,7 @@ from fairlead_hub.delivery.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.acceptor import Acceptor
+from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_wire import codec, message
@@ -72,8 +73,10 @@ class LinkServer:
         on_stale: Callable[[int], None],
         may_send: Callable[[], bool] = lambda: True,
         opening_seconds: float = OPENING_SECONDS_MAX,
+        counts: IoCounts | None = None,
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced."""
+        self.counts = counts if counts is not None else IoCounts()
         self._hub, self._upstream, self._context = hub, upstream, context
         self._on_stale, self._may_send = on_stale, may_send
         self._links: dict[NodeSession, _Link] = {}
@@ -86,7 +89,7 @@ class LinkServer:
             context=context,
             slots_max=hub.settings.link.handshakes_max,
             seconds_max=opening_seconds,
-            failed=hub.counts.openings_failed,
+            failed=self.counts.openings_failed,
         )
 
     def openings(self) -> tuple[int, int]:
@@ -133,7 +136,7 @@ class LinkServer:
         try:
             session = self._open(socket, frame)
         except RemoteError as error:
-            self._hub.counts.malformed += 1
+            self.counts.broke_protocol()
             _log.warning("hello_malformed", peer=str(socket.remote_address), reason=str(error))
             session = message.Refuse(code="protocol", reason=str(error), retry_after=REFUSED_SECONDS)
         self._acceptor.opened(socket)
@@ -180,9 +183,7 @@ class LinkServer:
 
     def _receive(self, link: _Link, frame: str | bytes) -> None:
         now = self._clock()
-        counts = self._hub.counts
-        counts.frames_received += 1
-        counts.bytes_received += len(frame)
+        self.counts.received(len(frame))
         link.unheard = link.unheard + 1 if link.socket.paused else 0
         try:
             if link.unheard > UNHEARD_FRAMES_MAX:
@@ -194,7 +195,7 @@ class LinkServer:
             else:
                 self._hub.receive(link.session, header, content, now)
         except RemoteError as error:
-            counts.malformed += 1
+            self.counts.broke_protocol()
             link.aborted = f"malformed: {error}"
             link.socket.on_message = _ignore
             self._hub.refuse(link.session, message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
@@ -230,7 +231,7 @@ class LinkServer:
 
     def _send(self, link: _Link) -> None:
         """One batch of what the session has now; a slow reader holds up nobody but itself."""
-        session, counts = link.session, self._hub.counts
+        session = link.session
         if not self._may_send():
             link.socket.transport.abort()
             return
@@ -245,8 +246,7 @@ class LinkServer:
             link.socket.transport.abort()
             return
         if batch:
-            counts.frames_sent += len(batch)
-            counts.bytes_sent += sum(map(len, batch))
+            self.counts.sent(batch)
             link.socket.write_frames(batch)
         if session.closing is not None:
             link.aborted = link.aborted or f"{session.closing.code}: {session.closing.reason}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -13,21 +14,48 @@ from fairlead_hub.counts import LATENCY_BUCKETS
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.key_state import Backoff, InFlight, Queued, Withheld
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.kube import Kube
+
+
+class Link(Protocol):
+    """``LinkServer``."""
+
+    def openings(self) -> tuple[int, int]: ...
+
+
+class Publisher(Protocol):
+    """``CloudEventPublisher``."""
+
+    @property
+    def published(self) -> int: ...
+
+    @property
+    def dropped(self) -> int: ...
 
 
 class HubMetrics(Collector):
     """Reads the hub when asked; counting costs nothing but an addition."""
 
-    def __init__(self, hub: Hub, kube: Kube, clock: Callable[[], float], freshness: WatchHealth | None = None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        kube: Kube,
+        clock: Callable[[], float],
+        freshness: WatchHealth | None = None,
+        counts: IoCounts | None = None,
+    ) -> None:
         self._hub, self._kube, self._clock = hub, kube, clock
         self._freshness = freshness if freshness is not None else WatchHealth()
-        self.openings: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """Connections being opened, and those that wait for it."""
-        self.cloud_events: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        """Published, and dropped by the publisher."""
+        self._counts = counts if counts is not None else IoCounts()
+        self._link: Link | None = None
+        self._publisher: Publisher | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
+
+    def serves(self, link: Link, publisher: Publisher | None) -> None:
+        """From now on nodes are served, and events published."""
+        self._link, self._publisher = link, publisher
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
@@ -39,6 +67,7 @@ class HubMetrics(Collector):
 
     def _gauges(self) -> Iterator[Metric]:
         hub, now = self._hub, self._clock()
+        opening, queued = self._link.openings() if self._link is not None else (0, 0)
         sessions = list(hub.sessions.values())
         unsynced = [session.unsynced for session in sessions]
         oldest = min((found for each in unsynced if (found := each.oldest()) is not None), default=now)
@@ -51,8 +80,8 @@ class HubMetrics(Collector):
                 "Nodes connected before this start and not back yet.",
                 hub.node_status.returning.waiting,
             ),
-            ("openings", "Connections being opened.", self.openings()[0]),
-            ("openings_queued", "Connections in the kernel's queue.", self.openings()[1]),
+            ("openings", "Connections being opened.", opening),
+            ("openings_queued", "Connections in the kernel's queue.", queued),
             ("objects_watched", "Objects in the object cache.", len(hub.object_cache)),
             (
                 "queue_depth",
@@ -103,8 +132,8 @@ class HubMetrics(Collector):
         return max(0.0, now - min(self._hub.status_cache.behind_since.values(), default=now))
 
     def _counters(self) -> Iterator[Metric]:
-        counts = self._hub.counts
-        published, dropped = self.cloud_events()
+        counts, rim = self._hub.counts, self._counts
+        published, dropped = (self._publisher.published, self._publisher.dropped) if self._publisher else (0, 0)
         for name, text, value in (
             ("acks", "Objects acknowledged as durable.", counts.acks),
             ("removals", "Deletes acknowledged.", counts.removed),
@@ -113,13 +142,13 @@ class HubMetrics(Collector):
             ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),
             ("records_collected", "Records of vanished nodes removed.", counts.records_collected),
             ("absurd_fences", "Records written over whose fence cannot be.", counts.absurd_fences),
-            ("frames_sent", "Frames to nodes.", counts.frames_sent),
-            ("sent_bytes", "Bytes to nodes.", counts.bytes_sent),
-            ("frames_received", "Frames from nodes.", counts.frames_received),
-            ("received_bytes", "Bytes from nodes.", counts.bytes_received),
-            ("malformed", "Frames that broke the protocol.", counts.malformed),
-            ("upstream_messages", "Messages stored in topics.", counts.upstream_messages),
-            ("upstream_duplicates", "Messages that were stored before.", counts.upstream_duplicates),
+            ("frames_sent", "Frames to nodes.", rim.frames_sent),
+            ("sent_bytes", "Bytes to nodes.", rim.bytes_sent),
+            ("frames_received", "Frames from nodes.", rim.frames_received),
+            ("received_bytes", "Bytes from nodes.", rim.bytes_received),
+            ("malformed", "Frames that broke the protocol.", rim.malformed),
+            ("upstream_messages", "Messages stored in topics.", rim.upstream_messages),
+            ("upstream_duplicates", "Messages that were stored before.", rim.upstream_duplicates),
             ("events_published", "Events on the system topic.", published),
             ("events_dropped", "Events that found no room or were refused.", self._hub.cloud_events.dropped + dropped),
         ):
@@ -128,13 +157,13 @@ class HubMetrics(Collector):
             ("retries", "Sends that failed and were repeated.", "reason", counts.retries),
             ("parkings", "Objects given up for now.", "reason", counts.parkings),
             ("refused_sessions", "Sessions refused or ended.", "code", counts.refused),
-            ("openings_failed", "Connections that never became a session.", "reason", counts.openings_failed),
+            ("openings_failed", "Connections that never became a session.", "reason", rim.openings_failed),
             ("record_writes", "Writes of records.", "outcome", counts.record_writes),
             ("api_requests", "Requests to the API server.", "method", self._kube.requests),
-            ("upstream_refused", "Messages never to be stored.", "code", counts.upstream_refused),
-            ("upstream_deferred", "Batches to be sent again.", "code", counts.upstream_deferred),
-            ("watch_restarts", "Watches that were taken up again.", "reason", counts.watch_restarts),
-            ("unusable_objects", "Objects that cannot be delivered.", "code", counts.unusable),
+            ("upstream_refused", "Messages never to be stored.", "code", rim.upstream_refused),
+            ("upstream_deferred", "Batches to be sent again.", "code", rim.upstream_deferred),
+            ("watch_restarts", "Watches that were taken up again.", "reason", rim.watch_restarts),
+            ("unusable_objects", "Objects that cannot be delivered.", "code", rim.unusable_objects),
         ):
             family = CounterMetricFamily(f"fairlead_hub_{name}", text, labels=[label])
             for labelled, count in sorted(table.items()):

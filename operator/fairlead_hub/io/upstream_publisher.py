@@ -16,6 +16,7 @@ import msgspec
 from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Published
@@ -64,7 +65,8 @@ class _StreamQueue:
 class UpstreamPublisher:
     """One chain of batches for each session and stream."""
 
-    def __init__(self, hub: Hub, messaging: Messaging | None, *, window: int) -> None:
+    def __init__(self, hub: Hub, messaging: Messaging | None, *, window: int, counts: IoCounts | None = None) -> None:
+        self.counts = counts if counts is not None else IoCounts()
         self._hub, self._messaging, self._window = hub, messaging, window
         self._chains: dict[NodeSession, dict[str, _StreamQueue]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -104,7 +106,7 @@ class UpstreamPublisher:
                 try:
                     answer = await self._judged(session, chain.order, header, content)
                 except Malformed as error:
-                    self._hub.counts.malformed += 1
+                    self.counts.broke_protocol()
                     refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
                     self._hub.refuse(session, refusal)
                 except Exception as error:  # noqa: BLE001 - a defect must cost this batch a retry, not the stream its life
@@ -128,7 +130,7 @@ class UpstreamPublisher:
     ) -> message.Ack | message.Nack:
         behind = order.judge(header)
         if behind is not None:
-            self._hub.counts.upstream_deferred[behind.code] += 1
+            self.counts.put_off(behind.code)
             return behind
         answer = await self._answer(session, header, content)
         order.answered(answer)
@@ -160,10 +162,9 @@ class UpstreamPublisher:
             return self._not_now(header, "messaging_away", str(error), seconds, scope="hub")
         except RemoteError as error:  # of what answers in messaging's place, not of the node
             return self._not_now(header, "messaging_unavailable", str(error), NOT_NOW_SECONDS)
-        counts = self._hub.counts
-        counts.upstream_messages += plan.count - len(refused)
+        self.counts.stored(plan.count - len(refused))
         for item in refused:
-            counts.upstream_refused[item.code] += 1
+            self.counts.refused(item.code)
         if refused:
             self._hub.messages_refused(session.node, refused, asyncio.get_running_loop().time())
         return message.Ack(parent_id=header.id, refused=publish_batch.told(refused))
@@ -196,7 +197,7 @@ class UpstreamPublisher:
         *,
         scope: Literal["stream", "hub"] = "stream",
     ) -> message.Nack:
-        self._hub.counts.upstream_deferred[code] += 1
+        self.counts.put_off(code)
         return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
 
     async def _publish(self, parcel: publish_batch.PublishBatch) -> list[message.Refused]:
@@ -214,7 +215,7 @@ class UpstreamPublisher:
             if len(parcel.payloads) == 1:
                 return [message.Refused(index=parcel.indexes[0], code=error.code, reason=str(error))]
             return [item for half in parcel.halves() for item in await self._publish(half)]
-        self._hub.counts.upstream_duplicates += len(published.known)
+        self.counts.stored_before(len(published.known))
         return []
 
     async def ensure_topics(self) -> None:

@@ -17,6 +17,7 @@ from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, Kind
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.kind_watch import KindWatch
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.reflector import Reflector, Sink
@@ -51,20 +52,20 @@ Clock = Callable[[], float]
 class _KindSink:
     """A kind named by rules."""
 
-    def __init__(self, hub: Hub, kind: Kind, clock: Clock) -> None:
-        self._hub, self._kind, self._clock = hub, kind, clock
+    def __init__(self, hub: Hub, kind: Kind, clock: Clock, counts: IoCounts) -> None:
+        self._hub, self._kind, self._clock, self._counts = hub, kind, clock, counts
 
     def on_object(self, raw: msgspec.Raw) -> str:
         try:
             live = content.build(raw, self._kind)
         except content.Unusable as error:
-            self._hub.counts.unusable[error.code] += 1
+            self._counts.unusable(error.code)
             _log.warning("object_unusable", kind=self._kind.kind, code=error.code, reason=str(error))
             # What was known of it before still counts: that it cannot be read is no sign that it is gone.
             known = self._hub.object_cache.get(error.key)
             return "" if known is None else f"{known.key}\n{known.uid}"
         if live.problem is not None:
-            self._hub.counts.unusable[live.problem.code] += 1
+            self._counts.unusable(live.problem.code)
             code, reason = live.problem.code, live.problem.reason
             _log.warning("object_unusable", kind=self._kind.kind, object=live.path, code=code, reason=reason)
         if self._kind == EDGE_ROUTES_KIND:
@@ -95,14 +96,14 @@ class _KindSink:
 class _NodeSink:
     """core/v1 Nodes that carry the edge label."""
 
-    def __init__(self, hub: Hub, clock: Clock) -> None:
-        self._hub, self._clock = hub, clock
+    def __init__(self, hub: Hub, clock: Clock, counts: IoCounts) -> None:
+        self._hub, self._clock, self._counts = hub, clock, counts
 
     def on_object(self, raw: msgspec.Raw) -> str:
         found = api_json.header(raw)
         labels = found.labels or {}
         if found.problem:
-            _unreadable(self._hub, "nodes", found.name, found.problem)
+            _unreadable(self._counts, "nodes", found.name, found.problem)
         elif EDGE_LABEL in labels:
             self._hub.set_node(found.name, found.uid, labels, self._clock())
         elif found.name in self._hub.node_status.node_uids:
@@ -173,8 +174,8 @@ class _RuleSink:
 class _OwnSink:
     """Documents the hub wrote: records and EdgeNodes."""
 
-    def __init__(self, hub: Hub, collection: str, clock: Clock) -> None:
-        self._hub, self._collection, self._clock = hub, collection, clock
+    def __init__(self, hub: Hub, collection: str, clock: Clock, counts: IoCounts) -> None:
+        self._hub, self._collection, self._clock, self._counts = hub, collection, clock, counts
 
     def on_object(self, raw: msgspec.Raw) -> str:
         header = api_json.header(raw)
@@ -185,7 +186,7 @@ class _OwnSink:
             return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
         found = api_json.own(raw)
         if found.header.problem:
-            _unreadable(self._hub, self._collection, header.name, found.header.problem)
+            _unreadable(self._counts, self._collection, header.name, found.header.problem)
         observed = _observed(found)
         if self._collection == EDGE_NODES:
             annotations = found.header.annotations or {}
@@ -222,8 +223,17 @@ class _OwnSink:
 class Watches:
     """Starts and stops reflectors."""
 
-    def __init__(self, kube: Kube, hub: Hub, *, clock: Clock, freshness: WatchHealth | None = None) -> None:
-        """``freshness`` is told which collections are not followed at the moment."""
+    def __init__(
+        self,
+        kube: Kube,
+        hub: Hub,
+        *,
+        clock: Clock,
+        freshness: WatchHealth | None = None,
+        counts: IoCounts | None = None,
+    ) -> None:
+        """``freshness`` hears which collections are not followed at the moment."""
+        self.counts = counts if counts is not None else IoCounts()
         self._kube, self._hub, self._clock = kube, hub, clock
         self._freshness = freshness if freshness is not None else WatchHealth(INPUTS)
         self._running: set[Reflector] = set()
@@ -235,11 +245,11 @@ class Watches:
         hub = self._hub
         hub.know_kind(EDGE_ROUTES_KIND)
         fixed: list[tuple[str, Any]] = [
-            (INPUTS[0], _NodeSink(hub, self._clock)),
+            (INPUTS[0], _NodeSink(hub, self._clock, self.counts)),
             (f"{OURS}/syncrules", _RuleSink(hub, self._clock, self._changed.set)),
-            (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock)),
+            (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self.counts)),
             *(
-                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock))
+                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock, self.counts))
                 for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)
             ),
         ]
@@ -266,16 +276,16 @@ class Watches:
             self._kinds[kind][0].want(versions)
 
     async def _watched(self, kind: Kind) -> None:
-        await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock))
+        await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self.counts))
 
     async def _reflect(self, root: str, sink: Sink) -> None:
         """Until cancelled."""
 
         def restarted(reason: str) -> None:
-            self._hub.counts.watch_restarts[reason] += 1
+            self.counts.restarted(reason)
 
         def unreadable() -> None:
-            self._hub.counts.unusable["no_identity"] += 1
+            self.counts.unusable("no_identity")
 
         def missed() -> None:
             for each in self._running - {one}:
@@ -321,8 +331,8 @@ def _unlistable(collection: str, reason: str, served: bool) -> None:
         _log.error("input_unlistable", collection=collection, reason=reason)
 
 
-def _unreadable(hub: Hub, collection: str, name: str, problem: str) -> None:
-    hub.counts.unusable["malformed_metadata"] += 1
+def _unreadable(counts: IoCounts, collection: str, name: str, problem: str) -> None:
+    counts.unusable("malformed_metadata")
     _log.warning("object_unreadable", collection=collection, name=name, reason=problem)
 
 

@@ -50,8 +50,8 @@ def pki(tmp_path: Path) -> Pki:
     return Pki(tmp_path)
 
 
-def _opened_or_refused(core: Core, node: SimulatedNode) -> bool:
-    return node.connected.is_set() or core.hub.counts.openings_failed.total() > 0
+def _opened_or_refused(server: LinkServer, node: SimulatedNode) -> bool:
+    return node.connected.is_set() or server.counts.openings_failed.total() > 0
 
 
 async def nodes_taken(pki: Pki, authorities: Authorities) -> set[str]:
@@ -68,7 +68,7 @@ async def nodes_taken(pki: Pki, authorities: Authorities) -> set[str]:
         node = SimulatedNode("edge-1", f"wss://127.0.0.1:{port}", context=pki.client(authority, "edge-1"))
         task = asyncio.create_task(node.run())
         try:
-            await until(partial(_opened_or_refused, core, node))
+            await until(partial(_opened_or_refused, server, node))
             taken |= {name} if node.connected.is_set() else set()
         finally:
             task.cancel()

@@ -38,12 +38,12 @@ class Asked:
 
 @pytest.fixture
 async def asked() -> AsyncIterator[Asked]:
-    core, health, app = Core("edge-1"), http.Health(), web.Application()
+    core, app = Core("edge-1"), web.Application()
     core.rule(CONFIG_MAPS)
     freshness = WatchHealth({"nodes"})
     nodes_api = http.NodesApi(core.hub, freshness, lambda: core.now)
     nodes_api.add_to(app)
-    health.doubt = nodes_api.doubt
+    health = http.Health(nodes_api.stale)
     health.add_to(app, lambda: b"fairlead_hub_nodes 1\n")
     runner, port = await http.listen(app, "127.0.0.1", 0)
     async with aiohttp.ClientSession() as session:
@@ -55,15 +55,15 @@ async def test_alive_is_not_ready(asked: Asked) -> None:
     """A hub that waits for the Lease must not be restarted, and not be sent anything either."""
     assert await asked.text("/healthz") == (200, "ok\n")
     assert await asked.text("/readyz") == (503, "starting\n")
-    asked.health.not_ready = ""
+    asked.health.serves()
     assert await asked.text("/readyz") == (200, "ok\n")
-    asked.health.not_ready = "stopping"
+    asked.health.stops()
     assert await asked.text("/readyz") == (503, "stopping\n")
 
 
 async def test_what_is_stale_is_told_and_makes_a_blind_hub_unready(asked: Asked) -> None:
     """Since when and why; a kind that cannot be followed concerns its own objects alone."""
-    asked.health.not_ready = ""
+    asked.health.serves()
     asked.core.hub.report(asked.core.now)
     asked.freshness.stale("widgets", "answered 503", asked.core.now)
     status, text = await asked.text("/readyz")

@@ -31,9 +31,9 @@ class Keeper(LeaseKeeper):
             namespace=namespace,
             identity=identity,
             on_lost=self.lost.append,
-            on_doubt=lambda: self.doubts.append(self.skipped),
             clock=lambda: lease_keeper.boot_time() + self.skipped,
         )
+        self.subscribe(lambda: self.doubts.append(self.skipped))
 
 
 @pytest.fixture(autouse=True)

@@ -137,7 +137,7 @@ async def test_large_contents_travel_in_parts(served: Served) -> None:
     async with served.node(keep_content=True) as node:
         await until(lambda: node.contents)
         assert noise.encode() in node.contents["configmaps/shop/big"]
-        assert served.hub.counts.frames_sent > 2
+        assert served.server.counts.frames_sent > 2
 
 
 async def test_only_the_node_that_is_concerned_gets_frames(served: Served) -> None:
@@ -277,7 +277,7 @@ async def test_a_first_frame_that_is_no_hello(served: Served, first: bytes | str
         await socket.send(first)
         refusal = await refused(socket)
     assert refusal.code == "protocol" and reason in refusal.reason
-    assert served.hub.counts.malformed == 1 and not served.hub.sessions
+    assert served.server.counts.malformed == 1 and not served.hub.sessions
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ async def test_who_says_nothing_is_closed() -> None:
         async with served.socket() as socket, asyncio.timeout(WAIT_SECONDS):
             with pytest.raises(ConnectionClosed):
                 await socket.recv()
-        assert served.hub.counts.openings_failed == {"deadline": 1}
+        assert served.server.counts.openings_failed == {"deadline": 1}
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ async def test_a_wrong_certificate_or_none_gets_nowhere(pki: Pki, who: str) -> N
             async with asyncio.timeout(WAIT_SECONDS), served.socket(context=context) as socket:
                 await socket.send(codec.encode(served.core.hello("edge-1")))
                 await socket.recv()
-        assert served.hub.counts.frames_received == 0 and not served.hub.sessions
+        assert served.server.counts.frames_received == 0 and not served.hub.sessions
 
 
 async def test_plain_text_on_a_tls_port_gets_nowhere(pki: Pki) -> None:

@@ -38,5 +38,5 @@ async def test_an_alarm_gets_through_a_backlog_on_a_thin_line(tmp_path: Path, ra
         await up.drained()
         status = await up.status()
         assert sum(queue["sent"] for queue in status["queues"]) == 303
-        assert up.core.hub.counts.upstream_duplicates == 0
+        assert up.counts.upstream_duplicates == 0
         print("bytes up:", up.line.up_bytes)

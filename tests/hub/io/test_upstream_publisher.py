@@ -125,7 +125,7 @@ async def test_an_ack_means_that_it_is_in_the_topic(line: Line) -> None:
     [(topic, producer)] = line.door.published
     assert topic == "default/telemetry" and producer is not None
     assert (producer.id, producer.epoch, producer.sequences) == ("edge-1/iothub_0", 7, [0, 1])
-    assert line.core.hub.counts.upstream_messages == 2
+    assert line.desk.counts.upstream_messages == 2
 
 
 async def test_the_same_again_is_stored_once(line: Line) -> None:
@@ -135,7 +135,7 @@ async def test_the_same_again_is_stored_once(line: Line) -> None:
     line.send(2, item(0), item(1))
     assert await line.answer() == message.Ack(parent_id=2)
     assert await line.stored() == ["m0", "m1"]
-    assert line.core.hub.counts.upstream_duplicates == 1
+    assert line.desk.counts.upstream_duplicates == 1
 
 
 async def test_batches_of_a_stream_are_published_in_order(line: Line) -> None:
@@ -167,7 +167,7 @@ async def test_a_topic_never_granted_is_refused_alone(line: Line) -> None:
     answer = await line.answer()
     assert [(each.index, each.code) for each in answer.refused] == [(1, "topic_not_granted")]
     assert await line.stored() == ["m0"]
-    assert line.core.hub.counts.upstream_refused == {"topic_not_granted": 1}
+    assert line.desk.counts.upstream_refused == {"topic_not_granted": 1}
 
 
 async def test_refused_messages_are_announced(line: Line) -> None:
@@ -202,7 +202,7 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
     assert (answer.code, answer.permanent, answer.retry_after) == ("messaging_unavailable", False, told)
     line.send(2, item(0))
     assert await line.answer() == message.Ack(parent_id=2)
-    assert line.core.hub.counts.upstream_deferred == {"messaging_unavailable": 1}
+    assert line.desk.counts.upstream_deferred == {"messaging_unavailable": 1}
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ async def test_what_follows_a_batch_that_was_put_off_is_put_off_with_it(line: Li
     line.send(5, item(1), follows=True)
     assert [await line.answer(), await line.answer()] == [message.Ack(parent_id=4), message.Ack(parent_id=5)]
     assert await line.stored() == ["m0", "m0", "m1"]
-    assert line.core.hub.counts.upstream_deferred == {"messaging_unavailable": 1, "behind_put_off": 1}
+    assert line.desk.counts.upstream_deferred == {"messaging_unavailable": 1, "behind_put_off": 1}
 
 
 async def test_streams_without_end_are_malformed(line: Line) -> None:
@@ -315,7 +315,7 @@ async def test_a_batch_that_is_none_ends_the_session_with_the_reason(line: Line,
     line.send(1, content=content)
     answer = await line.answer()
     assert isinstance(answer, message.Refuse) and answer.code == "protocol" and answer.reason
-    assert line.core.hub.counts.malformed == 1
+    assert line.desk.counts.malformed == 1
 
 
 async def test_a_session_that_ended_is_forgotten(line: Line) -> None:

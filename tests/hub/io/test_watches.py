@@ -17,6 +17,7 @@ from tests.support.upstream import until
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.status_writer import KubeStatusClient, StatusWriter
 from fairlead_hub.io.watches import Watches
@@ -31,7 +32,7 @@ ROOT = "apis/fairlead.dev/v1alpha1"
 
 
 @contextlib.asynccontextmanager
-async def watching(kube: Kube) -> AsyncIterator[Hub]:
+async def watching(kube: Kube, counts: IoCounts | None = None) -> AsyncIterator[Hub]:
     """A hub's core with its watches, and no nodes' sessions."""
     clock = asyncio.get_running_loop().time
     hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
@@ -41,7 +42,7 @@ async def watching(kube: Kube) -> AsyncIterator[Hub]:
         loop.call_soon(lambda: hub.take_ready(clock(), documents=False, kube_events=False))
 
     hub.subscribe(take_soon)
-    task = asyncio.create_task(Watches(kube, hub, clock=clock).run())
+    task = asyncio.create_task(Watches(kube, hub, clock=clock, counts=counts).run())
     try:
         yield hub
     finally:
@@ -135,7 +136,8 @@ async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, names
             return web.Response(status=410, body=b'{"code": 410}')
 
         front.answer_with("GET", "api/v1/configmaps?watch", too_old)
-        async with watching(front.client()) as hub:
+        counts = IoCounts()
+        async with watching(front.client(), counts) as hub:
             await until(lambda: front.seen("GET", lists) > 1)
             assert hub.desired_state.deletion_blocked("edge-1", MAP) == "ConfigMap is not listed yet"
             await asyncio.to_thread(kube.kubectl, "delete", "configmap", "a", "-n", namespace)
@@ -143,7 +145,7 @@ async def test_a_lost_version_is_doubt_until_the_list_is_in(kube: Cluster, names
             front.pass_everything()
             await until(lambda: own(hub, namespace) == set())
             await until(lambda: hub.desired_state.deletion_blocked("edge-1", MAP) == "")
-            assert hub.counts.watch_restarts["version_lost"] == 1
+            assert counts.watch_restarts["version_lost"] == 1
 
 
 async def test_a_record_deleted_by_hand_is_noticed(kube: Cluster, client: Kube, namespace: str) -> None:
