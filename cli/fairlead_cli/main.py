@@ -28,6 +28,7 @@ EXTRAS = {
     "topics": "messaging",
     "bench": "edge",
     "routes": "edge",
+    "backoff": "plot",
 }
 """Which extra brings what a command needs."""
 

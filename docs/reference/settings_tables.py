@@ -44,22 +44,22 @@ def table(model: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rows(model: Any, place: str = "") -> Iterator[tuple[str, str, str, str]]:
-    """Key, default, what it may be, meaning."""
+def rows(model: Any, place: str = "", table: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Key, default, what it may be, meaning; those of ``table`` have ``place`` in front of their keys."""
     reader = struct_mistakes if struct_mistakes.is_model(model) else model_mistakes
     defaults, texts = _defaults(model), _texts(model)
-    below: list[tuple[str, Any]] = []
+    below: list[tuple[str, str, Any]] = []
     for key, annotation in reader.fields(model):
         inner = [member for member, _ in mistakes.members(annotation)]
         several = [each for member in inner if get_origin(member) is list for each in get_args(member)]
         if tables := [each for each in inner if reader.is_model(each)]:
-            below.append((f"[{key}] ", tables[0]))
+            below.append((f"[{table}{key}] ", f"{table}{key}.", tables[0]))
             continue
         if tables := [each for each in several if reader.is_model(each)]:
-            below.append((f"[[{key}]] ", tables[0]))
+            below.append((f"[[{table}{key}]] ", f"{table}{key}.", tables[0]))
         yield f"`{place}{key}`", _default(key, defaults[key]), _may_be(annotation), texts[key]
-    for where, table in below:
-        yield from rows(table, where)
+    for where, name, inner_model in below:
+        yield from rows(inner_model, where, name)
 
 
 def page(name: str) -> str:

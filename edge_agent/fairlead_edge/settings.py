@@ -6,13 +6,15 @@ The text below a key is its line on the reference page.  Times are seconds, size
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
+from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
+from fairlead_wire import route_manifest
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake, shown
@@ -31,6 +33,9 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     max_bytes: Annotated[int, Meta(ge=STORE_BYTES_MIN)] = 1024 * 1024 * 1024
     """Objects may take a quarter of it, messages the rest; logs of up to 16 MiB a file come on top."""
+    default_ttl_seconds: Annotated[int, Meta(ge=-1, le=route_manifest.TTL_SECONDS_MAX)] = 7200
+    """How long a message is kept of which neither its route nor its EdgeRoutes object says; 0: 7200, -1: for ever. It
+    counts for messages that wait, too. Also called `storeAndForwardConfiguration` `timeToLiveSecs`."""
     evict: Literal["never", "less-urgent"] = "never"
     """A full store answers 507 (`never`), or drops the oldest messages of less urgent queues for a more urgent one,
     counted as evicted (`less-urgent`)."""
@@ -50,7 +55,8 @@ class CleanupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
     """How often what has expired is removed."""
     check_entire_queue_on_cleanup: bool = False
-    """Whether expired messages behind living ones are removed too, not only those at the front of a queue."""
+    """Whether expired messages behind living ones are removed too, not only those at the front of a queue. Also called
+    `checkEntireQueueOnCleanup`, here, at the top of the file and in the environment."""
 
 
 class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,6 +64,13 @@ class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     attempt_seconds_max: Annotated[float, Meta(ge=0.01, le=3600)] = 1.0
     """Longest pause between two attempts to reach the hub; jittered; a hub that asks for more gets it."""
+
+
+class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Messages on their way to the hub."""
+
+    delivery: UpstreamDelivery = UPSTREAM_POLICY
+    """When a batch that the hub could not take goes again: a delivery policy. A lost link costs no retry."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,6 +99,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     store: StoreSettings = StoreSettings()
     cleanup: CleanupSettings = CleanupSettings()
     link: LinkSettings = LinkSettings()
+    upstream: UpstreamSettings = UpstreamSettings()
+
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {
+        "checkEntireQueueOnCleanup": "cleanup.check_entire_queue_on_cleanup",
+        "storeAndForwardConfiguration.timeToLiveSecs": "store.default_ttl_seconds",
+    }
+    """What Azure IoT Edge calls the same settings."""
 
     def __post_init__(self) -> None:
         mistakes.refuse(self._wrong())

@@ -58,22 +58,31 @@ class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """
 
     retries_with_no_delay: int = 3
+    """Retries at once."""
     minimum_delay_retries: int = 3
+    """Then retries with `minimum_delay` between them."""
     minimum_delay: int | float = 5
+    """Shortest delay in seconds; above 0 for the curves that multiply it."""
     maximum_delay: int | float = 30
+    """Longest delay in seconds."""
     maximum_delay_retries: int = 3
+    """At the end retries with `maximum_delay` between them."""
     retry_backoff_function: backoff_curves.Curve = "linear"
+    """How the delay grows from the shortest to the longest."""
     ignore_subscription_override: bool = False
+    """For topics: a subscription's own policy does not count; elsewhere it means nothing."""
     backoff_retries: int | None = None
     """Retries in the backoff phase; absent: derived from the delays as Zaqar does, one for each five seconds."""
     retries_max: int | None = None
     """Truncates the schedule, whatever the phases ask for."""
     jitter: Literal["none", "full", "equal", "decorrelated"] = "none"
+    """How delays are spread, so that many senders do not come back together."""
     seed: int | None = None
     """Makes the jitter reproducible; absent: the caller's generator is used."""
     total_seconds_max: int | float | None = None
     """No retry starts when the waits up to it would add up to more than this."""
     compatibility: Literal["zaqar", "sns"] | None = None
+    """Compute and refuse as Zaqar does, or keep to the limits of Amazon SNS."""
 
     def __post_init__(self) -> None:
         _check_delays(self)
@@ -190,7 +199,7 @@ def _check_sns(policy: DeliveryPolicy) -> None:
 
 def retries(policy: DeliveryPolicy) -> int:
     """How many retries the policy allows, before any limit of time."""
-    wanted = sum(count for _, count in _phases(policy))
+    wanted = sum(count for _, count in phases(policy))
     return wanted if policy.retries_max is None else min(wanted, policy.retries_max)
 
 
@@ -278,7 +287,8 @@ def _within_time(policy: DeliveryPolicy, delays: list[Delay]) -> list[Delay]:
     return delays
 
 
-def _phases(policy: DeliveryPolicy) -> tuple[tuple[Phase, int], ...]:
+def phases(policy: DeliveryPolicy) -> tuple[tuple[Phase, int], ...]:
+    """How many retries each phase has, before any limit."""
     backoff = policy.backoff_retries
     return (
         ("immediate", max(0, policy.retries_with_no_delay)),
@@ -294,11 +304,11 @@ def _derived_retries(policy: DeliveryPolicy) -> int:
 
 def _nominal(policy: DeliveryPolicy, number: int) -> Delay:
     """The wait before retry `number`, which must be below `retries(policy)`."""
-    phases = iter(_phases(policy))
-    phase, count = next(phases)
+    remaining = iter(phases(policy))
+    phase, count = next(remaining)
     while number >= count:
         number -= count
-        phase, count = next(phases)
+        phase, count = next(remaining)
     match phase:
         case "immediate":
             seconds: float = 0.0

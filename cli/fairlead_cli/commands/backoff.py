@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
     from fairlead_wire.delivery import DeliveryPolicy
 
 PLOT_COLUMNS = 60
+RETRIES_SHOWN_MAX = 100
+POLICY_CHARS_MAX = 65_536
 CURVES = ("linear", "arithmetic", "geometric", "exponential")
 EXAMPLE = '{"minimum_delay": 5, "maximum_delay": 260, "backoff_retries": 10, "retry_backoff_function": "geometric"}'
 
@@ -57,30 +62,89 @@ def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
 
 
 @backoff.command()
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path), metavar="[FILE.png|FILE.svg]")
 @click.option("--minimum", default=5.0, show_default=True, help="First delay, seconds.")
 @click.option("--maximum", default=260.0, show_default=True, help="Last delay, seconds.")
 @click.option("--retries", default=10, show_default=True, type=click.IntRange(1, 100), help="How many.")
 @click.option("--curve", type=click.Choice(CURVES), multiple=True, help="Only these; may be repeated.")
-def plot(minimum: float, maximum: float, retries: int, curve: tuple[str, ...]) -> None:
-    """Draw the backoff curves: one bar a retry, its length the delay."""
+@click.option(
+    "--policy",
+    metavar="JSON|PATH|-",
+    help="Draw this delivery policy, too: JSON, a file that holds it, or - for standard input.",
+)
+def plot(
+    file: Path | None, minimum: float, maximum: float, retries: int, curve: tuple[str, ...], policy: str | None
+) -> None:
+    """Draw the backoff curves: in the terminal, or as a picture in FILE.
+
+    \b
+    fairlead backoff plot
+    fairlead backoff plot curves.png
+    fairlead backoff plot policy.svg --policy '{"minimum_delay": 1, "maximum_delay": 60, "jitter": "equal"}'
+
+    In the terminal each retry is a bar, its length the delay. A picture needs matplotlib: pip install 'fairlead[plot]'.
+    """
     from fairlead_wire import delivery
 
-    for name in curve or CURVES:
+    try:
+        curves = {name: _curve(name, minimum, maximum, retries) for name in curve or CURVES}
+        given = None if policy is None else delivery.parse(_document(policy))
+    except ValueError as reason:
+        raise click.UsageError(str(reason)) from None
+    if file is not None:
+        _save(file, curves, given)
+        return
+    for name, each in curves.items():
+        click.echo("\n".join(draw(name, each)))
+    if given is not None:
+        click.echo("\n".join(draw("policy", given)))
+
+
+def _curve(name: str, minimum: float, maximum: float, retries: int) -> DeliveryPolicy:
+    from fairlead_wire import delivery
+
+    return delivery.parse(
+        {
+            "retries_with_no_delay": 0,
+            "minimum_delay_retries": 0,
+            "maximum_delay_retries": 0,
+            "minimum_delay": minimum,
+            "maximum_delay": maximum,
+            "backoff_retries": retries,
+            "retry_backoff_function": name,
+        }
+    )
+
+
+def _document(policy: str) -> object:
+    """The JSON of a policy.  Raises ``ValueError`` with the reason."""
+    text = policy
+    if not policy.lstrip().startswith("{"):
         try:
-            policy = delivery.parse(
-                {
-                    "retries_with_no_delay": 0,
-                    "minimum_delay_retries": 0,
-                    "maximum_delay_retries": 0,
-                    "minimum_delay": minimum,
-                    "maximum_delay": maximum,
-                    "backoff_retries": retries,
-                    "retry_backoff_function": name,
-                }
-            )
-        except ValueError as reason:
-            raise click.UsageError(str(reason)) from None
-        click.echo("\n".join(draw(name, policy)))
+            with click.open_file(policy, "r") as source:
+                text = source.read(POLICY_CHARS_MAX + 1)
+        except OSError as error:
+            raise ValueError(f"--policy: {policy[:80]}: {error.strerror}") from None
+    if len(text) > POLICY_CHARS_MAX:
+        raise ValueError(f"--policy: longer than {POLICY_CHARS_MAX} characters")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError('--policy: must be JSON, such as {"minimum_delay": 1, "maximum_delay": 60}') from None
+
+
+def _save(file: Path, curves: Mapping[str, DeliveryPolicy], policy: DeliveryPolicy | None) -> None:
+    from fairlead_cli import backoff_picture
+    from fairlead_wire import delivery
+
+    if file.suffix not in backoff_picture.ENDINGS:
+        raise click.UsageError(f"{file}: must end in {' or '.join(backoff_picture.ENDINGS)}")
+    figure = backoff_picture.draw({name: delivery.schedule(each) for name, each in curves.items()}, policy)
+    try:
+        backoff_picture.save(figure, file)
+    except OSError as error:
+        raise click.ClickException(f"{file}: cannot be written: {error.strerror or error}") from None
+    click.echo(f"{file}: drawn")
 
 
 def draw(name: str, policy: DeliveryPolicy) -> list[str]:
@@ -88,9 +152,11 @@ def draw(name: str, policy: DeliveryPolicy) -> list[str]:
     from fairlead_wire import delivery
 
     delays = delivery.schedule(policy)
-    longest = max(item.seconds for item in delays) or 1.0
+    longest = max((item.seconds for item in delays), default=0.0) or 1.0
     lines = [f"{name}: {len(delays)} retries, {delivery.total_seconds(delays):.1f} s of waiting"]
-    for number, item in enumerate(delays, start=1):
+    for number, item in enumerate(delays[:RETRIES_SHOWN_MAX], start=1):
         bar = "█" * max(1, round(item.seconds / longest * PLOT_COLUMNS))
         lines.append(f"  {number:>3} {item.seconds:>10.2f} s {bar}")
+    if len(delays) > RETRIES_SHOWN_MAX:
+        lines.append(f"  … and {len(delays) - RETRIES_SHOWN_MAX} more")
     return [*lines, ""]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
+import pytest
+from click.testing import CliRunner, Result
 
 from fairlead_cli import main
 
@@ -64,3 +67,56 @@ def test_plot_refuses_what_a_policy_refuses() -> None:
     shown = CliRunner().invoke(main.build(), ["backoff", "plot", "--minimum", "0"])
     assert shown.exit_code == 2
     assert "minimum_delay: must be above 0" in shown.output
+
+
+def plotted(*arguments: str, **more: Any) -> Result:
+    return CliRunner().invoke(main.build(), ["backoff", "plot", *arguments], **more)
+
+
+@pytest.mark.parametrize(("name", "begins"), [("curves.png", b"\x89PNG"), ("curves.svg", b"<?xml")])
+def test_plot_writes_a_picture(tmp_path: Path, name: str, begins: bytes) -> None:
+    """By the end of the file's name."""
+    file = tmp_path / name
+    assert plotted(str(file)).output == f"{file}: drawn\n"
+    assert file.read_bytes().startswith(begins)
+
+
+def test_plot_draws_a_policy_given_as_json_file_or_input(tmp_path: Path) -> None:
+    """Also in the terminal, where a long one ends early."""
+    policy = '{"minimum_delay": 1, "maximum_delay": 60, "backoff_retries": 7, "maximum_delay_retries": 190000}'
+    file = tmp_path / "policy.json"
+    file.write_text(policy)
+    for shown in (plotted("--policy", policy), plotted("--policy", str(file)), plotted("--policy", "-", input=policy)):
+        assert "policy: 190013 retries" in shown.output and "… and 189913 more" in shown.output
+    assert plotted(str(tmp_path / "p.svg"), "--policy", policy).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("curves.pdf",), "curves.pdf: must end in .png or .svg"),
+        (("--policy", "{"), "--policy: must be JSON"),
+        (("--policy", "nowhere.json"), "--policy: nowhere.json: No such file"),
+        (("--policy", '{"minimum_delay": 40}'), "maximum_delay: must not be below minimum_delay"),
+    ],
+)
+def test_plot_refuses_with_the_reason(arguments: tuple[str, ...], told: str) -> None:
+    """Exit 2, and nothing is drawn."""
+    shown = plotted(*arguments)
+    assert shown.exit_code == 2 and told in shown.output
+
+
+def test_plot_says_where_it_cannot_write(tmp_path: Path) -> None:
+    """Exit 1."""
+    shown = plotted(str(tmp_path / "nowhere" / "a.png"))
+    assert shown.exit_code == 1 and "cannot be written: No such file or directory" in shown.output
+
+
+def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The terminal form needs nothing."""
+    for name in [each for each in sys.modules if each.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    shown = plotted(str(tmp_path / "a.png"))
+    assert shown.exit_code == 2 and "pip install 'fairlead[plot]'" in shown.output
+    assert plotted().exit_code == 0

@@ -8,6 +8,7 @@ environment is converted by the key's type; for lists, tables and unions it is r
 Unknown keys, variables of the room that are no key of it, and bad values raise ``SettingsError`` with every mistake,
 each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin with
 ``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are reported without stopping anybody.
+Names that another program gives to the same settings are taken beside ours (``other_names``).
 
 The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; a ``Reader`` is what they
 have in common.
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, get_args
 
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.io import logs
+from fairlead_wire.io import logs, other_names
 from fairlead_wire.validation import mistakes, struct_mistakes
 from fairlead_wire.validation.file_path import FILE_PATH
 
@@ -73,9 +74,13 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
     values = _read(path) if path else {}
     source = str(path) if path else "settings"
     reader = _reader(model)
-    overlay = _Overlay(f"{_PREFIX}{room.upper()}_", environ, reader)
+    prefix, names = f"{_PREFIX}{room.upper()}_", other_names.of(model)
+    twice = [SettingsError(source, each.key, each.reason) for each in other_names.in_file(values, names)]
+    moved = other_names.variables(environ, prefix, names)
+    twice += [SettingsError(name, each.key, each.reason) for name, each in moved.mistakes]
+    overlay = _Overlay(prefix, moved.environ, reader, moved.called)
     overlay.lay(values, model)
-    found = [*overlay.refused, *overlay.unknown()]
+    found = [*twice, *overlay.refused, *overlay.unknown()]
     _expand(values, model, environ.get("HOME"), reader)
     if not found:
         try:
@@ -145,7 +150,11 @@ def _read(path: Path) -> dict[str, Any]:
 class _Overlay:
     """The environment, laid over what the file says.  Which key came from which variable is in ``origins``."""
 
-    def __init__(self, prefix: str, environ: Mapping[str, str], reader: Reader) -> None:
+    def __init__(
+        self, prefix: str, environ: Mapping[str, str], reader: Reader, called: Mapping[str, str] | None = None
+    ) -> None:
+        self._called = called or {}
+        """What a variable is called where it stands, if that is not its own name."""
         self._prefix = prefix
         self._reader = reader
         self._environ = environ
@@ -171,14 +180,14 @@ class _Overlay:
                     any_here = True
             if name in self._environ:
                 any_here = True
-                self.origins[key] = name
+                self.origins[key] = called = self._called.get(name, name)
                 try:
                     values[own] = _value(self._environ[name], annotation, self._reader)
                 except mistakes.Wrong as error:
                     values.pop(own, None)
                     self.unread.add(key)
                     found = (each.below(key) for each in error.mistakes)
-                    self.refused += (SettingsError(name, each.key, each.reason) for each in found)
+                    self.refused += (SettingsError(called, each.key, each.reason) for each in found)
         return any_here
 
     def unknown(self) -> Iterator[SettingsError]:

@@ -21,7 +21,7 @@ from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream_pump import UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.outbox import OutboxStatus
-from fairlead_edge.outbox.pump.pump import UPSTREAM_POLICY
+from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.delivery import DeliveryPolicy
 

@@ -16,6 +16,7 @@ from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Outbox
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
+from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire import codec, message
@@ -68,7 +69,7 @@ class UpstreamPump:
         clock: Callable[[], float],
         timestamp: Callable[[], str],
         uniform: Uniform,
-        policy: DeliveryPolicy = pump.UPSTREAM_POLICY,
+        policy: DeliveryPolicy = UPSTREAM_POLICY,
     ) -> None:
         self._outbox = outbox
         self._link = link

@@ -36,6 +36,7 @@ from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
 from fairlead_edge.outbox.pump.pace import Pace
+from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.stream import Stream, Trouble
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.delivery import DeliveryPolicy, Uniform
@@ -43,18 +44,6 @@ from fairlead_wire.message import Ack, Nack
 
 SPARING_WINDOW: Final = 4
 """From this window on its last place is left to what is more urgent than all in flight."""
-
-UPSTREAM_POLICY: Final = DeliveryPolicy(
-    retries_with_no_delay=0,
-    minimum_delay_retries=0,
-    minimum_delay=1,
-    maximum_delay=60,
-    backoff_retries=7,
-    maximum_delay_retries=190_000,
-    retry_backoff_function="exponential",
-    jitter="equal",
-)
-"""1, 2, 4 … 60 s, then every 60 s, spread out: practically without end, as with store and forward in the original."""
 
 
 class _Outage(msgspec.Struct, frozen=True):

@@ -9,9 +9,10 @@ from typing import Literal
 import pytest
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.pump import pace, pump, stream
+from fairlead_edge.outbox.pump import pace, stream
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
+from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
 from fairlead_edge.routes.sink import UPSTREAM
@@ -475,7 +476,7 @@ def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
 
 def test_default_policy_never_gives_up_in_practice() -> None:
     """1 to 60 seconds, spread out, for months."""
-    bench = Bench(pump.UPSTREAM_POLICY)
+    bench = Bench(UPSTREAM_POLICY)
     bench.store(0)
     now = 0.0
     for _ in range(200):
