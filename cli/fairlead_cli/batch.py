@@ -22,13 +22,15 @@ class BadLine(ValueError):
     """The line is not what this form takes; the text says why."""
 
 
-def answer_lines(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Answer standard input line by line on standard output; `answer` may raise `BadLine`."""
+def answer_lines(
+    answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any] = msgspec.json.decode
+) -> None:
+    """Answer standard input line by line on standard output; `answer` may raise `BadLine`, `decode` `ValueError`."""
     source, target = sys.stdin.buffer, sys.stdout.buffer
     try:
         while line := _read_line(source):
             if not line.isspace():
-                target.write(msgspec.json.encode(_answer(answer, line)) + b"\n")
+                target.write(msgspec.json.encode(_answer(answer, decode, line)) + b"\n")
                 target.flush()
     except BrokenPipeError:
         # The reader went away (`| head`): that is its right, not our failure. Standard output is pointed elsewhere so
@@ -58,12 +60,14 @@ def _read_line(source: BinaryIO) -> bytes:
     return line
 
 
-def _answer(answer: Callable[[dict[str, Any]], dict[str, Any]], line: bytes) -> dict[str, Any]:
+def _answer(
+    answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any], line: bytes
+) -> dict[str, Any]:
     if len(line) > LINE_BYTES_MAX:
         return error(f"the line is longer than {LINE_BYTES_MAX} bytes")
     try:
-        request = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as reason:
+        request = decode(line)
+    except ValueError as reason:
         return error(f"not JSON: {reason}")
     except RecursionError:
         return error("not usable: nested too deeply")

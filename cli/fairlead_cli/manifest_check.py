@@ -94,7 +94,10 @@ class _Checker:
     def check(self) -> list[str]:
         for path in self.document.repeated:
             if path[: len(self.path)] == self.path:
-                self.at(path, f"{path[-1]} is given twice; the last one counts", severity="warning")
+                in_routes = path[:-1] == (*self.path, "routes") and isinstance(self.manifest.get("routes"), dict)
+                is_object = in_routes and isinstance(self.manifest["routes"].get(path[-1]), dict)
+                which = "the one in the object form" if is_object else "the last one"
+                self.at(path, f"{path[-1]} is given twice; {which} counts", severity="warning")
         try:
             manifest = parse(self.placed.value)
         except ManifestError as refused:

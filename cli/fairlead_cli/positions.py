@@ -95,7 +95,9 @@ def read_documents(text: str) -> list[Document]:
 
 
 def _json(text: str) -> Document:
-    document = Document(text, json.loads(text), json=True)
+    from fairlead_edge.outbox import manifest_json
+
+    document = Document(text, json.loads(text, object_pairs_hook=manifest_json.joined), json=True)
     _JsonSpans(document).value((), _SPACE.match(text, 0).end())  # type: ignore[union-attr]
     return document
 
@@ -129,10 +131,13 @@ class _JsonSpans:
             key = _STRING.match(self.text, position)
             assert key is not None
             inner = (*path, json.loads(key[0]))
-            if inner in self.document.spans:
+            before = self.document.spans.get(inner)
+            if before is not None:
                 self.document.repeated.append(inner)
-            position = self.skip(self.skip(key.end()) + 1)
+            start = position = self.skip(self.skip(key.end()) + 1)
             position = self.skip(self.value(inner, position))
+            if before is not None and self.text[before[0]] == "{" != self.text[start]:
+                self.document.spans[inner] = before  # an object counts (``manifest_json``), else the last
             position = self.skip(position + 1) if self.text[position] == "," else position
         return position + 1
 
@@ -149,36 +154,40 @@ def _yaml(text: str) -> list[Document]:
         import yaml
     except ModuleNotFoundError:
         raise NotReadable("YAML needs the package pyyaml; install it with: pip install pyyaml") from None
+    place = (1, 1)
+    documents = []
     try:
-        roots = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-        values = [yaml.constructor.SafeConstructor().construct_document(root) for root in roots]
+        for root in list(yaml.compose_all(text, Loader=yaml.SafeLoader)):
+            place = (root.start_mark.line + 1, root.start_mark.column + 1)
+            document = Document(text, None, json=False)
+            _yaml_spans(document, root, ())
+            document.value = yaml.constructor.SafeConstructor().construct_document(root)
+            if document.value is not None:
+                documents.append(document)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not readable"
         raise NotReadable(f"not YAML: {problem}", *((mark.line + 1, mark.column + 1) if mark else (1, 1))) from None
-    except RecursionError:
-        raise NotReadable("nested too deeply") from None
-    documents = []
-    for root, value in zip(roots, values, strict=True):
-        if value is None:
-            continue
-        document = Document(text, value, json=False)
-        try:
-            _yaml_spans(document, root, ())
-        except RecursionError:  # an alias that names what it is in
-            raise NotReadable("nested too deeply", root.start_mark.line + 1, root.start_mark.column + 1) from None
-        documents.append(document)
+    except RecursionError:  # also of an alias that names what it is in
+        raise NotReadable("nested too deeply", *place) from None
     return documents
 
 
 def _yaml_spans(document: Document, node: Any, path: KeyPath) -> None:
     document.spans[path] = (node.start_mark.index, node.end_mark.index)
     if node.id == "mapping":
+        objects, dropped = set(), []
         for key, value in node.value:
             inner = (*path, str(key.value))
             if inner in document.spans:
                 document.repeated.append(inner)
+            if value.id == "mapping":
+                objects.add(inner)
+            elif inner in objects:
+                dropped.append((key, value))  # an object counts (``manifest_json``), else the last
+                continue
             _yaml_spans(document, value, inner)
+        node.value = [each for each in node.value if each not in dropped]
     elif node.id == "sequence":
         for index, value in enumerate(node.value):
             _yaml_spans(document, value, (*path, str(index)))

@@ -174,11 +174,13 @@ class Agent:
             cleanup_seconds=settings.cleanup.interval_seconds,
             check_entire_queue=settings.cleanup.check_entire_queue_on_cleanup,
             evict=settings.store.evict == "less-urgent",
+            policy=settings.upstream.delivery,
         )
         self._routes = RoutesInUse(
             settings.node,
             store,
             RoutesCopy(folder.path / "routes.copy"),
+            default_ttl_seconds=settings.store.default_ttl_seconds,
             use=self._upstream.use_router,
             changed=lambda: self._reporter.changed(),
         )

@@ -15,7 +15,7 @@ from typing import Final
 
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
-from fairlead_edge.outbox import manifest
+from fairlead_edge.outbox import manifest, manifest_union
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
 from fairlead_wire.resource import Resource
@@ -44,19 +44,28 @@ def is_usable(resource: Resource, content: bytes) -> bool:
 class NodeRoutes:
     """``held``: the EdgeRoutes objects now; ``fallbacks``: the last good version of those that are none.
 
-    ``ever``: some were held before, if none are now.
+    ``ever``: some were held before, if none are now; ``default_ttl_seconds``: of objects that name none.
 
     ``router`` is None until the first usable routes arrived; ``statuses`` are by object name, for the hub.
     """
 
-    def __init__(self, node: str, held: list[HeldObject], *, ever: bool, fallbacks: Sequence[HeldObject] = ()) -> None:
+    def __init__(
+        self,
+        node: str,
+        held: list[HeldObject],
+        *,
+        ever: bool,
+        fallbacks: Sequence[HeldObject] = (),
+        default_ttl_seconds: int = manifest.DEFAULT_TTL_SECONDS,
+    ) -> None:
         self._node = node
+        self._default_ttl_seconds = default_ttl_seconds
         self._held = {each.resource.name: each for each in held}
         self._good: dict[str, tuple[str, manifest.Manifest]] = {}
         """By object name: UID and the newest manifest of it that was one."""
         for each in fallbacks:
             with contextlib.suppress(manifest.ManifestError):  # good for the program that kept it, not for this one
-                self._good[each.resource.name] = (each.uid, manifest.parse(each.content))
+                self._good[each.resource.name] = (each.uid, self._parse(each))
         self.router: Router | None = None
         self.unusable = ""
         """Why there is no router although routes have arrived; "" otherwise."""
@@ -82,18 +91,21 @@ class NodeRoutes:
         self._build()
         return True
 
+    def _parse(self, held: HeldObject) -> manifest.Manifest:
+        return manifest.parse(held.content, default_ttl_seconds=self._default_ttl_seconds)
+
     def _build(self) -> None:
         manifests: list[tuple[str, manifest.Manifest]] = []
         refused: dict[str, tuple[str, ...]] = {}
         for name, held in self._held.items():
             try:
-                self._good[name] = (held.uid, manifest.parse(held.content))
+                self._good[name] = (held.uid, self._parse(held))
             except manifest.ManifestError as error:
                 refused[name] = error.reasons
             uid, good = self._good.get(name, ("", None))
             if good is not None and uid == held.uid:
                 manifests.append((name, good))
-        merged = manifest.merge(manifests)
+        merged = manifest_union.merge(manifests)
         self.unusable = "" if merged.routes else _unusable(refused, merged)
         self.router = None if self.unusable else Router(merged, self._node)
         self.statuses = {name: _status(held, merged, refused.get(name, ())) for name, held in self._held.items()}

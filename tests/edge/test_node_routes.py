@@ -73,11 +73,12 @@ def test_other_objects_are_none_of_its_business() -> None:
 
 
 def test_several_objects_are_one_and_the_first_owns_a_name() -> None:
-    """The alphabetically first object wins a route's name, and the other says so."""
+    """Of one form and one age the first by name, and both say so."""
     topic = {"route": UP, "topic": "shop/orders", "priority": 2}
     routes = NodeRoutes(
-        "edge-1", [edge_routes("b", {"all": topic, "more": topic}), edge_routes("a", {"all": UP})], ever=True
+        "edge-1", [edge_routes("b", {"all": topic, "more": topic}), edge_routes("a", {"all": {"route": UP}})], ever=True
     )
+    assert [each.route for each in routes.statuses["a"].warnings] == ["all"]
     assert (routes.statuses["a"].accepted, routes.statuses["b"].accepted) == (["all"], ["more"])
     [error] = routes.statuses["b"].errors
     assert error.route == "all" and "EdgeRoutes a" in error.message

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,12 +97,12 @@ def explained(kube: Cluster, hub: HubProcess, name: str) -> set[tuple[int, str]]
 def test_good_routes_run_from_the_first_version_on_and_its_errors_are_told(
     kube: Cluster, hub: HubProcess, edge: EdgeAgent
 ) -> None:
-    """A bad route, a priority of 12, a topic that is none: each is named with its place; who lags is named, too."""
+    """Routes whose text means nothing: each is named with its place; who lags is named, too."""
     table = {
         "good": {"route": UP, "topic": "shop/alarms", "timeToLive": 60},
         "typo": "FRM /messages/* INTO $upstream",
-        "late": {"route": UP, "priority": 12},
-        "lost": {"route": UP, "topic": "nowhere"},
+        "late": {"route": "FROM /messages/* WHERE temp > 5 INTO $upstream", "priority": 9},
+        "lost": {"route": "FROM /messages/* INTO $cloud", "topic": "shop/alarms"},
     }
     kube.apply(edge_routes("main", table))
     wait_until("the node told", lambda: row(kube, "main"))
@@ -114,7 +115,7 @@ def test_good_routes_run_from_the_first_version_on_and_its_errors_are_told(
     assert edge.ask("POST", "/v1/messages", MESSAGE)[1]["results"][0]["deliveries"]
     wait_until("who lags", lambda: status(kube, "main")["laggingNodes"] == 1)
     columns = kube.kubectl("get", "eroutes", "main")
-    assert "priority: must be from 0" in columns and "edge-2: the node is away" in columns
+    assert "always text" in columns and "edge-2: the node is away" in columns
     assert explained(kube, hub, "eroutes/main") == {(1, "refused")}
     assert explained(kube, hub, "eroutes/mian") == {(1, "no_object")}
     kube.apply(edge_routes("main", {"good": {"route": UP, "topic": "shop/alarms"}}))
@@ -127,7 +128,7 @@ def test_a_broken_route_takes_no_running_one_down(kube: Cluster, hub: HubProcess
     """The later object comes first in the alphabet; both say what happened, and its end repairs at once."""
     kube.apply(edge_routes("shops", {"alarms": {"route": UP, "priority": 0}, "telemetry": UP}))
     wait_until("running", lambda: row(kube, "shops").get("acceptedRoutes") == ["alarms", "telemetry"])
-    broken = {"alarms": "FRM /messages/* INTO $upstream", "telemetry": {"route": UP, "priority": 12}}
+    broken = {"alarms": "FRM /messages/* INTO $upstream", "telemetry": {"route": "FROM nowhere", "priority": 9}}
     kube.apply(edge_routes("aaa", broken))
     wait_until("told", lambda: row(kube, "aaa"))
     wait_until("told here too", lambda: row(kube, "shops").get("warnings"))
@@ -139,6 +140,35 @@ def test_a_broken_route_takes_no_running_one_down(kube: Cluster, hub: HubProcess
     kube.kubectl("delete", "eroutes", "aaa")
     wait_until("as before", lambda: row(kube, "shops") and not row(kube, "shops").get("warnings"))
     assert status(kube, "shops")["message"] == "not current: edge-2: the node is away"
+
+
+@pytest.mark.verify
+def test_one_name_in_two_objects_is_the_newer_format_then_the_older_object(
+    kube: Cluster, hub: HubProcess, edge: EdgeAgent
+) -> None:
+    """Both objects and the node's EdgeNode say which one runs and why, and the messages go by it."""
+
+    def priority() -> int:
+        [delivery] = edge.ask("POST", "/v1/messages", MESSAGE)[1]["results"][0]["deliveries"]
+        found: int = delivery["priority"]
+        return found
+
+    kube.apply(edge_routes("old", {"all": UP}))
+    wait_until("running", lambda: row(kube, "old").get("acceptedRoutes") == ["all"])
+    kube.apply(edge_routes("zzz", {"all": {"route": UP, "priority": 4}}))
+    wait_until("the new format runs", lambda: row(kube, "zzz").get("acceptedRoutes") == ["all"])
+    wait_until("both told", lambda: row(kube, "old").get("errors") and row(kube, "zzz").get("warnings"))
+    assert "EdgeRoutes zzz, which has it in the object form: it runs" in row(kube, "old")["errors"][0]["message"]
+    assert "EdgeRoutes old; this one runs, because it has it in" in row(kube, "zzz")["warnings"][0]["message"]
+    wait_until("in the objects", lambda: "object form" in status(kube, "old").get("message", ""))
+    wait_until("of the owner, too", lambda: "EdgeRoutes old" in status(kube, "zzz").get("message", ""))
+    assert priority() == 4
+    created = datetime.fromisoformat(kube.get(f"{OURS}/edgeroutes/zzz")["metadata"]["creationTimestamp"])
+    wait_until("another second", lambda: datetime.now(UTC) >= created + timedelta(seconds=1))
+    kube.apply(edge_routes("aaa", {"all": {"route": UP, "priority": 2}}))
+    wait_until("the younger one told", lambda: row(kube, "aaa").get("errors"))
+    assert "EdgeRoutes zzz, which was made first: it runs" in row(kube, "aaa")["errors"][0]["message"]
+    assert priority() == 4
 
 
 @pytest.mark.verify

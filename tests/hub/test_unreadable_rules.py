@@ -159,7 +159,8 @@ async def test_routes_that_cannot_be_read_keep_only_themselves(kube: Cluster, na
     kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1"), sync_rule("good", maps(namespace))])
     routes: dict[str, Any] = {
         "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "main"},
-        "spec": {"schemaVersion": "1.1", "routes": {"all": "FROM /messages/* INTO $upstream"}},
+        "spec": {"schemaVersion": "1.1", "routes": {"all": "FROM /messages/* INTO $upstream"},
+                 "storeAndForwardConfiguration": {}},
     }  # fmt: skip
     kube.apply(routes)
     async with fleet(hub, "edge-1") as nodes:

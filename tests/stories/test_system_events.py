@@ -29,7 +29,7 @@ ROUTES = {
     "metadata": {"name": "story"},
     "spec": {
         "schemaVersion": "1.1",
-        "routes": {"bad": {"route": "FROM /messages/* INTO $upstream", "topic": "system/events"}},
+        "routes": {"bad": {"route": "FROM /messages/* INTO $cloud"}},
         "storeAndForwardConfiguration": {"timeToLiveSecs": 60},
     },
 }
@@ -75,7 +75,7 @@ def test_a_parked_object_is_on_the_system_topic(kube: Cluster, namespace: str, t
         events = [each for each in tail(messaging) if each.get("node") == "story-1"]
         types = [each["type"].removeprefix("dev.fairlead.") for each in events]
         assert types == ["node.connected", "routes.refused", "object.parked", "node.away"]
-        assert "namespace system" in events[1]["data"]["errors"][0]["message"]
+        assert "$cloud" in events[1]["data"]["errors"][0]["message"]
         parked = events[2]["data"]
         assert (parked["object"]["kind"], parked["object"]["name"]) == ("ConfigMap", "too-large")
         assert parked["reason"] == "store_full" and "xxxx" not in json.dumps(events)

@@ -18,7 +18,11 @@ def lax(crds: Path, plural: str) -> dict[str, Any]:
         found: dict[str, Any] = yaml.safe_load(file.read_text())
         if found["spec"]["names"]["plural"] == plural:
             for version in found["spec"]["versions"]:
-                _loosen(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+                spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+                _loosen(spec)
+                if "routes" in spec["properties"]:
+                    spec["properties"]["routes"]["additionalProperties"] = {REFUSALS[-1]: True}
+                    spec["required"] = ["routes"]
             return found
     raise LookupError(plural)
 

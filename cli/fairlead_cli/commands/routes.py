@@ -68,10 +68,13 @@ def match() -> None:
     out:  {"deliveries": [{"endpoint", "queue", "priority", "ttl", "routes"}]}
     or:   {"error": [...]} when the manifest or any of its routes is bad
 
-    ttl is in seconds, null for never; routes names all that matched, the one that decided first.
+    ttl is in seconds, null for never; routes names all that matched, the one that decided first. A route that is
+    written twice, as text and as an object, is the object.
     """
     batch.reject_terminal(MATCH_EXAMPLE)
-    batch.answer_lines(answer_match)
+    from fairlead_edge.outbox import manifest_json
+
+    batch.answer_lines(answer_match, manifest_json.decode)
 
 
 @routes.command("dry-run")
@@ -89,7 +92,8 @@ def dry_run(manifest: Path, node: str) -> None:
     A message is read by the agent's own code: a JSON body implies its contentType and contentEncoding.
     """
     batch.reject_terminal('{"source": "/messages", "message": {"properties": {}, "body": {}}}')
-    from fairlead_edge.outbox.manifest import ManifestError, merge, parse
+    from fairlead_edge.outbox.manifest import ManifestError, parse
+    from fairlead_edge.outbox.manifest_union import merge
 
     good, refused = [], []
     for placed in _placed(str(manifest), _text(str(manifest))):

@@ -10,6 +10,7 @@ from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.node_routes import NodeRoutes
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.outbox import manifest
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
 from fairlead_wire.io import logs
@@ -26,12 +27,14 @@ class RoutesInUse:
         store: SqliteMetastore,
         copy: RoutesCopy,
         *,
+        default_ttl_seconds: int = manifest.DEFAULT_TTL_SECONDS,
         use: Callable[[Router | None, str], None],
         changed: Callable[[], None],
     ) -> None:
         self._node = node
         self._store = store
         self._copy = copy
+        self._default_ttl_seconds = default_ttl_seconds
         self._use = use
         self._changed = changed
         self._routes = NodeRoutes(node, [], ever=False)
@@ -54,7 +57,9 @@ class RoutesInUse:
             (kind.group, kind.plural) == (node_routes.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
         )
         fallbacks = await self._store.fallbacks(node_routes.GROUP, node_routes.PLURAL)
-        self._routes = NodeRoutes(self._node, held, ever=ever, fallbacks=fallbacks)
+        self._routes = NodeRoutes(
+            self._node, held, ever=ever, fallbacks=fallbacks, default_ttl_seconds=self._default_ttl_seconds
+        )
         self._put_in_use()
 
     def follow(self, change: Change[HeldObject]) -> None:

@@ -1,46 +1,47 @@
 """The route manifest: which routes there are, how urgent each is, how long its messages live.
 
     bytes or object ─parse→ Manifest (routes that run, and the bad ones set aside with their positions)
-    several EdgeRoutes objects ─merge→ one Manifest for the node
+    several EdgeRoutes objects ─merge→ one Manifest for the node (``manifest_union``)
 
 The format is that of Azure IoT Edge's hub (seed: route priority and time-to-live), `schemaVersion` 1.0 to 1.3; an
 object-form route may also carry a `topic`.  One bad route never stops the good ones: it is quarantined with its place
-and reason.  Only a document that is no manifest at all is refused, with `ManifestError`.
+and reason.  Only a document that is no manifest at all is refused, with `ManifestError`.  For its shape nothing is
+refused that the API server takes (`fairlead_wire.route_manifest`): what can be wrong then is the language of a route.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
+from fairlead_edge.outbox import manifest_json
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY
 from fairlead_edge.routes.advice import advise
 from fairlead_edge.routes.compiler import Route, compile_route
 from fairlead_edge.routes.errors import CompileError, Invalid
-from fairlead_wire import event
+from fairlead_wire import event, route_manifest
+from fairlead_wire.route_manifest import PRIORITY_MAX, ROUTES_MAX, SCHEMA_MINOR_MAX, TTL_SECONDS_MAX
 from fairlead_wire.validation.mistakes import Mistake
 
-MANIFEST_BYTES_MAX: Final = 1024 * 1024
-ROUTES_MAX: Final = 1000
-PRIORITY_MAX: Final = 9
-ROUTE_TTL_SECONDS_MAX: Final = 4_294_967_295
+MANIFEST_BYTES_MAX: Final = 2 * 1024 * 1024
+"""More than an API server stores of one object."""
 DEFAULT_TTL_SECONDS: Final = 7200
 """The global time to live when `storeAndForwardConfiguration` names none."""
 DEFAULT_TOPIC: Final = "default/telemetry"
 """Where messages for upstream go when their route names no topic: `namespace/topic`."""
-SCHEMA_MINOR_MAX: Final = 3
 KEY_CHARS_MAX: Final = 64
 """Of an unknown key that is quoted."""
 
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(?:\.[0-9]{1,9}){0,2}")
 _NAME = re.compile(r"[^.$# ]+")
-_TOPIC = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+")
-_ROUTE_KEYS: Final = ("route", "priority", "timeToLiveSecs", "topic")
+"""What Azure IoT Edge takes as a route's name."""
+_TOPIC = re.compile(route_manifest.TOPIC)
+_NOT_BLANK = re.compile(route_manifest.NOT_BLANK)
 
 
 class ManifestError(ValueError):
@@ -68,7 +69,10 @@ class RouteError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestRoute:
-    """A route that runs. `ttl_seconds` is resolved (None: never expires); `time_to_live_secs` is what was written."""
+    """A route that runs. `ttl_seconds` is resolved (None: never expires); `time_to_live_secs` is what was written.
+
+    `is_text`: written in the old format, as text alone.
+    """
 
     name: str
     route: Route
@@ -77,78 +81,63 @@ class ManifestRoute:
     ttl_seconds: int | None = DEFAULT_TTL_SECONDS
     topic: str = DEFAULT_TOPIC
     origin: str = ""
+    is_text: bool = False
+
+    @property
+    def inherits(self) -> bool:
+        """Its messages live as long as its object says, also when that changes while they wait."""
+        return not self.time_to_live_secs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What a node routes by: `routes` run, `quarantined` say why the others do not.
 
-    `warnings` are about what is accepted and perhaps not meant.
+    `warnings` are about what is accepted and perhaps not meant.  `default_ttl_seconds` is what routes without a time
+    to live inherit (None: never expires), of a union by object in `defaults`.  `created`: when its object was made, as
+    Kubernetes writes it, in UTC, so that text in order is time in order; "" where that is not known.
     """
 
     routes: tuple[ManifestRoute, ...] = ()
     quarantined: tuple[RouteError, ...] = ()
     warnings: tuple[RouteError, ...] = ()
+    default_ttl_seconds: int | None = DEFAULT_TTL_SECONDS
+    defaults: Mapping[str, int | None] = field(default_factory=dict)
+    created: str = ""
 
 
-def parse(raw: bytes | str | Mapping[str, Any]) -> Manifest:
-    """A manifest from JSON or from a decoded object, wrapped or not.  Raises `ManifestError`."""
-    document, _ = unwrap(raw if isinstance(raw, Mapping) else _decode(raw))
+def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DEFAULT_TTL_SECONDS) -> Manifest:
+    """A manifest from JSON or from a decoded object, wrapped or not.  Raises `ManifestError`.
+
+    `default_ttl_seconds`: of a manifest that names none; negative: never expires.
+    """
+    whole = raw if isinstance(raw, Mapping) else _decode(raw)
+    document, _ = unwrap(whole)
     found: list[Mistake] = []
     minor = _schema_minor(document.get("schemaVersion"), found)
     routes = _routes(document, minor, found)
-    ttl_seconds = _global_ttl(document.get("storeAndForwardConfiguration"), found)
+    ttl_seconds = _global_ttl(
+        document.get("storeAndForwardConfiguration"), default_ttl_seconds or DEFAULT_TTL_SECONDS, found
+    )
     if found:
         raise ManifestError(*found)
     accepted: list[ManifestRoute] = []
     quarantined: list[RouteError] = []
     warnings: list[RouteError] = []
     for name, value in routes.items():
-        if minor == 0 and isinstance(value, str) and not value.strip():
-            continue  # how a 1.0 twin deletes a route
+        if value is None or (minor == route_manifest.TEXT_FORM_MINOR and isinstance(value, str) and _is_blank(value)):
+            continue  # how a twin deletes a route
         route = _route(name, value, minor, ttl_seconds, quarantined)
         if route is not None:
             accepted.append(route)
         warnings += _warnings(name, route, value)
-    return Manifest(routes=tuple(accepted), quarantined=tuple(quarantined), warnings=tuple(warnings))
-
-
-def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
-    """The union for a node that several EdgeRoutes objects name.
-
-    A route name belongs to the object that comes first in the alphabet of those whose route of that name is good: a bad
-    route owns nothing.  The objects concerned say so.  A route inherits the global time to live of its own object.
-    """
-    ordered = sorted(manifests, key=lambda pair: pair[0])
-    owners: dict[str, str] = {}
-    for origin, manifest in ordered:
-        for route in manifest.routes:
-            owners.setdefault(route.name, origin)
-    routes: list[ManifestRoute] = []
-    quarantined: list[RouteError] = []
-    warnings: list[RouteError] = []
-    bad: dict[str, list[str]] = {}
-    for origin, manifest in ordered:
-        for error in manifest.quarantined:
-            owner, message = owners.get(error.name), error.message
-            if owner is not None:
-                message += f"; the route of this name in EdgeRoutes {owner} runs"
-                bad.setdefault(error.name, []).append(origin)
-            quarantined.append(msgspec.structs.replace(error, message=message, origin=origin))
-        for route in manifest.routes:
-            owner = owners[route.name]
-            if owner == origin:
-                routes.append(replace(route, origin=origin))
-            else:
-                message = f"a route of this name is also in EdgeRoutes {owner}, which comes first"
-                quarantined.append(RouteError(name=route.name, message=message, origin=origin))
-        mine = [each for each in manifest.warnings if owners.get(each.name, origin) == origin]
-        warnings += [msgspec.structs.replace(each, origin=origin) for each in mine]
-    for name, others in bad.items():
-        named = ", ".join(dict.fromkeys(others))
-        message = f"a route of this name is also in EdgeRoutes {named}, where it is bad: this one runs"
-        warnings.append(RouteError(name=name, message=message, origin=owners[name]))
-    return Manifest(routes=tuple(routes), quarantined=tuple(quarantined), warnings=tuple(warnings))
+    return Manifest(
+        routes=tuple(accepted),
+        quarantined=tuple(quarantined),
+        warnings=tuple(warnings),
+        default_ttl_seconds=ttl_seconds,
+        created=_created(whole),
+    )
 
 
 def unwrap(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
@@ -168,14 +157,20 @@ def _decode(raw: bytes | str) -> Mapping[str, Any]:
     if len(raw) > MANIFEST_BYTES_MAX:
         raise ManifestError(Mistake("manifest", f"{len(raw)} bytes are too many, {MANIFEST_BYTES_MAX} is the limit"))
     try:
-        document = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as reason:
+        document = manifest_json.decode(raw)
+    except ValueError as reason:
         raise ManifestError(Mistake("manifest", f"not JSON: {reason}")) from None
     except RecursionError:
         raise ManifestError(Mistake("manifest", "nested too deeply")) from None
     if not isinstance(document, dict):
         raise ManifestError(Mistake("manifest", "expected an object"))
     return document
+
+
+def _created(whole: Mapping[str, Any]) -> str:
+    metadata = whole.get("metadata") if whole.get("kind") == "EdgeRoutes" else None
+    created = metadata.get("creationTimestamp") if isinstance(metadata, Mapping) else None
+    return created if isinstance(created, str) else ""
 
 
 def _schema_minor(version: object, mistakes: list[Mistake]) -> int:
@@ -189,7 +184,7 @@ def _schema_minor(version: object, mistakes: list[Mistake]) -> int:
 
 
 def _routes(document: Mapping[str, Any], minor: int, mistakes: list[Mistake]) -> Mapping[str, Any]:
-    routes = document.get("routes", {} if minor == 0 else None)
+    routes = document.get("routes", {} if minor == route_manifest.TEXT_FORM_MINOR else None)
     if routes is None:
         mistakes.append(Mistake("routes", "is missing; an empty object means no routes"))
     elif not isinstance(routes, Mapping):
@@ -201,21 +196,21 @@ def _routes(document: Mapping[str, Any], minor: int, mistakes: list[Mistake]) ->
     return {}
 
 
-def _global_ttl(section: object, mistakes: list[Mistake]) -> int | None:
+def _global_ttl(section: object, default: int, mistakes: list[Mistake]) -> int | None:
     """The time to live routes inherit: 0 or absent is the default, a negative one means never."""
     if not isinstance(section, Mapping):
         what = "is missing" if section is None else "expected an object"
         mistakes.append(Mistake("storeAndForwardConfiguration", what))
         return None
     seconds = section.get("timeToLiveSecs")
-    if seconds is None:
-        seconds = 0
+    if seconds is None or (seconds == 0 and _whole(seconds)):
+        seconds = default
     if not _whole(seconds):
         mistakes.append(Mistake("storeAndForwardConfiguration.timeToLiveSecs", "expected whole seconds"))
         return None
-    if seconds > ROUTE_TTL_SECONDS_MAX:
-        mistakes.append(Mistake("storeAndForwardConfiguration.timeToLiveSecs", f"at most {ROUTE_TTL_SECONDS_MAX}"))
-    return None if seconds < 0 else seconds or DEFAULT_TTL_SECONDS
+    if seconds > TTL_SECONDS_MAX:
+        mistakes.append(Mistake("storeAndForwardConfiguration.timeToLiveSecs", f"at most {TTL_SECONDS_MAX}"))
+    return None if seconds < 0 else seconds
 
 
 def _route(
@@ -227,26 +222,27 @@ def _route(
     def refuse(message: str) -> None:
         mistakes.append(RouteError(name=name, message=message))
 
-    if not _NAME.fullmatch(name):
-        refuse("name: must not be empty, and hold no dot, $, # or blank")
-    if isinstance(value, Mapping) and minor == 0:
+    if isinstance(value, Mapping) and minor == route_manifest.TEXT_FORM_MINOR:
         refuse("the object form needs schemaVersion 1.1 or newer")
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {"route": value}
     text = fields.get("route")
     priority = _field(fields, "priority", DEFAULT_PRIORITY)
     ttl = _field(fields, "timeToLiveSecs", 0)
     topic = _field(fields, "topic", DEFAULT_TOPIC)
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or _is_blank(text):
         refuse("route: is missing or empty" if text is None or isinstance(text, str) else "route: expected text")
-    if priority != DEFAULT_PRIORITY and not (_whole(priority) and 0 <= priority <= PRIORITY_MAX):
-        refuse(f"priority: must be from 0 (first) to {PRIORITY_MAX}, is {priority!r}")
-    if not (_whole(ttl) and 0 <= ttl <= ROUTE_TTL_SECONDS_MAX):
-        refuse(f"timeToLiveSecs: must be from 0 (inherit) to {ROUTE_TTL_SECONDS_MAX}, is {ttl!r}")
+    if fields.get("priority") is not None and not (_whole(priority) and 0 <= priority <= PRIORITY_MAX):
+        refuse(
+            f"priority: must be from 0 (first) to {PRIORITY_MAX}, is {priority!r}"
+            + ("; leave it out for the default" if priority == DEFAULT_PRIORITY else "")
+        )
+    if not (_whole(ttl) and 0 <= ttl <= TTL_SECONDS_MAX):
+        refuse(f"timeToLiveSecs: must be from 0 (inherit) to {TTL_SECONDS_MAX}, is {ttl!r}")
     if not (isinstance(topic, str) and _TOPIC.fullmatch(topic)):
         refuse(f"topic: expected namespace/name of letters, digits, _ and -, is {topic!r}")
     elif event.is_reserved(topic):
         refuse(f"topic: namespace {event.SYSTEM_NAMESPACE} is for Fairlead's own events, is {topic!r}")
-    route = _compile(name, text, mistakes) if isinstance(text, str) and text.strip() else None
+    route = _compile(name, text, mistakes) if isinstance(text, str) and not _is_blank(text) else None
     quarantined += mistakes
     if mistakes or route is None:
         return None
@@ -257,6 +253,7 @@ def _route(
         time_to_live_secs=ttl,
         ttl_seconds=ttl or inherited,
         topic=topic,
+        is_text=isinstance(value, str),
     )
 
 
@@ -264,10 +261,12 @@ def _warnings(name: str, route: ManifestRoute | None, value: object) -> list[Rou
     """What is accepted, as the original does, and has no effect, or hardly the one that is meant; None: a bad route."""
     fields = value if isinstance(value, Mapping) else {}
     texts = []
+    if not _NAME.fullmatch(name):
+        texts.append("name: Azure IoT Edge takes none that is empty or has a dot, $, # or a blank")
     for key in fields:
-        if key not in _ROUTE_KEYS:
+        if key not in route_manifest.ROUTE_KEYS:
             shown = str(key)[:KEY_CHARS_MAX]
-            meant = difflib.get_close_matches(shown, _ROUTE_KEYS, n=1)
+            meant = difflib.get_close_matches(shown, route_manifest.ROUTE_KEYS, n=1)
             texts.append(f"{shown}: unknown key, it has no effect" + (f"; did you mean {meant[0]}?" if meant else ""))
     if route is not None and fields.get("topic") is not None and route.route.sink.module:
         texts.append("topic: has no effect, because the route does not go to $upstream")
@@ -293,6 +292,10 @@ def _positioned(name: str, error: CompileError) -> RouteError:
     return RouteError(
         name=name, message=error.message, line=error.line, column=error.column, end_column=error.end_column
     )
+
+
+def _is_blank(text: str) -> bool:
+    return _NOT_BLANK.search(text) is None
 
 
 def _whole(value: object) -> bool:

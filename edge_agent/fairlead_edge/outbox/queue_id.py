@@ -14,7 +14,9 @@ from typing import Final
 
 import msgspec
 
-DEFAULT_PRIORITY: Final = 2_000_000_000
+from fairlead_wire import route_manifest
+
+DEFAULT_PRIORITY: Final = route_manifest.DEFAULT_PRIORITY
 """What a route without a priority has; lower numbers go first."""
 
 _NAMED = re.compile(r"(?P<endpoint>.+)_Pri(?P<priority>[0-9]+)", re.ASCII | re.DOTALL)

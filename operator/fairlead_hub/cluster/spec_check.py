@@ -15,13 +15,13 @@ import msgspec
 import pydantic
 
 from fairlead_hub.cluster import sync_rule
-from fairlead_hub.cluster.custom_resources import specs
+from fairlead_hub.cluster.custom_resources import route_specs, specs
 
 Collection = Literal["syncrules", "edgeroutes"]
 COLLECTIONS: tuple[Collection, ...] = get_args(Collection)
 _MODELS: Mapping[Collection, type[pydantic.BaseModel]] = {
     "syncrules": specs.SyncRuleSpec,
-    "edgeroutes": specs.EdgeRoutesSpec,
+    "edgeroutes": route_specs.EdgeRoutesSpec,
 }
 
 

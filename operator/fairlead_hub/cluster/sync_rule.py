@@ -14,7 +14,7 @@ import msgspec
 
 from fairlead_hub.cluster import api_json, selector
 from fairlead_hub.cluster.content import GroupKind, LiveObject
-from fairlead_hub.cluster.custom_resources import specs
+from fairlead_hub.cluster.custom_resources import route_specs, specs
 from fairlead_hub.settings import Delivery
 from fairlead_wire import event
 from fairlead_wire.errors import Malformed
@@ -205,9 +205,9 @@ def routes(body: dict[str, Any]) -> Routes:
     Routes are for the edge to judge, one by one.  A topic that is none is not granted; the edge refuses its route.
     """
     spec = _spec(body)
-    known = [name for name, _ in model_mistakes.fields(specs.EdgeRoutesSpec)]
+    known = [name for name, _ in model_mistakes.fields(route_specs.EdgeRoutesSpec)]
     reach = {name: value for name, value in spec.items() if name == "nodeSelector" or name not in known}
-    if found := mistakes_in(reach, specs.EdgeRoutesReach):
+    if found := mistakes_in(reach, route_specs.EdgeRoutesReach):
         raise ValueError(found)
     table = spec.get("routes")
     table = table if isinstance(table, dict) else {}

@@ -4,10 +4,11 @@ import pytest
 
 from fairlead_hub.cluster import spec_check
 
+ROUTES = {"schemaVersion": "1.1", "routes": {}, "storeAndForwardConfiguration": {}}
 RULE = {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}]}
 
 
-@pytest.mark.parametrize(("collection", "spec"), [("syncrules", RULE), ("edgeroutes", {"routes": {}})])
+@pytest.mark.parametrize(("collection", "spec"), [("syncrules", RULE), ("edgeroutes", ROUTES)])
 def test_what_is_as_the_definition_says_has_no_mistakes(collection, spec):
     """The check names object and generation, so that an older one is not taken for this."""
     found = spec_check.check(collection, "r", "u", 3, spec)
@@ -18,7 +19,7 @@ def test_every_mistake_is_named():
     """Also of routes that older definitions let through."""
     found = spec_check.check("edgeroutes", "r", "u", 1, {"routes": 3, "schemaVersion": 1.1, "nodeSelector": {"a": "b"}})
     assert [each.partition(":")[0] for each in found.mistakes.split("; ")] == [
-        "spec.nodeSelector.a", "spec.schemaVersion", "spec.routes",
+        "spec.nodeSelector.a", "spec.schemaVersion", "spec.routes", "spec.storeAndForwardConfiguration",
     ]  # fmt: skip
 
 

@@ -100,16 +100,17 @@ BAD: list[dict[str, Any]] = [
     entry(apiVersion="fairlead.dev/v1alpha1", kind="ClusterObjectSync"),
     entry(namespaces="shop"),
 ]
+NO_ROUTES: dict[str, Any] = {"routes": {}, "schemaVersion": "1.1", "storeAndForwardConfiguration": {}}
 GOOD_ROUTES: list[dict[str, Any]] = [
-    {"routes": {}},
-    {"routes": {"a": "x", "b": {"route": "x", "odd": 1}, "c": 7}, "schemaVersion": "1.1", "nodeSelector": {}},
-    {"routes": {}, "storeAndForwardConfiguration": {"timeToLiveSecs": 5, "odd": 1}},
+    NO_ROUTES,
+    {**NO_ROUTES, "routes": {"a": "x", "b": {"route": "x", "odd": 1}}, "nodeSelector": {}},
+    {**NO_ROUTES, "storeAndForwardConfiguration": {"timeToLiveSecs": 5, "odd": 1}},
 ]
 BAD_ROUTES: list[dict[str, Any]] = [
-    {"routes": {}, "nodeSelector": {"site": "x"}},
-    {"routes": {}, "nodeselector": {"matchLabels": {"site": "x"}}},
-    {"routes": {}, "nodeSelector": {"matchExpressions": [{"key": "role", "operator": "In"}]}},
-    {"routes": {}, "nodeSelector": {"matchLabels": {"a b": "c"}}},
+    {**NO_ROUTES, "nodeSelector": {"site": "x"}},
+    {**NO_ROUTES, "nodeselector": {"matchLabels": {"site": "x"}}},
+    {**NO_ROUTES, "nodeSelector": {"matchExpressions": [{"key": "role", "operator": "In"}]}},
+    {**NO_ROUTES, "nodeSelector": {"matchLabels": {"a b": "c"}}},
 ]
 
 

@@ -58,7 +58,8 @@ async def operating(kube: Cluster) -> AsyncIterator[Asked]:
 def routes(name: str) -> dict[str, Any]:
     return {
         "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": name},
-        "spec": {"schemaVersion": "1.0", "routes": {"r": {"route": "FROM /* INTO $upstream"}}},
+        "spec": {"schemaVersion": "1.1", "routes": {"r": {"route": "FROM /* INTO $upstream"}},
+                 "storeAndForwardConfiguration": {}},
     }  # fmt: skip
 
 
@@ -152,7 +153,9 @@ async def test_an_object_it_cannot_decode_ends_a_life_of_kopf(
     kube: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Every one of its lives: so nothing that decides may wait for kopf.  The API server takes such an object."""
-    deep = json.dumps({**routes("deep"), "spec": {"routes": {"a": 0}}}).replace("0", "[" * 3000 + "]" * 3000)
+    made = routes("deep")
+    made["spec"]["routes"]["r"]["odd"] = "deep"
+    deep = json.dumps(made).replace('"odd": "deep"', f'"odd": {"[" * 3000 + "]" * 3000}')
     file = tmp_path / "deep.json"
     file.write_text(deep)
     await asyncio.to_thread(kube.kubectl, "create", "--validate=false", "-f", str(file))

@@ -198,7 +198,8 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
     """No rule is needed for them, and the namespace of the command does not matter."""
     routes: dict[str, Any] = {
         "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "main"},
-        "spec": {"schemaVersion": "1.0", "routes": {"r": {"route": "FROM /* INTO $upstream"}}},
+        "spec": {"schemaVersion": "1.1", "routes": {"r": {"route": "FROM /* INTO $upstream"}},
+                 "storeAndForwardConfiguration": {}},
     }  # fmt: skip
     await apply(kube, routes)
     found = await offline_report.explain(client, "edge-1", "edgeroutes", "default", "main")

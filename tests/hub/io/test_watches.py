@@ -196,7 +196,8 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
     """No rule is needed for EdgeRoutes; their topics are known with them."""
     routes = {
         "apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "main"},
-        "spec": {"schemaVersion": "1.0", "routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "shop/alarms"}}},
+        "spec": {"schemaVersion": "1.1", "routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "shop/alarms"}},
+                 "storeAndForwardConfiguration": {}},
     }  # fmt: skip
     await apply(kube, edge_node("edge-1"), routes)
     async with watching(client) as hub:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 import pydantic
 
-from fairlead_hub.cluster.custom_resources import specs, statuses, structural_schema
+from fairlead_hub.cluster.custom_resources import route_specs, specs, statuses, structural_schema
 
 GROUP, VERSION = "fairlead.dev", "v1alpha1"
 
@@ -156,7 +156,7 @@ ALL = (
             _AGE,
             _MESSAGE,
         ),
-        spec=specs.EdgeRoutesSpec,
+        spec=route_specs.EdgeRoutesSpec,
         spec_description="Which nodes route how; routes as in the manifest of Azure IoT Edge.",
         status=statuses.EdgeRoutesStatus,
     ),

@@ -1,4 +1,4 @@
-"""What people write in SyncRules and EdgeRoutes, field by field, with its limits.
+"""What people write in SyncRules, field by field, with its limits; and the parts that EdgeRoutes share.
 
 The descriptions are what ``kubectl explain`` prints, the limits are what the API server checks.  What several fields
 must be together is said twice, side by side: to the API server in Common Expression Language, to the hub in Python.
@@ -13,7 +13,7 @@ import pydantic
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from fairlead_hub.cluster.custom_resources.structural_schema import CLOSED, PRESERVE
+from fairlead_hub.cluster.custom_resources.structural_schema import CLOSED
 from fairlead_hub.settings import Delivery
 from fairlead_wire.delivery import DELAY_SECONDS_LIMIT, RETRIES_LIMIT
 from fairlead_wire.validation import mistakes
@@ -30,7 +30,7 @@ LABEL_KEY_CHARS_MAX = 317
 NO_LABEL = "is no label; one is like site or example.com/site"
 
 
-def _like(pattern: str, otherwise: str) -> Any:
+def like(pattern: str, otherwise: str) -> Any:
     """Text that the whole pattern fits; what it is otherwise, in words, since patterns are for machines."""
     whole = re.compile(pattern)
 
@@ -45,7 +45,7 @@ def _like(pattern: str, otherwise: str) -> Any:
 LabelValue = Annotated[
     str,
     Field(max_length=63, json_schema_extra={"pattern": LABEL_VALUE}),
-    _like(
+    like(
         LABEL_VALUE,
         "is no label's value; it has letters, digits, -, _ and ., the first and last a letter or digit",
     ),
@@ -59,7 +59,7 @@ class Written(Model):
     model_config = pydantic.ConfigDict(alias_generator=to_camel)
 
 
-def _closed(*rules: tuple[str, str]) -> pydantic.ConfigDict:
+def closed(*rules: tuple[str, str]) -> pydantic.ConfigDict:
     extra: dict[str, Any] = {CLOSED: True}
     if rules:
         extra[_RULES] = [{"rule": rule, "message": message} for rule, message in rules]
@@ -67,14 +67,14 @@ def _closed(*rules: tuple[str, str]) -> pydantic.ConfigDict:
 
 
 class LabelExpression(Written):
-    model_config = _closed(
+    model_config = closed(
         (
             "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
             "In and NotIn need values, Exists and DoesNotExist take none",
         )
     )
 
-    key: Annotated[str, _like(LABEL_KEY, NO_LABEL)] = Field(
+    key: Annotated[str, like(LABEL_KEY, NO_LABEL)] = Field(
         description="A label.",
         min_length=1,
         max_length=LABEL_KEY_CHARS_MAX,
@@ -96,7 +96,7 @@ _KEYS = LABEL_KEY.replace("\\", "\\\\")
 
 
 class LabelSelector(Written):
-    model_config = _closed()
+    model_config = closed()
 
     match_labels: dict[str, LabelValue] | None = Field(
         default=None,
@@ -125,7 +125,7 @@ class LabelSelector(Written):
         return self
 
 
-_SELECTOR = "A Kubernetes label selector; empty or absent selects all. An unknown field is refused."
+SELECTOR = "A Kubernetes label selector; empty or absent selects all. An unknown field is refused."
 _Count = Annotated[int, Field(ge=0, le=RETRIES_LIMIT)]
 _LIMITS = Field(ge=0, le=DELAY_SECONDS_LIMIT)
 _Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]
@@ -220,7 +220,7 @@ _PRIORITY = "0 goes first; absent is 5."
 
 
 class ResourceEntry(Written):
-    model_config = _closed(
+    model_config = closed(
         (
             "!has(self.select) || self.select != 'bound' || (self.apiVersion == 'v1' && self.kind == 'Pod')",
             "only Pods are bound to nodes; use referenced or all",
@@ -232,13 +232,13 @@ class ResourceEntry(Written):
         ),
     )
 
-    api_version: Annotated[str, _like(_API_VERSION, "is no apiVersion; one is like v1 or apps/v1")] = Field(
+    api_version: Annotated[str, like(_API_VERSION, "is no apiVersion; one is like v1 or apps/v1")] = Field(
         description="Group and version of the kind, as in a manifest.",
         min_length=1,
         max_length=317,
         json_schema_extra={"pattern": _API_VERSION},
     )
-    kind: Annotated[str, _like(_KIND, "is no kind; one is like ConfigMap")] = Field(
+    kind: Annotated[str, like(_KIND, "is no kind; one is like ConfigMap")] = Field(
         description="The kind, as in a manifest.",
         min_length=1,
         max_length=63,
@@ -247,7 +247,7 @@ class ResourceEntry(Written):
     namespaces: list[Annotated[str, Field(max_length=63)]] | None = Field(
         default=None, max_length=1024, description="Names of namespaces; absent means all."
     )
-    label_selector: LabelSelector | None = Field(default=None, description=_SELECTOR)
+    label_selector: LabelSelector | None = Field(default=None, description=SELECTOR)
     select: Literal["bound", "referenced", "all"] = Field(
         default="all",
         description="bound: Pods by spec.nodeName; referenced: what those Pods mount or name; all.",
@@ -265,47 +265,11 @@ class ResourceEntry(Written):
 
 
 class SyncRuleSpec(Written):
-    model_config = _closed()
+    model_config = closed()
 
-    node_selector: LabelSelector | None = Field(default=None, description=_SELECTOR)
+    node_selector: LabelSelector | None = Field(default=None, description=SELECTOR)
     resources: list[ResourceEntry] = Field(
         min_length=1, max_length=256, description="Which kinds, and which objects of them."
     )
     delivery: DeliverySpec | None = Field(default=None, description=_DELIVERY)
     priority: Priority | None = Field(default=None, description=_PRIORITY)
-
-
-class StoreAndForward(Written):
-    model_config = pydantic.ConfigDict(extra="ignore", json_schema_extra={PRESERVE: True})
-
-    time_to_live_secs: Annotated[int, Field(ge=-1, le=4_294_967_295)] | None = Field(
-        default=None, description="Seconds a message is kept."
-    )
-
-
-class EdgeRoutesSpec(Written):
-    model_config = _closed()
-
-    node_selector: LabelSelector | None = Field(default=None, description=_SELECTOR)
-    schema_version: str | None = Field(default=None, max_length=32, description="Of the manifest: 1.0 or 1.1.")
-    routes: dict[str, Any] = Field(
-        max_length=1024,
-        description="Route name to route.",
-        json_schema_extra={
-            "additionalProperties": {
-                "description": "A route as text, or an object with route, priority, timeToLiveSecs and topic.",
-                PRESERVE: True,
-            }
-        },
-    )
-    store_and_forward_configuration: StoreAndForward | None = Field(
-        default=None, description="How long messages are kept for an endpoint."
-    )
-
-
-class EdgeRoutesReach(Written):
-    """What the hub has to understand of EdgeRoutes: whom they are for.  The rest is for the nodes to judge."""
-
-    model_config = _closed()
-
-    node_selector: LabelSelector | None = None

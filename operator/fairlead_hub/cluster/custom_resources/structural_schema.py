@@ -1,6 +1,7 @@
 """The schema of a model as Kubernetes takes it: structural, in one piece, without what it does not know.
 
 pydantic's JSON schema ─▶ references put in place, titles dropped, null is no value, unions of numbers one number
+                       ─▶ text or an object: no type, the limits of both, and other kinds of values refused
                        ─▶ closed models: unknown fields are kept, so that they can be seen, and refused by count
 """
 
@@ -22,8 +23,8 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _ORDER = (
     "description", "type", "format", "nullable", "enum", "default", "minimum", "maximum", "minLength", "maxLength",
     "pattern", "minItems", "maxItems", "minProperties", "maxProperties", PRESERVE, "x-kubernetes-map-type",
-    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "anyOf", "required", "properties", "additionalProperties",
-    "items", "x-kubernetes-validations",
+    "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "not", "anyOf", "required", "properties",
+    "additionalProperties", "items", "x-kubernetes-validations",
 )  # fmt: skip
 _DROPPED = frozenset(("title", "$defs", CLOSED))
 
@@ -61,10 +62,22 @@ def _one(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, An
     if choices is None:
         return schema
     several = [_one(dict(each), definitions) for each in choices if each.get("type") != "null"]
+    by_type = {each["type"]: each for each in several}
+    if by_type.keys() == {"string", "object"}:
+        return {**_text_or_object(by_type["string"], by_type["object"]), **schema}
     if len(several) > 1:  # a whole number, or any
-        assert {each["type"] for each in several} == {"integer", "number"}, several
-        several = [each for each in several if each["type"] == "number"]
+        assert by_type.keys() == {"integer", "number"}, several
+        several = [by_type["number"]]
     return {**several[0], **schema}
+
+
+def _text_or_object(text: Mapping[str, Any], thing: Mapping[str, Any]) -> dict[str, Any]:
+    """Without a type a limit counts for values of its own kind alone.
+
+    So "not: the longest is 0" is what a text alone fulfils, and the like an object alone: other kinds fulfil neither.
+    """
+    limits = {key: each for key, each in (*text.items(), *thing.items()) if key not in ("type", "title", "description")}
+    return {**limits, PRESERVE: True, "anyOf": [{"not": {"maxLength": 0}}, {"not": {"maxProperties": 0}}]}
 
 
 def _counts(schema: Mapping[str, Any]) -> list[dict[str, Any]]:

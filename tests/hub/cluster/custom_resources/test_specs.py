@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairlead_edge.outbox import manifest
-from fairlead_hub.cluster import selector, sync_rule
+from fairlead_hub.cluster import selector
 from fairlead_hub.cluster.custom_resources import specs
 from fairlead_hub.settings import Delivery
 from fairlead_wire.validation import model_mistakes
@@ -78,35 +77,6 @@ def test_a_delivery_policy_is_read_alike_in_a_rule_and_by_the_core(policy: dict[
 def test_a_selector_is_read_alike_by_the_model_and_by_the_compiler(value: dict[str, Any]) -> None:
     """One judges what people wrote, the other is asked about labels."""
     assert bool(mistakes(value, specs.LabelSelector)) is not reads(selector.compile, value, ""), value
-
-
-ROUTES = st.one_of(
-    st.sampled_from(["FROM /messages/* INTO $upstream", "FRM", 7, None]),
-    st.fixed_dictionaries({}, optional={"route": ODD, "priority": ODD, "topic": ODD, "timeToLiveSecs": ODD}),
-)
-
-
-@given(
-    st.fixed_dictionaries(
-        {
-            "routes": st.dictionaries(st.sampled_from(["a", "b-c", "x.y"]), ROUTES, max_size=3),
-            "schemaVersion": st.sampled_from(["1.0", "1.1", "1.2.3"]),
-            "storeAndForwardConfiguration": st.fixed_dictionaries(
-                {"timeToLiveSecs": st.integers(-1, 2**32 - 1)}, optional={"odd": ODD}
-            ),
-        },
-        optional={"nodeSelector": SELECTORS},
-    )
-)
-def test_routes_that_the_model_takes_are_a_manifest_at_the_edge(spec: dict[str, Any]) -> None:
-    """Single routes may be bad there, and are named; the document as a whole is understood, with all its routes."""
-    body = {"metadata": {"name": "r", "uid": "u"}, "spec": spec}
-    if mistakes(spec, specs.EdgeRoutesSpec):
-        assert not reads(sync_rule.routes, body), spec
-        return
-    assert sync_rule.routes(body).route_names == set(spec["routes"])
-    found = manifest.parse(spec)
-    assert {each.name for each in found.routes} | {each.name for each in found.quarantined} == set(spec["routes"])
 
 
 @pytest.mark.parametrize(
