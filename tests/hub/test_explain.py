@@ -1,4 +1,4 @@
-"""Where a node stands and why an object is there or not, in words for people and codes for programs."""
+"""Why an object is at a node or not, in words for people and codes for programs."""
 
 from pathlib import Path
 from typing import get_args
@@ -8,7 +8,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import CONFIG_MAP, ROUTES, live
 
-from fairlead_hub import explain
+from fairlead_hub import explain, node_report
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.io.watches import EDGE_ROUTES_KIND
 from fairlead_hub.settings import DeletionGuard
@@ -24,71 +24,12 @@ def core():
 
 
 def asked(core, node="edge-1", kind="configmap", name="a", namespace="shop"):
-    return explain.explain(core.hub, node, kind, namespace, name, core.now)
+    return node_report.explained(core.hub, node, kind, namespace, name, core.now)
 
 
-def test_every_node_is_one_row(core):
-    """Also one that never connected; in the order of their names."""
-    core.node("edge-0")
-    core.connect()
-    assert [(row["node"], row["connected"]) for row in explain.nodes(core.hub, 0.0)] == [
-        ("edge-0", False),
-        ("edge-1", True),
-    ]
-
-
-def test_a_row_counts_what_is_wanted_held_and_on_its_way(core):
-    """And how long the oldest has been waiting."""
-    core.put("a")
-    core.put("b")
-    edge = core.connect()
-    first, _ = edge.sent()
-    core.now = 4.0
-    edge.ack(first)
-    [row] = explain.nodes(core.hub, core.now)
-    assert (row["wanted"], row["held"], row["pending"], row["inFlight"], row["lagSeconds"]) == (2, 1, 1, 1, 4.0)
-    assert row["waitingFor"] == ""
-
-
-def test_one_node_in_detail_names_every_key(core):
-    """What is pending with its step, what is parked with its reason, what is kept with the doubt."""
-    core.put("a")
-    gone = core.put("old")
-    edge = core.connect()
-    first, second = edge.sent()
-    edge.nack(first, code="too_large", reason="over the limit")
-    edge.ack(second)
-    core.hub.kind_frozen(("", "ConfigMap"), "403 Forbidden")
-    core.remove(gone)
-    edge.sent()
-    core.now = 1.5
-    core.put("new")
-    found = explain.node(core.hub, "edge-1", core.now)
-    assert found is not None
-    [pending] = found["pendingObjects"]
-    assert (pending["key"], pending["step"]) == ("configmaps/shop/new", "queued")
-    [parked] = found["parkedObjects"]
-    assert (parked["code"], parked["reason"], parked["retries"]) == ("too_large", "over the limit", 0)
-    assert parked["nextRetrySeconds"] == 298.5
-    [kept] = found["keptObjects"]
-    assert kept["key"] == "configmaps/shop/old" and "403 Forbidden" in kept["reason"]
-    assert found["grantedTopics"] == ["default/telemetry"]
-
-
-def test_lists_are_bounded(core):
-    """A node with thousands of objects on their way answers with the oldest hundred."""
-    for n in range(explain.LIST_MAX + 20):
-        core.put(f"c{n}")
-    core.connect().sent()
-    found = explain.node(core.hub, "edge-1", 0.0)
-    assert found is not None
-    assert len(found["pendingObjects"]) == explain.LIST_MAX
-    assert found["pending"] == explain.LIST_MAX + 20
-
-
-def test_a_node_nobody_knows(core):
+def test_a_node_that_is_not_known(core):
     """Is none, and is said to be none."""
-    assert explain.node(core.hub, "nowhere", 0.0) is None
+    assert node_report.node(core.hub, "nowhere", 0.0) is None
     assert asked(core, node="nowhere")["code"] == "no_node"
 
 
@@ -146,7 +87,7 @@ def test_an_object_on_its_way_and_there(core):
 
 
 def test_a_parked_object_says_the_reason_and_when_it_is_tried_again(core):
-    """Everything somebody needs who asks why a change does not arrive."""
+    """Everything that is needed to find out why a change does not arrive."""
     core.put("a")
     edge = core.connect()
     edge.nack(edge.sent()[0], code="too_large", reason="over the limit")
@@ -168,20 +109,30 @@ def test_cluster_scoped_kinds_ignore_the_namespace(core):
     assert asked(core, kind="edgeroutes", namespace="default")["key"] == "edgeroutes.fairlead.dev//a"
 
 
+def step_of(session, key, now):
+    return explain.step(node_report.at(session, key, now))
+
+
 def test_every_step_has_its_words(core):
     """Queued, in flight, held, not wanted: one sentence each."""
     one = core.put("a")
     edge = core.connect()
     edge.session.frames(0.0, 0)
-    assert explain.step(edge.session, one.key, 0.0) == ("comparing", "the node's store is being compared")
+    assert step_of(edge.session, one.key, 0.0) == (
+        "comparing",
+        "the node's store is being compared",
+    )
     edge = core.connect()
     [update] = edge.sent()
-    assert explain.step(edge.session, one.key, 1.0) == ("in_flight", "in flight, unacknowledged since 1.0 s")
+    assert step_of(edge.session, one.key, 1.0) == (
+        "in_flight",
+        "in flight, unacknowledged since 1.0 s",
+    )
     second = core.put("b")
-    assert explain.step(edge.session, second.key, 1.0) == ("queued", "queued")
+    assert step_of(edge.session, second.key, 1.0) == ("queued", "queued")
     edge.ack(update)
-    assert explain.step(edge.session, one.key, 1.0) == ("held", "held")
-    assert explain.step(edge.session, "configmaps/shop/none", 1.0) == ("not_wanted", "not wanted")
+    assert step_of(edge.session, one.key, 1.0) == ("held", "held")
+    assert step_of(edge.session, "configmaps/shop/none", 1.0) == ("not_wanted", "not wanted")
 
 
 @pytest.mark.parametrize("kind", ["configmap", "ConfigMap", "configmaps"])
@@ -196,7 +147,7 @@ def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
     assert asked(after, kind="secret")["code"] == "not_watched"
 
 
-def test_a_kind_that_a_rule_names_and_nobody_can_list_is_explained(core):
+def test_a_kind_that_a_rule_names_and_that_cannot_be_listed_is_explained(core):
     """It is not that no rule names it."""
     core.hub.kind_frozen(("", "Widget"), "no such kind")
     found = asked(core, kind="widget")
@@ -246,17 +197,6 @@ def test_rules_that_do_nothing_are_named_where_nothing_is_selected(core):
     assert asked(core, kind="gadget")["code"] == "not_listed"
 
 
-def test_what_a_rule_that_cannot_be_read_does_is_listed(core):
-    """For the status of everything."""
-    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "r"}}, "spec: why"), core.now)
-    core.put("main", ROUTES, namespace="", spec={"nodeSelector": ["x"]})
-    rule, routes = explain.unreadable(core.hub.placement)
-    assert (rule["kind"], rule["name"], rule["reason"], rule["nodes"]) == ("SyncRule", "r", "spec: why", 1)
-    assert "stays in force" in rule["consequence"] and "sent to no node" in routes["consequence"]
-    [row] = explain.nodes(core.hub, 0.0)
-    assert "SyncRule r: spec: why" in row["rules"]
-
-
 # ---- EdgeRoutes -----------------------------------------------------------------------------------
 
 
@@ -303,3 +243,43 @@ def test_every_code_is_in_the_reference():
     """Programs read them."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "hub.md").read_text()
     assert not [code for code in get_args(explain.Code) if f"`{code}`" not in page]
+
+
+def facts(**more):
+    found = explain.Facts(
+        node="edge-1",
+        is_node=True,
+        type="configmap",
+        key="configmaps/shop/a",
+        kind="ConfigMap",
+        live=live(CONFIG_MAP, "a"),
+        is_desired=True,
+        not_synced="",
+        unlistable="",
+        namesakes=(),
+        rules=(),
+        routes_broken=None,
+        delivery=None,
+        last_contact="",
+        identity_held=False,
+        paused="",
+        routes=None,
+    )
+    return msgspec.structs.replace(found, **more)
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "text"),
+    [
+        ({"is_node": False}, "no_node", "there is no edge Node edge-1"),
+        ({"key": None, "unlistable": "Widget cannot be listed: 403"}, "not_listed", "Widget cannot be listed: 403"),
+        ({"live": None, "namesakes": (("shop", "b"),)}, "no_object", "there is no ConfigMap a in namespace shop"),
+        ({"is_desired": False, "rules": ("r cannot be read",)}, "not_selected", "; r cannot be read; the node is away"),
+        ({"identity_held": True}, "identity_held", "its certificate is from before"),
+        ({"paused": "works"}, "away", "nothing is sent while it is paused: works"),
+    ],
+)
+def test_a_step_is_made_from_facts_alone(more, code, text):
+    """No hub is needed to ask."""
+    step = explain.explain(facts(**more))
+    assert step.code == code and text in step.text

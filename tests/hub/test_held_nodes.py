@@ -4,7 +4,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
-from fairlead_hub import explain
+from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.settings import DeletionGuard
 from fairlead_wire import message
@@ -168,13 +168,13 @@ def test_explain_and_status_say_held_and_why(core):
     core.annotate("edge-1", paused=WHY)
     core.put("b")
     core.now = 2.0
-    found = explain.explain(core.hub, "edge-1", "configmap", "shop", "b", core.now)
+    found = node_report.explained(core.hub, "edge-1", "configmap", "shop", "b", core.now)
     assert found["code"] == "paused" and f"paused, waiting since 2.0 s: {WHY}" in found["answer"]
-    assert explain.explain(core.hub, "edge-1", "configmap", "shop", "a", core.now)["code"] == "held"
-    shown = explain.node(core.hub, "edge-1", core.now)
+    assert node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)["code"] == "held"
+    shown = node_report.node(core.hub, "edge-1", core.now)
     assert shown is not None and shown["paused"] == WHY
     edge.leave()
-    assert WHY in explain.explain(core.hub, "edge-1", "configmap", "shop", "b", core.now)["answer"]
+    assert WHY in node_report.explained(core.hub, "edge-1", "configmap", "shop", "b", core.now)["answer"]
 
 
 def test_a_hold_ends_with_its_edge_node(core):
@@ -247,9 +247,9 @@ async def test_a_wiped_namespace_is_stopped_after_the_first_few(core):
         core.remove(one)
         edge.ack(*edge.sent())
     assert len(edge.session.held) == 3
-    found = explain.explain(core.hub, "edge-1", "configmap", "shop", "c4", core.now)
+    found = node_report.explained(core.hub, "edge-1", "configmap", "shop", "c4", core.now)
     assert found["code"] == "deletion_guard" and "kubectl annotate enode edge-1" in found["answer"]
-    shown = explain.node(core.hub, "edge-1", core.now)
+    shown = node_report.node(core.hub, "edge-1", core.now)
     assert shown is not None and shown["deletionGuard"]["count"] == 3
 
 

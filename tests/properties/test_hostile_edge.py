@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.hub_core import CONFIG_MAPS, Core, Edge
 
-from fairlead_hub import explain
+from fairlead_hub import node_report
 from fairlead_wire import codec, message
 from fairlead_wire.errors import RemoteError
 
@@ -127,7 +127,7 @@ def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
     for document in core.api.documents.values():
         written = msgspec.json.decode(msgspec.json.encode(document.status))
         assert all(0 <= number < 2**63 for number in numbers(written)), written
-    msgspec.json.encode([explain.nodes(core.hub, core.now), explain.node(core.hub, "edge-1", core.now)])
+    msgspec.json.encode([node_report.nodes(core.hub, core.now), node_report.node(core.hub, "edge-1", core.now)])
 
 
 def numbers(value: Any) -> Iterator[float]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from fairlead_hub import explain
+from fairlead_hub import node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_wire import browser
@@ -80,19 +80,19 @@ class NodesApi:
 
     def stale(self) -> tuple[list[str], bool]:
         """For readiness: what is not followed, and whether the hub decides by it."""
-        found = explain.doubts(self._hub, self._freshness, self._clock())
+        found = node_report.stale(self._hub, self._freshness, self._clock())
         lines = [f"stale: {one['collection']} since {one['since']} ({one['reason']})" for one in found["stale"]]
         return lines, self._freshness.is_blind(self._clock())
 
     async def _all_nodes(self, _: web.Request) -> web.Response:
         hub, now = self._hub, self._clock()
-        doubts = explain.doubts(hub, self._freshness, now)
-        rows, unreadable = explain.nodes(hub, now), explain.unreadable(hub.placement)
-        return _json({"hub": hub.name, "fence": hub.fence, **doubts, "nodes": rows, "unreadable": unreadable})
+        stale = node_report.stale(hub, self._freshness, now)
+        rows, unreadable = node_report.nodes(hub, now), node_report.unreadable(hub.placement)
+        return _json({"hub": hub.name, "fence": hub.fence, **stale, "nodes": rows, "unreadable": unreadable})
 
     async def _one_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]
-        found = explain.node(self._hub, name, self._clock())
+        found = node_report.node(self._hub, name, self._clock())
         return _json(found) if found is not None else _error(404, "no_node", f"there is no edge Node {name}")
 
     async def _explain(self, request: web.Request) -> web.Response:
@@ -103,7 +103,7 @@ class NodesApi:
                 400, "missing_parameter", f"{missing[0]}: needed, as in /v1/explain?node=&kind=&namespace=&name="
             )
         namespace = query.get("namespace", "")
-        return _json(explain.explain(hub, query["node"], query["kind"], namespace, query["name"], self._clock()))
+        return _json(node_report.explained(hub, query["node"], query["kind"], namespace, query["name"], self._clock()))
 
 
 async def listen(

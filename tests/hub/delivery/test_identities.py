@@ -3,7 +3,7 @@
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub import explain
+from fairlead_hub import node_report
 from fairlead_hub.delivery.identities import APPROVE, Identities, Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import edge_node
@@ -154,7 +154,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     assert "IdentityHeld" in [each.reason for each in core.take_kube_events()]
     core.rule(CONFIG_MAPS)
     core.put("a")
-    why = explain.explain(core.hub, "edge-1", "configmap", "shop", "a", core.now)
+    why = node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)
     assert (why["code"], APPROVE in why["answer"]) == ("identity_held", True)
     core.annotate("edge-1", approve_identity="second")
     assert isinstance(session(core), NodeSession)

@@ -1,0 +1,85 @@
+"""Where every node stands, as rows for people and programs."""
+
+import pytest
+from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.live import ROUTES
+
+from fairlead_hub import node_report
+from fairlead_hub.cluster import sync_rule
+
+
+@pytest.fixture
+def core():
+    made = Core("edge-1")
+    made.rule(CONFIG_MAPS)
+    return made
+
+
+def test_every_node_is_one_row(core):
+    """Also one that never connected; in the order of their names."""
+    core.node("edge-0")
+    core.connect()
+    assert [(row["node"], row["connected"]) for row in node_report.nodes(core.hub, 0.0)] == [
+        ("edge-0", False),
+        ("edge-1", True),
+    ]
+
+
+def test_a_row_counts_what_is_wanted_held_and_on_its_way(core):
+    """And how long the oldest has been waiting."""
+    core.put("a")
+    core.put("b")
+    edge = core.connect()
+    first, _ = edge.sent()
+    core.now = 4.0
+    edge.ack(first)
+    [row] = node_report.nodes(core.hub, core.now)
+    assert (row["wanted"], row["held"], row["pending"], row["inFlight"], row["lagSeconds"]) == (2, 1, 1, 1, 4.0)
+    assert row["waitingFor"] == ""
+
+
+def test_one_node_in_detail_names_every_key(core):
+    """What is pending with its step, what is parked with its reason, what is kept with the doubt."""
+    core.put("a")
+    gone = core.put("old")
+    edge = core.connect()
+    first, second = edge.sent()
+    edge.nack(first, code="too_large", reason="over the limit")
+    edge.ack(second)
+    core.hub.kind_frozen(("", "ConfigMap"), "403 Forbidden")
+    core.remove(gone)
+    edge.sent()
+    core.now = 1.5
+    core.put("new")
+    found = node_report.node(core.hub, "edge-1", core.now)
+    assert found is not None
+    [pending] = found["pendingObjects"]
+    assert (pending["key"], pending["step"]) == ("configmaps/shop/new", "queued")
+    [parked] = found["parkedObjects"]
+    assert (parked["code"], parked["reason"], parked["retries"]) == ("too_large", "over the limit", 0)
+    assert parked["nextRetrySeconds"] == 298.5
+    [kept] = found["keptObjects"]
+    assert kept["key"] == "configmaps/shop/old" and "403 Forbidden" in kept["reason"]
+    assert found["grantedTopics"] == ["default/telemetry"]
+
+
+def test_lists_are_bounded(core):
+    """A node with thousands of objects on their way answers with the oldest hundred."""
+    for n in range(node_report.LIST_MAX + 20):
+        core.put(f"c{n}")
+    core.connect().sent()
+    found = node_report.node(core.hub, "edge-1", 0.0)
+    assert found is not None
+    assert len(found["pendingObjects"]) == node_report.LIST_MAX
+    assert found["pending"] == node_report.LIST_MAX + 20
+
+
+def test_what_a_rule_that_cannot_be_read_does_is_listed(core):
+    """For the status of everything."""
+    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "r"}}, "spec: why"), core.now)
+    core.put("main", ROUTES, namespace="", spec={"nodeSelector": ["x"]})
+    rule, routes = node_report.unreadable(core.hub.placement)
+    assert (rule["kind"], rule["name"], rule["reason"], rule["nodes"]) == ("SyncRule", "r", "spec: why", 1)
+    assert "stays in force" in rule["consequence"] and "sent to no node" in routes["consequence"]
+    [row] = node_report.nodes(core.hub, 0.0)
+    assert "SyncRule r: spec: why" in row["rules"]
