@@ -165,12 +165,46 @@ async def test_subscriptions_are_kept(client: Client, topic: tuple[str, str]) ->
         *topic, "s", url="http://127.0.0.1:9/", delivery=policy, dead_letter_topic="suite/dead"
     )
     found = await client.ask.subscription(*topic, "s")
-    assert (found.name, found.delivery, found.dead_letter_topic) == ("s", policy, "suite/dead")
+    assert (found.name, found.effectiveDelivery, found.dead_letter_topic) == ("s", policy, "suite/dead")
     assert [each.name for each in await client.ask.subscriptions(*topic)] == ["s"]
     await client.ask.delete_subscription(*topic, "s")
     with pytest.raises(errors.Denied) as missing:
         await client.ask.subscription(*topic, "s")
     assert missing.value.code == "subscription_not_found"
+
+
+async def test_policies_of_topics_and_of_subscriptions(client: Client, topic: tuple[str, str]) -> None:
+    """As they were given, and the one that counts."""
+    of_topic = DeliveryPolicy(minimum_delay=2, maximum_delay=4, ignore_subscription_override=True)
+    assert await client.ask.create_topic(*topic, {"ttl": 60}, delivery=of_topic)
+    assert (await client.ask.topic(*topic))["delivery"]["minimum_delay"] == 2
+    url = "http://127.0.0.1:9/hook"
+    await client.ask.put_subscription(*topic, "s", url=url, delivery=ONCE_MORE)
+    found = await client.ask.subscription(*topic, "s")
+    assert (found.delivery["retries_with_no_delay"], found.effectiveDelivery) == (3, of_topic)
+    await client.ask.update_topic(*topic, {"ttl": 60})
+    assert (await client.ask.subscription(*topic, "s")).effectiveDelivery == ONCE_MORE
+    await client.ask.put_subscription(*topic, "s", url=url)
+    found = await client.ask.subscription(*topic, "s")
+    assert (found.delivery, found.effectiveDelivery) == (None, DeliveryPolicy())
+    await client.ask.delete_subscription(*topic, "s")
+
+
+async def test_stored_payloads_are_published_or_nothing_is(client: Client, topic: tuple[str, str]) -> None:
+    """Rows after them are refused, and so is a commit that would lose them."""
+    await client.ask.create_topic(*topic)
+    started = await client.ask.start_transaction()
+    pointer = started.transactionWritePointer
+    await client.ask.store_in(pointer, *topic, [b"a"])
+    with pytest.raises(errors.StoredAlready) as mixed:
+        await client.ask.publish_in(pointer, *topic, [b"b"])
+    assert (mixed.value.code, mixed.value.status) == ("stored_already", 400)
+    with pytest.raises(errors.StoredUnpublished) as unpublished:
+        await client.ask.finish_transaction(pointer, "commit")
+    assert (unpublished.value.status, unpublished.value.topics) == (409, ("/".join(topic),))
+    await client.ask.publish_in(pointer, *topic, [])
+    await client.ask.finish_transaction(pointer, "commit")
+    assert [each.payload for each in (await client.ask.poll(*topic, read_committed=True)).messages] == [b"a"]
 
 
 async def test_names_are_never_paths(client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import urllib.request
@@ -11,8 +12,12 @@ from pathlib import Path
 import pytest
 from tests.faults import fault_messaging
 from tests.support.messaging_program import PROGRAM, MessagingProgram
+from tests.support.messaging_service import MessagingService
+from tests.support.processes import wait_until
 
 from fairlead_messaging.app import open_store
+from fairlead_messaging.client import errors
+from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 
@@ -90,3 +95,45 @@ def test_a_data_dir_has_one_process(tmp_path: Path, first: str, second: str) -> 
         program.kill()
         program.start()
         assert program.stop() == 0
+
+
+@pytest.mark.process
+@pytest.mark.timeout(120)
+def test_garbled_transactions_stop_nothing_else(tmp_path: Path) -> None:
+    """Publishing and reading go on, also over a restart; 503 says why and what to do; mended, it recovers by itself."""
+    with MessagingService(tmp_path, store="sqlite") as service, Client(service.url, timeout_seconds=10.0) as client:
+        client.create_topic("default", "t")
+        started = client.start_transaction(600)
+        client.publish_in(started.transactionWritePointer, "default", "t", [b"inside"])
+        file = sqlite3.connect(tmp_path / "data" / "messaging.sqlite", isolation_level=None)
+        file.execute("PRAGMA busy_timeout=10000")
+        key = b"O" + started.transactionWritePointer.to_bytes(8, "big")
+        [right] = file.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
+        file.execute("UPDATE kv SET v = ? WHERE k = ?", (b"\xff garbled", key))
+        with pytest.raises(errors.Busy) as refused:
+            client.poll("default", "t", read_committed=True)
+        assert (refused.value.code, refused.value.status) == ("transactions_unavailable", 503)
+        service.kill()
+        service.start()
+        for ask in (lambda: client.start_transaction(5), lambda: client.poll("default", "t", read_committed=True)):
+            with pytest.raises(errors.Busy, match="cannot be read") as refused:
+                ask()
+            assert (refused.value.code, refused.value.in_doubt) == ("transactions_unavailable", False)
+            assert "without transactions go on" in refused.value.reason and "backup" in refused.value.reason
+        client.publish("default", "t", [b"plain"])
+        assert [each.payload for each in client.poll("default", "t").messages] == [b"inside", b"plain"]
+        ready = _get(f"{service.url}/readyz")
+        assert '"status":"ready"' in ready and "unavailable: the record of open transaction" in ready
+        assert "fairlead_messaging_transactions_unavailable 1.0" in _get(f"{service.url}/metrics")
+        file.execute("UPDATE kv SET v = ? WHERE k = ?", (right, key))
+        file.close()
+        wait_until("transactions recover", lambda: "transactions" not in _get(f"{service.url}/readyz"), seconds=60)
+        client.finish_transaction(started.transactionWritePointer, "commit")
+        found = client.poll("default", "t", read_committed=True)
+        assert [each.payload for each in found.messages] == [b"inside", b"plain"]
+        assert "fairlead_messaging_transactions_unavailable 0.0" in _get(f"{service.url}/metrics")
+
+
+def _get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return str(answer.read().decode())

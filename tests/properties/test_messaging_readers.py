@@ -57,6 +57,7 @@ class History:
         self.told: list[Told] = []
         self.open: dict[int, int] = {}
         self.committed: set[int] = set()
+        self.stored: set[int] = set()
         self.details: list[tuple[int, Published]] = []
         self.starts = [FIRST]
         self.names = 0
@@ -102,7 +103,8 @@ class History:
         return self.random.choice(living) if living else None
 
     def inside(self) -> None:
-        if (pointer := self.some_open()) is not None:
+        pointer = self.some_open()
+        if pointer is not None and pointer not in self.stored:  # rows are not taken behind stored payloads
             messages = self.messages()
             self.note(self.published(messages, pointer), messages, pointer, "open")
 
@@ -110,6 +112,7 @@ class History:
         if (pointer := self.some_open()) is not None:
             messages = self.messages()
             self.core.do(Store(namespace=NAMESPACE, name=TOPIC, messages=messages, pointer=pointer))
+            self.stored.add(pointer)
             self.note(self.published([], pointer), messages, pointer, "open")
 
     def end(self) -> None:

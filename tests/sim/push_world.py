@@ -3,7 +3,7 @@
 Each write is done, lost, or done with its answer lost; reads fail; the process is killed at any step; the endpoint
 answers well, later, never, or refuses for good; the dead letter topic is missing, takes no plain messages, or is made
 anew; the topic is deleted and made anew while a page is out; messages expire, by their own time and their topic's,
-while cleaning runs; somebody puts the subscription anew.
+while cleaning runs; the subscription is put anew; the topic's delivery policy changes, and sometimes overrules it.
 
 Laws: 1 only committed messages of the subscription's generation are pushed, alive and in order; 2 each committed one is
 counted once, as delivered, dead-lettered, dropped or expired; 3 what is alive and was not given up was taken by the
@@ -16,10 +16,11 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
+from msgspec.structs import asdict
 from tests.sim.laws import LawBroken
 from tests.support.messaging_core import NAMESPACE, Core, publish
 
-from fairlead_messaging.api.errors import MessagingError, NotFound, Unavailable
+from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Unavailable
 from fairlead_messaging.api.message_id import FIRST, parse_hex, timestamp_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Command, DeleteTopic, Publish, RemoveRows, UpdateTopic
@@ -27,21 +28,22 @@ from fairlead_messaging.server.log import bulk, keys, topics
 from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
-from fairlead_messaging.server.subscriptions import progress, push_page, subscription
+from fairlead_messaging.server.subscriptions import effective_policy, progress, push_page, subscription
 from fairlead_messaging.server.subscriptions.commands import PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (
+    BackOff,
     Find,
     Load,
-    Note,
+    Loaded,
     Pause,
     Push,
     Read,
-    Rest,
+    Save,
     Script,
     Send,
     Sent,
     Step,
-    WriteLetter,
+    StoreDeadLetter,
 )
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 from fairlead_messaging.server.transactions import uncommitted
@@ -162,7 +164,7 @@ class PushWorld:
             self._script = None
 
     def _act(self, step: Step) -> Any:
-        if not self.calm and self.random.random() < 0.02 and not isinstance(step, Send | Pause | Rest):
+        if not self.calm and self.random.random() < 0.02 and not isinstance(step, Send | Pause | BackOff):
             raise Unavailable("the store cannot be read", code="storage_failed")
         match step:
             case Load():
@@ -171,7 +173,7 @@ class PushWorld:
                     found = subscription.of_topic(snapshot, living).get("s")
                 if found is None:
                     raise NotFound("gone")
-                return found, living.generation
+                return Loaded(found, living.generation, effective_policy.of(living, found))
             case Read(after=after, generation=generation):
                 living = self._of(generation)
                 with self.core.kv.snapshot() as snapshot:
@@ -181,7 +183,7 @@ class PushWorld:
                 if self._moves_first and page.items:
                     record = self._record()
                     assert record is not None
-                    self._do(self._noted(progress.moved(record, page.end.hex()), generation))
+                    self._do(self._delivery(progress.moved(record, page.end.hex()), generation, self._policy_digest()))
                 return page
             case Find(id=message_id, generation=generation):
                 living = self._of(generation)
@@ -189,21 +191,30 @@ class PushWorld:
                     return push_page.find(snapshot, living, message_id, self.core.now_ms)
             case Send(item=item):
                 return self._send(item)
-            case WriteLetter(item=item):
+            case StoreDeadLetter(item=item):
                 return self._write_letter(item)
-            case Note(record=record, generation=generation):
+            case Save(record=record, generation=generation, policy=policy):
                 if self._ignores_generation and (current := self._living()) is not None:
                     generation = current.generation
-                return self._do(self._noted(record, generation))
+                    policy = self._policy_digest()
+                return self._do(self._delivery(record, generation, policy))
             case Pause(until_ms=until_ms):
                 self.core.now_ms = max(self.core.now_ms, min(until_ms, self.core.now_ms + 2000))
                 return None
-            case Rest(seconds=seconds):
+            case BackOff(seconds=seconds):
                 self.core.now_ms += int(seconds * 1000)
                 return None
 
-    def _noted(self, record: Subscription, generation: int) -> RecordDelivery:
-        return RecordDelivery(namespace=NAMESPACE, name=TOPIC, generation=generation, subscription="s", record=record)
+    def _delivery(self, record: Subscription, generation: int, policy: str) -> RecordDelivery:
+        return RecordDelivery(
+            namespace=NAMESPACE, name=TOPIC, generation=generation, subscription="s", record=record, policy=policy
+        )
+
+    def _policy_digest(self) -> str:
+        """Of the policy that counts now."""
+        living, record = self._living(), self._record()
+        counts = effective_policy.of(living, record) if living is not None and record is not None else DeliveryPolicy()
+        return effective_policy.digest(counts)
 
     def _of(self, generation: int) -> Topic:
         living = self.core.topic(TOPIC)
@@ -249,7 +260,7 @@ class PushWorld:
     def _happen(self) -> None:
         deeds = {
             self._publish: 30, self._transact: 8, self._end: 8, self._clean: 8, self._tick: 12,
-            self._change_dead_topic: 3, self._put: 2, self._recreate: 1,
+            self._change_dead_topic: 3, self._put: 2, self._recreate: 1, self._change_policy: 1,
         }  # fmt: skip
         [deed] = self.random.choices(list(deeds), list(deeds.values()))
         try:
@@ -330,7 +341,7 @@ class PushWorld:
         self.core.now_ms += self.random.choice([0, 1, 100, 1000, 3000, 20_000])
 
     def _change_dead_topic(self) -> None:
-        names = {"namespace": NAMESPACE, "name": DEAD}
+        names: dict[str, Any] = {"namespace": NAMESPACE, "name": DEAD}
         match self.random.choice(["delete", "create", "required", "allowed"]):
             case "delete":
                 self._do(DeleteTopic(**names))
@@ -350,7 +361,7 @@ class PushWorld:
         before = self._record()
         self.revision += 1
         record = Subscription(
-            url="http://x", delivery=POLICY, position=position,
+            url="http://x", delivery=self.random.choice([asdict(POLICY), None]), position=position,
             revision="" if self._ignores_generation else str(self.revision),
             dead_letter_topic=self.random.choice([f"{NAMESPACE}/{DEAD}", f"{NAMESPACE}/{DEAD}", None]),
         )  # fmt: skip
@@ -360,6 +371,13 @@ class PushWorld:
             if before is None and self._record() is not None:
                 self.started_at = parse_hex(position) if position else FIRST
                 self.started_ms = self.core.now_ms
+
+    def _change_policy(self) -> None:
+        """Of the topic: what was begun under another begins anew."""
+        given = self.random.choice([None, {**asdict(POLICY), "ignore_subscription_override": True}, asdict(POLICY)])
+        update = UpdateTopic(namespace=NAMESPACE, name=TOPIC, ttl_seconds=TTL_SECONDS, properties={}, delivery=given)
+        self._do(update)
+        self.kinds.add("policy changed")
 
     def _recreate(self) -> None:
         """While a page may be out; sometimes with a subscription of the same name."""
@@ -377,7 +395,11 @@ class PushWorld:
     def _calm_down(self) -> None:
         self.calm = True
         for pointer in sorted(self.open):
-            self.core.do(Commit(pointer=pointer, changes=[]))
+            try:
+                self.core.do(Commit(pointer=pointer, changes=[]))
+            except Conflict:  # the publish of what it stored was lost
+                self.core.do(Abort(pointer=pointer))
+                self.aborted.add(pointer)
         self.open.clear()
         if self._living(DEAD) is None:
             self.core.create(DEAD, ttl_seconds=10**6)

@@ -106,7 +106,7 @@ class Topics:
     async def create(self, name: str, **properties: Any) -> None:
         await self.ok("PUT", f"topics/{name}", properties or None)
 
-    async def properties(self, name: str) -> dict[str, str]:
+    async def properties(self, name: str) -> dict[str, Any]:
         return dict((await self.ok("GET", f"topics/{name}"))["properties"])
 
     async def publish(self, name: str, *payloads: str | dict[str, Any], tx: int | None = None, **more: Any) -> Any:

@@ -21,7 +21,6 @@ from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.deadline import TransactionLimits
-from fairlead_messaging.server.transactions.transaction import TransactionView
 
 NAMESPACE = "n"
 START_MS = 1_000_000_000
@@ -101,7 +100,7 @@ class Core:
                 limit=limit,
                 bytes_max=bytes_max,
                 now_ms=self.now_ms,
-                states=visibility.row_states(TransactionView(snapshot), None, read_committed=committed),
+                states=visibility.row_states_of(snapshot, None, read_committed=committed),
             )
 
     def read(self, name: str, **how: Any) -> list[str]:

@@ -31,7 +31,8 @@ def register(root: click.Group) -> None:
 def backoff() -> None:
     """Show what a delivery policy does: when it retries, and when it gives up.
 
-    A policy is the same object everywhere: in the hub's [delivery], in a SyncRule, in a subscription.
+    A policy is the same object everywhere: in the hub's [delivery], in a SyncRule, in a topic and in
+    a subscription, whose own overrides that of its topic unless the latter says `ignore_subscription_override`.
     """
 
 

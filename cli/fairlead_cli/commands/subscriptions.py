@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import time
+from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import messaging_account, moments
+from fairlead_cli import messaging_account, moments, policy_option
+
+if TYPE_CHECKING:
+    from fairlead_wire.delivery import DeliveryPolicy
 
 
 @click.group(short_help="Push messages to HTTP endpoints.")
 def subscriptions() -> None:
-    """A subscription pushes committed messages, one POST each and in order, by a delivery policy."""
+    """A subscription pushes committed messages, one POST each and in order, by a delivery policy.
+
+    The policy is its own, else its topic's (`fairlead topics create TOPIC --delivery JSON`), else the default. A
+    topic's policy with `"ignore_subscription_override": true` counts for every subscription.
+    """
 
 
 @subscriptions.command("list")
@@ -33,6 +40,11 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
             f"{each.name}  {each.url}  delivered {each.delivered}, dead-lettered {each.dead_lettered}, "
             f"dropped {each.dropped}, expired {each.expired}"
         )
+        own = each.delivery is not None and not each.effectiveDelivery.ignore_subscription_override
+        click.echo(
+            f"  {'its own policy' if own else 'the policy of its topic, or the default'}: "
+            f"{policy_option.shown(each.effectiveDelivery)}"
+        )
         if each.state not in ("delivering", "retrying"):
             click.echo(f"  {each.state}: {each.reason}")
         if each.attempts:
@@ -44,7 +56,11 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
 @messaging_account.topic
 @click.argument("name")
 @click.argument("url")
-@click.option("--delivery", help="A delivery policy as JSON; see `fairlead backoff schedule`.")
+@click.option(
+    "--delivery",
+    type=policy_option.Policy(),
+    help="Its own delivery policy; without it the topic's counts. See `fairlead backoff schedule`.",
+)
 @click.option("--dead-letter-topic", metavar="TOPIC", help="NAMESPACE/NAME for what cannot be delivered.")
 @click.pass_context
 def put(
@@ -52,23 +68,12 @@ def put(
     topic: tuple[str, str],
     name: str,
     url: str,
-    delivery: str | None,
+    delivery: DeliveryPolicy | None,
     dead_letter_topic: str | None,
 ) -> None:
     """Push what comes from now on to URL; put again it changes and keeps its place."""
-    from fairlead_wire import delivery as policies
-    from fairlead_wire.validation.mistakes import Wrong
-
-    try:
-        policy = policies.parse(json.loads(delivery)) if delivery is not None else None
-    except Wrong as error:
-        raise click.BadParameter(error.sentence, param_hint="--delivery") from None
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--delivery") from None
-    except RecursionError:
-        raise click.BadParameter("nested too deeply", param_hint="--delivery") from None
     with messaging_account.service(context) as client:
-        client.put_subscription(*topic, name, url=url, delivery=policy, dead_letter_topic=dead_letter_topic)
+        client.put_subscription(*topic, name, url=url, delivery=delivery, dead_letter_topic=dead_letter_topic)
     click.echo(f"{name} gets {'/'.join(topic)}")
 
 

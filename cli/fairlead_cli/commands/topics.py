@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import messaging_account, moments
+from fairlead_cli import messaging_account, moments, policy_option
 from fairlead_cli.commands.replay import replay
 from fairlead_cli.commands.subscriptions import subscriptions
 from fairlead_cli.commands.tail import tail
 from fairlead_cli.commands.transactions import transactions
 from fairlead_cli.messaging_account import output, print_json, print_messages, service, topic
+
+if TYPE_CHECKING:
+    from fairlead_wire.delivery import DeliveryPolicy
 
 PUBLISH_MESSAGES = 1000
 """Lines of standard input in one request."""
@@ -91,18 +96,32 @@ def list_(context: click.Context, namespace: str, all_namespaces: bool, output: 
 @topic
 @click.option("--ttl", help="Seconds a message lives; the service's default otherwise.")
 @click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
+@click.option(
+    "--delivery",
+    type=policy_option.Policy(),
+    help="The delivery policy of its subscriptions that have none of their own. See `fairlead backoff schedule`.",
+)
 @output
 @click.pass_context
 def create(
-    context: click.Context, topic: tuple[str, str], ttl: str | None, pairs: tuple[str, ...], output: str
+    context: click.Context,
+    topic: tuple[str, str],
+    ttl: str | None,
+    pairs: tuple[str, ...],
+    delivery: DeliveryPolicy | None,
+    output: str,
 ) -> None:
     """Create a topic; exit 1 when it exists.
 
     The property `transactional` is `allowed` (default), `required` or `refused`; others are kept for you.
+
+    \b
+    When messages cannot be pushed, for all its subscriptions alike:
+        fairlead topics create orders --delivery '{"maximum_delay": 300, "ignore_subscription_override": true}'
     """
     properties = _properties(ttl, pairs)
     with service(context) as client:
-        created = client.create_topic(*topic, properties)
+        created = client.create_topic(*topic, properties, delivery=delivery)
     if output == "json":
         print_json({"created": created})
     elif created:
@@ -116,11 +135,25 @@ def create(
 @topic
 @click.option("--ttl", help="Seconds a message lives.")
 @click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
+@click.option(
+    "--delivery",
+    type=policy_option.Policy(),
+    help="The delivery policy of its subscriptions that have none of their own. See `fairlead backoff schedule`.",
+)
 @click.pass_context
-def update(context: click.Context, topic: tuple[str, str], ttl: str | None, pairs: tuple[str, ...]) -> None:
-    """Replace all properties of a topic; what is not named returns to its default."""
+def update(
+    context: click.Context,
+    topic: tuple[str, str],
+    ttl: str | None,
+    pairs: tuple[str, ...],
+    delivery: DeliveryPolicy | None,
+) -> None:
+    """Replace all properties of a topic; what is not named returns to its default.
+
+    A changed delivery policy counts at once, also for messages that are being retried.
+    """
     with service(context) as client:
-        client.update_topic(*topic, _properties(ttl, pairs))
+        client.update_topic(*topic, _properties(ttl, pairs), delivery=delivery)
     click.echo(f"{'/'.join(topic)} updated")
 
 
@@ -146,7 +179,7 @@ def show(context: click.Context, topic: tuple[str, str], output: str) -> None:
         print_json({"name": topic[1], "properties": properties})
     else:
         for key, value in sorted(properties.items()):
-            click.echo(f"{key}: {value}")
+            click.echo(f"{key}: {json.dumps(value) if isinstance(value, dict) else value}")
 
 
 @topics.command(short_help="Publish texts, or lines of standard input.")

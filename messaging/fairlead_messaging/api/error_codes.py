@@ -19,6 +19,9 @@ TRANSACTION_CONFLICT = "transaction_conflict"
 FENCED = "fenced"
 EXPIRED = "expired"
 GENERATION_CHANGED = "generation_changed"
+STORED_ALREADY = "stored_already"
+STORED_UNPUBLISHED = "stored_unpublished"
+TRANSACTIONS_UNAVAILABLE = "transactions_unavailable"
 
 MEANINGS: dict[str, tuple[int, str]] = {
     "bad_request": (400, "The request is wrong as it stands."),
@@ -45,6 +48,7 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "too_many_subscriptions": (400, "The service has as many subscriptions as it takes."),
     "no_messages": (400, "Without a transaction there must be messages."),
     "producer_in_transaction": (400, "A producer and a transaction cannot be combined."),
+    STORED_ALREADY: (400, "Payloads were stored under this transaction for this topic; publish them without messages."),
     "too_scattered": (400, "The sequences of one request fall into too many pages; send them in parts."),
     "transaction_required": (400, "This topic takes only transactional messages."),
     "transaction_refused": (400, "This topic takes no transactional messages."),
@@ -60,6 +64,10 @@ MEANINGS: dict[str, tuple[int, str]] = {
     FENCED: (409, "A newer epoch of this producer refused the older ones."),
     NOT_IN_PROGRESS: (409, "The transaction is committed, aborted, invalid or unknown."),
     TRANSACTION_CONFLICT: (409, "Another transaction committed a change of the same keys first; this one is aborted."),
+    STORED_UNPUBLISHED: (
+        409,
+        "Payloads were stored under this transaction and not published; publish without messages, or abort.",
+    ),
     GENERATION_CHANGED: (409, "The topic was deleted and created again."),
     "subscription_changed": (409, "The subscription was put anew meanwhile."),
     EXPIRED: (410, "Messages after this start have expired."),
@@ -72,6 +80,10 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "overloaded": (503, "Too much is waiting to be written; nothing was begun."),
     "storage_failed": (503, "The store could not be read or written; whether a write took place is not known."),
     "rolling_back": (503, "A rollback of this transaction is being carried out."),
+    TRANSACTIONS_UNAVAILABLE: (
+        503,
+        "The tables of transactions cannot be read; all that needs no transactions goes on. Nothing was begun.",
+    ),
     "too_many_transactions": (503, "As many transactions are open as the service takes."),
     "too_many_bodies": (503, "All bodies together are too much."),
     "too_many_pages": (503, "All pages on their way to readers are too much."),
@@ -87,7 +99,10 @@ EVERYWHERE = (
 WITH_A_BODY = ("bad_body", "body_too_slow", "body_too_large", "too_many_bodies")
 """Codes any call that has a body may be answered with."""
 
-NOTHING_DONE = frozenset({"overloaded", "unavailable", "too_many_transactions", "rolling_back", "too_many_connections"})
+NOTHING_DONE = frozenset({
+    "overloaded", "unavailable", "too_many_transactions", "rolling_back", "too_many_connections",
+    TRANSACTIONS_UNAVAILABLE,
+})  # fmt: skip
 """With these the service says that it did not begin; after ``storage_failed`` it cannot know."""
 
 FACTS: dict[str, dict[str, Any]] = {
@@ -106,6 +121,10 @@ FACTS: dict[str, dict[str, Any]] = {
         },
     },
     TRANSACTION_CONFLICT: {"state": {"type": "string", "enum": ["aborted"]}},
+    STORED_UNPUBLISHED: {
+        "state": {"type": "string", "enum": ["in_progress"]},
+        "topics": {"type": "array", "items": {"type": "string"}, "description": "Where stored payloads wait."},
+    },
 }
 """What stands beside code and message, as JSON Schema."""
 

@@ -185,6 +185,7 @@ def _error() -> dict[str, Any]:
 
 def _code_and_message() -> dict[str, Any]:
     facts = {name: shape for shapes in error_codes.FACTS.values() for name, shape in shapes.items() if name != "state"}
+    states = {state for shapes in error_codes.FACTS.values() for state in shapes.get("state", {}).get("enum", ())}
     return {
         "type": "object",
         "required": ["code", "message"],
@@ -192,7 +193,7 @@ def _code_and_message() -> dict[str, Any]:
             "code": {"type": "string", "enum": sorted(error_codes.MEANINGS)},
             "message": {"type": "string", "description": "For people; it may change."},
             **facts,
-            "state": error_codes.FACTS[error_codes.NOT_IN_PROGRESS]["state"],
+            "state": {"type": "string", "enum": sorted(states)},
         },
     }
 

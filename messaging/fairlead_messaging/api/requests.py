@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from fairlead_wire.delivery import DeliveryPolicy
-
 WAIT_MS_MAX = 60_000
 """A longer wait is cut to this."""
 LIMIT_MAX = 2**31 - 1
@@ -158,17 +156,31 @@ class RollbackDetail(Request, frozen=True, omit_defaults=False):
     endSequenceId: int
 
 
+GivenPolicy = Annotated[
+    dict[str, Any],
+    Meta(
+        description="A delivery policy as it was given: what it does not name has its default.",
+        extra_json_schema={"$ref": "#/components/schemas/DeliveryPolicy"},
+    ),
+]
+"""The keys of a ``DeliveryPolicy``, as many as are wanted."""
+
+
 class SubscriptionRequest(Request, frozen=True):
-    """``dead_letter_topic`` (``namespace/name``) gets what could not be delivered."""
+    """``dead_letter_topic`` (``namespace/name``) gets what could not be delivered.
+
+    ``delivery``: its own delivery policy, null for that of the topic.
+    """
 
     url: str
-    delivery: DeliveryPolicy | None = None
+    delivery: GivenPolicy | None = None
     dead_letter_topic: str | None = None
 
 
-Properties = dict[str, str | int]
+Properties = dict[str, str | int | GivenPolicy]
 """Of a topic: ``ttl`` (seconds), ``transactional`` (allowed, required, refused), ``hold_up_seconds_max`` (how long an
-open transaction may hold up its readers), and any others, which are kept."""
+open transaction may hold up its readers), ``delivery`` (the delivery policy of its subscriptions), and any others,
+which are kept as text."""
 
 
 class OffsetsQuery(Request, frozen=True):

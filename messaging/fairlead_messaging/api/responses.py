@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from fairlead_messaging.api.requests import GivenPolicy
 from fairlead_wire.delivery import DeliveryPolicy
 
 How = Literal["commit", "abort", "invalidate"]
@@ -20,10 +21,10 @@ as the topic allows; a client or an operator invalidated it; a conflict.  "" for
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """``properties`` as text, ``ttl`` and ``generation`` always among them."""
+    """``properties`` as text, ``ttl`` and ``generation`` always among them; ``delivery``, when it has one, as given."""
 
     name: str
-    properties: dict[str, str]
+    properties: dict[str, str | GivenPolicy]
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,12 +149,15 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     """A push subscription and how it goes; ``position`` is the last message dealt with.
 
     ``state`` is delivering, retrying, dead_letters_waiting or paused, ``reason`` why; ``waiting_dead_letters`` were
-    given up and cannot be written to their topic yet.
+    given up and cannot be written to their topic yet.  ``delivery`` is its own policy as it was given,
+    ``effectiveDelivery`` the one that counts: its own, else the topic's, else the default; the topic's when that says
+    ``ignore_subscription_override``.
     """
 
     name: str
     url: str
-    delivery: DeliveryPolicy = DeliveryPolicy()
+    delivery: GivenPolicy | None = None
+    effectiveDelivery: DeliveryPolicy = DeliveryPolicy()
     dead_letter_topic: str | None = None
     position: str = ""
     attempts: int = 0
@@ -212,7 +216,11 @@ class Offset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``status``: ok, ready, or why not; ``service`` names the data directory."""
+    """``status``: ok, ready, or why not; ``service`` names the data directory.
+
+    ``transactions``: why calls that need them are refused while all others are served; absent when they are not.
+    """
 
     status: str
     service: str | None = None
+    transactions: str | None = None

@@ -109,9 +109,9 @@ class Route(Generic[R]):
 _TOPIC = (error_codes.TOPIC_NOT_FOUND,)
 _CHANGES = ("bad_name", "bad_ttl", "bad_properties")
 _WRITE = (*_TOPIC, "bad_content_type", "bad_query", "bad_ttl", "bad_producer", "too_many_messages",
-          error_codes.NOT_IN_PROGRESS, "transaction_refused")  # fmt: skip
+          error_codes.NOT_IN_PROGRESS, error_codes.TRANSACTIONS_UNAVAILABLE, "transaction_refused")  # fmt: skip
 _READ = (*_TOPIC, "bad_content_type", "bad_message_id", "bad_limit", "bad_wait", "too_many_pages",
-         "too_many_long_polls")  # fmt: skip
+         "too_many_long_polls", error_codes.TRANSACTIONS_UNAVAILABLE)  # fmt: skip
 _BULK = (*_READ, error_codes.EXPIRED, error_codes.GENERATION_CHANGED)
 _ID = "0000019aa1b2c3d400000000000000000000000000"[:40]
 _POINTER = 1_763_800_000_000_000_000
@@ -119,12 +119,16 @@ _POINTER = 1_763_800_000_000_000_000
 CREATE_TOPIC: Route[None] = Route(
     operation="createTopic", method="PUT", path=TOPIC, response=None, request=requests.Properties,
     summary="Create a topic; body: its properties, or nothing.",
-    codes=(*_CHANGES, error_codes.TOPIC_EXISTS), example={"ttl": 604800, "transactional": "allowed"},
+    codes=(*_CHANGES, error_codes.TOPIC_EXISTS),
+    example={"ttl": 604800, "transactional": "allowed", "delivery": {"minimum_delay": 5, "maximum_delay": 300}},
 )  # fmt: skip
 TOPIC_PROPERTIES: Route[Topic] = Route(
     operation="getTopic", method="GET", path=TOPIC, response=Topic, codes=_TOPIC,
-    summary="A topic's properties as text, ttl and generation always among them.",
-    answers=Topic(name="orders", properties={"ttl": "604800", "generation": "1"}),
+    summary="A topic's properties as text, ttl and generation always among them; its delivery policy as it was given.",
+    answers=Topic(
+        name="orders",
+        properties={"delivery": {"minimum_delay": 5, "maximum_delay": 300}, "ttl": "604800", "generation": "1"},
+    ),
 )  # fmt: skip
 DELETE_TOPIC: Route[None] = Route(
     operation="deleteTopic", method="DELETE", path=TOPIC, response=None, codes=_TOPIC,
@@ -151,7 +155,7 @@ PUBLISH: Route[PublishedByProducer] = Route(
     summary="Publish messages; durable when answered. The answer is empty, names sequences (with a producer), or is"
             " what a rollback takes (in a transaction).",
     codes=(*_WRITE, "no_messages", "transaction_required", "producer_in_transaction", "too_scattered",
-           error_codes.FENCED),
+           error_codes.FENCED, error_codes.STORED_ALREADY),
     example=PublishRequest(
         messages=[b"21.5", MessageToPublish(payload=b"21.7", ttl=3600)],
         producer=Producer(id="meter-7", epoch=1, sequence=40),
@@ -167,7 +171,8 @@ STORE: Route[None] = Route(
 ROLLBACK: Route[None] = Route(
     operation="rollback", method="POST", path=TOPIC + "/rollback", request=RollbackDetail, response=None,
     media=AVRO_AND_JSON,
-    codes=(*_TOPIC, "bad_content_type", "bad_rollback", error_codes.NOT_IN_PROGRESS, "rolling_back"),
+    codes=(*_TOPIC, "bad_content_type", "bad_rollback", error_codes.NOT_IN_PROGRESS, "rolling_back",
+           error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Hide what one publish in a transaction stored.",
     example=RollbackDetail(
         transactionWritePointer=_POINTER, startTimestamp=1_763_800_000_001, startSequenceId=0,
@@ -193,7 +198,7 @@ ARROW_POLL: Route[None] = Route(
 """The same path as ``POLL``; the Accept header tells them apart, so the document has them as one."""
 INSPECT: Route[list[Inspected]] = Route(
     operation="inspect", method="GET", path=TOPIC + "/inspect", query=InspectQuery, response=list[Inspected],
-    codes=(*_TOPIC, "bad_message_id", "bad_limit"),
+    codes=(*_TOPIC, "bad_message_id", "bad_limit", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Every row with its state, consuming nothing.",
     answers=[Inspected(id=_ID, state="visible", payload=b"21.5", published_ms=1_763_800_000_000, ttl_seconds=604800)],
 )  # fmt: skip
@@ -209,7 +214,8 @@ PLAN: Route[Plan] = Route(
 )  # fmt: skip
 OFFSETS: Route[Offset] = Route(
     operation="offsets", method="GET", path=TOPIC + "/offsets", query=OffsetsQuery, response=Offset,
-    codes=(*_TOPIC, "bad_ts"), summary="The exclusive start that yields messages of a time and later.",
+    codes=(*_TOPIC, "bad_ts", error_codes.TRANSACTIONS_UNAVAILABLE),
+    summary="The exclusive start that yields messages of a time and later.",
     answers=Offset(service="7f0c", generation=1, position="", stable=_ID, oldest="", passed=0),
 )  # fmt: skip
 NOTE_READER: Route[None] = Route(
@@ -226,12 +232,13 @@ READERS: Route[list[Reader]] = Route(
 
 START: Route[Started] = Route(
     operation="startTransaction", method="POST", path="/v1/transactions", request=StartRequest, response=Started,
-    codes=("bad_content_type", "bad_timeout", "too_many_transactions"), summary="Begin a transaction.",
+    codes=("bad_content_type", "bad_timeout", "too_many_transactions", error_codes.TRANSACTIONS_UNAVAILABLE),
+    summary="Begin a transaction.",
     example=StartRequest(timeout=30.0), answers=Started(_POINTER, b"\x00", 1_763_800_030_000),
 )  # fmt: skip
 LIST_TRANSACTIONS: Route[list[OpenTransaction]] = Route(
     operation="listTransactions", method="GET", path="/v1/transactions", response=list[OpenTransaction],
-    query=TransactionsQuery, codes=("bad_query", "bad_limit", "bad_pointer"),
+    query=TransactionsQuery, codes=("bad_query", "bad_limit", "bad_pointer", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Open transactions and the topics whose readers wait for them, oldest first; or finished ones, newest"
             " first, and how they ended.",
     answers=[
@@ -251,11 +258,12 @@ RENEW: Route[Renewed] = Route(
 COMMIT: Route[Finished] = Route(
     operation="commit", method="POST", path=TRANSACTION + "/commit", request=CommitRequest, response=Finished,
     codes=("bad_content_type", "bad_pointer", "bad_changes", error_codes.NOT_IN_PROGRESS,
-           error_codes.TRANSACTION_CONFLICT, "rolling_back"),
+           error_codes.TRANSACTION_CONFLICT, error_codes.STORED_UNPUBLISHED, error_codes.TRANSACTIONS_UNAVAILABLE,
+           "rolling_back"),
     summary="Make everything published in a transaction visible.", example=CommitRequest(changes=["table/7"]),
     answers=Finished(_POINTER, "committed"),
 )  # fmt: skip
-_END = ("bad_pointer", error_codes.NOT_IN_PROGRESS)
+_END = ("bad_pointer", error_codes.NOT_IN_PROGRESS, error_codes.TRANSACTIONS_UNAVAILABLE)
 ABORT: Route[Finished] = Route(
     operation="abort", method="POST", path=TRANSACTION + "/abort", response=Finished, codes=_END,
     summary="Hide everything published in a transaction.", answers=Finished(_POINTER, "aborted"),
@@ -268,9 +276,12 @@ INVALIDATE: Route[Finished] = Route(
 _SUBSCRIPTION = (*_TOPIC, error_codes.SUBSCRIPTION_NOT_FOUND)
 PUT_SUBSCRIPTION: Route[None] = Route(
     operation="putSubscription", method="PUT", path=SUBSCRIPTION, request=SubscriptionRequest, response=None,
-    codes=(*_TOPIC, "bad_name", "bad_subscription", "too_many_subscriptions"),
+    codes=(*_TOPIC, "bad_name", "bad_subscription", "too_many_subscriptions", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Push committed messages to a URL from now on; put again it changes and keeps its place.",
-    example=SubscriptionRequest(url="https://orders.example/hook", dead_letter_topic="default/undelivered"),
+    example=SubscriptionRequest(
+        url="https://orders.example/hook", delivery={"retries_with_no_delay": 1},
+        dead_letter_topic="default/undelivered",
+    ),
 )  # fmt: skip
 GET_SUBSCRIPTION: Route[Subscription] = Route(
     operation="getSubscription", method="GET", path=SUBSCRIPTION, response=Subscription, codes=_SUBSCRIPTION,
@@ -306,7 +317,9 @@ HEALTHZ: Route[Health] = Route(
 )  # fmt: skip
 READYZ: Route[Health] = Route(
     operation="readyz", method="GET", path="/readyz", response=Health, is_open=True,
-    summary="The store can be written; else 503 with the reason.", answers=Health(status="ready", service="7f0c"),
+    summary="The store can be written; else 503 with the reason. When transactions alone are unavailable it is"
+            " ready and says so.",
+    answers=Health(status="ready", service="7f0c"),
 )  # fmt: skip
 METRICS: Route[None] = Route(
     operation="metrics", method="GET", path="/metrics", response=None, media=("text/plain",),

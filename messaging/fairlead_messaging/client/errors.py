@@ -9,7 +9,7 @@ Temporary                     try again later; ``in_doubt`` says whether the ser
 Permanent                     refused; the same request will be refused again.  ``code``, ``status`` and ``facts``
   Denied                      every refusal of the service:
     TopicMissing, TopicExists, Expired, GenerationChanged, TransactionOver (TransactionLost: although it was renewed),
-    TransactionConflict, Fenced, NotAllowed, TooLarge
+    TransactionConflict, StoredAlready, StoredUnpublished, Fenced, NotAllowed, TooLarge
 RemoteError                   what answered is not the messaging service, or it is broken
 InDoubt                       a commit was sent and no answer says whether it happened
 """
@@ -130,6 +130,19 @@ class TransactionConflict(Denied):
     """Another transaction that committed meanwhile changed one of the same keys; this one is aborted."""
 
 
+class StoredAlready(Denied):
+    """Payloads were stored under this transaction for this topic: store the others too, then publish nothing more."""
+
+
+class StoredUnpublished(Denied):
+    """The transaction has stored payloads that are not published; it is as it was.  ``topics``: where they wait."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        found = self.facts.get("topics", ())
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
 class Fenced(Denied):
     """A newer epoch of this producer asked to be the only one."""
 
@@ -178,6 +191,8 @@ _BY_CODE: dict[str, type[Denied]] = {
     error_codes.TOPIC_EXISTS: TopicExists,
     error_codes.NOT_IN_PROGRESS: TransactionOver,
     error_codes.TRANSACTION_CONFLICT: TransactionConflict,
+    error_codes.STORED_ALREADY: StoredAlready,
+    error_codes.STORED_UNPUBLISHED: StoredUnpublished,
     error_codes.FENCED: Fenced,
 }
 _BY_STATUS: dict[int, type[Denied]] = {401: NotAllowed, 403: NotAllowed, 413: TooLarge}

@@ -69,9 +69,16 @@ def _gone(kind: type[Denied], code: str | None = None) -> Callable[[Denied, bool
 # ── topics ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def create_topic(namespace: str, name: str, properties: Mapping[str, str | int] | None = None) -> Request[bool]:
+def create_topic(
+    namespace: str,
+    name: str,
+    properties: Mapping[str, str | int] | None = None,
+    *,
+    delivery: DeliveryPolicy | None = None,
+) -> Request[bool]:
     """True when this call created it, False when it existed (its properties stay as they are).
 
+    ``delivery``: the policy of its subscriptions that have none of their own.
     After a lost answer and a repeat it may have been this call although it says False.
     """
 
@@ -80,12 +87,16 @@ def create_topic(namespace: str, name: str, properties: Mapping[str, str | int] 
             return False
         raise refused
 
-    body = dict(properties or {})
+    body = _properties(properties or {}, delivery)
     return to(routes.CREATE_TOPIC, namespace, name, body=body, decode=lambda _: True, on_refusal=exists)
 
 
-def topic(namespace: str, name: str) -> Request[dict[str, str]]:
-    """The topic's properties, ``ttl`` and ``generation`` always among them."""
+def _properties(properties: Mapping[str, str | int], delivery: DeliveryPolicy | None) -> dict[str, Any]:
+    return dict(properties) if delivery is None else {**properties, "delivery": delivery}
+
+
+def topic(namespace: str, name: str) -> Request[dict[str, Any]]:
+    """The topic's properties as text, ``ttl`` and ``generation`` always among them; ``delivery`` as it was given."""
     route = routes.TOPIC_PROPERTIES
     return to(route, namespace, name, decode=lambda response: response.json(route.response).properties)
 
@@ -100,9 +111,11 @@ def topics(namespace: str) -> Request[list[str]]:
     return ask(routes.TOPICS, namespace)
 
 
-def update_topic(namespace: str, name: str, properties: Mapping[str, str | int]) -> Request[None]:
-    """Replaces all properties; what is not named returns to its default."""
-    return order(routes.UPDATE_TOPIC, namespace, name, body=dict(properties))
+def update_topic(
+    namespace: str, name: str, properties: Mapping[str, str | int], *, delivery: DeliveryPolicy | None = None
+) -> Request[None]:
+    """Replaces all properties; what is not named returns to its default.  Running subscriptions go by it at once."""
+    return order(routes.UPDATE_TOPIC, namespace, name, body=_properties(properties, delivery))
 
 
 def delete_topic(namespace: str, name: str) -> Request[None]:
@@ -281,7 +294,7 @@ def finish_transaction(
     """Commit, abort or invalidate.  ``changes``: keys changed; a commit that another one overtook is a conflict.
 
     ``may_be_done``: an earlier attempt had no answer, so that it is in this state already is as good.
-    Raises ``TransactionConflict`` (it is aborted), ``TransactionOver``.
+    Raises ``TransactionConflict`` (it is aborted), ``TransactionOver``, ``StoredUnpublished`` (it is still open).
     """
     route, state = _FINISH[how]
 
@@ -309,6 +322,7 @@ def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes
     """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes, as it is.
 
     Repeated after a lost answer only without payloads: what was stored is published once.
+    Raises ``StoredAlready`` for payloads in a topic where others were stored before, ``TransactionOver``.
     """
     body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
     return to(
@@ -317,7 +331,7 @@ def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes
 
 
 def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Request[None]:
-    """Store under a transaction, for a later publish of nothing."""
+    """Store under a transaction, for a later publish of nothing.  What was published before comes first."""
     body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
     return order(routes.STORE, namespace, name, body=body, repeatable=False)
 
@@ -341,9 +355,11 @@ def put_subscription(
 ) -> Request[None]:
     """Push committed messages to ``url`` from now on; put again it changes and keeps its place.
 
+    ``delivery``: its own policy; without it the topic's counts, else the default.
     ``dead_letter_topic`` (``namespace/name``) gets what could not be delivered; without it that is counted.
     """
-    body = SubscriptionRequest(url=url, delivery=delivery, dead_letter_topic=dead_letter_topic)
+    policy = msgspec.structs.asdict(delivery) if delivery is not None else None
+    body = SubscriptionRequest(url=url, delivery=policy, dead_letter_topic=dead_letter_topic)
     return order(routes.PUT_SUBSCRIPTION, namespace, name, subscription, body=body)
 
 

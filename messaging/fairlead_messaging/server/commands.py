@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.api.message_id import MessageId, Position
 from fairlead_messaging.server.log.message import Messages
@@ -38,6 +38,7 @@ class CreateTopic(TopicCommand[Topic]):
 
     ttl_seconds: int
     properties: Mapping[str, str]
+    delivery: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class UpdateTopic(TopicCommand[Topic]):
 
     ttl_seconds: int
     properties: Mapping[str, str]
+    delivery: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

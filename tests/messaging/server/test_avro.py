@@ -139,7 +139,10 @@ async def test_transactional_publish_store_and_rollback(topics: Topics) -> None:
     pointer, _ = await topics.start()
     await post(topics, "store", publish_request(pointer, b"s"))
     detail = await post(topics, "publish", publish_request(pointer))
-    kept = await post(topics, "publish", publish_request(pointer, b"kept"))
+    mixed = await topics.ask("POST", "topics/t/publish", publish_request(pointer, b"mixed"), headers=AVRO)
+    assert (mixed.status, mixed.code) == (400, "stored_already")
+    await post(topics, "store", publish_request(pointer, b"kept"))
+    kept = await post(topics, "publish", publish_request(pointer))
     assert read_varint(detail[1:])[0] == pointer
     assert kept != detail
     await post(topics, "rollback", detail)

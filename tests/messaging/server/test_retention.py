@@ -92,14 +92,16 @@ async def test_message_ttl_removes_single_messages(kv: OrderedKV) -> None:
 
 
 async def test_stored_but_never_published(kv: OrderedKV) -> None:
-    """Never delivered, and gone when the transaction is over, however it ends."""
+    """Never delivered, and gone when the transaction is over, however it ends: a commit would lose them silently."""
     async with serving(kv) as topics:
         await topics.create("t")
-        for how in ("commit", "abort"):
+        for how in ("abort", "invalidate"):
             pointer, _ = await topics.start()
             await topics.store("t", "kept", tx=pointer)
             await topics.publish("t", tx=pointer)
             await topics.store("t", "lost", tx=pointer)
+            assert rows(kv, keys.PAYLOAD) == 2
+            assert (await topics.finish(pointer, "commit")).code == "stored_unpublished"
             assert rows(kv, keys.PAYLOAD) == 2
             await topics.finish(pointer, how)
             assert rows(kv, keys.PAYLOAD) == 1

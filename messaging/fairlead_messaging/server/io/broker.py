@@ -28,6 +28,7 @@ from fairlead_messaging.server.transactions.commands import (
     Rollback,
     TransactionCommand,
 )
+from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
 from fairlead_wire.io import logs
 
 SYSTEM_NAMESPACE = "system"
@@ -159,13 +160,15 @@ class Broker:
 
     @property
     def in_progress(self) -> int:
-        """Transactions that may still publish."""
-        return len(self._service.transactions.in_progress)
+        """Transactions that may still publish, as far as that is known."""
+        manager = self._service.transaction_service.present
+        return len(manager.in_progress) if manager is not None else 0
 
     @property
     def oldest_start_ms(self) -> int | None:
         """When the oldest of these began; None when there is none."""
-        return self._service.transactions.oldest_start_ms
+        manager = self._service.transaction_service.present
+        return manager.oldest_start_ms if manager is not None else None
 
     @property
     def ended_transactions(self) -> Mapping[EndedBy, int]:
@@ -174,8 +177,24 @@ class Broker:
 
     @property
     def unmarked(self) -> int:
-        """Aborted transactions whose rows are not all marked yet."""
-        return len(self._service.transactions.unmarked)
+        """Aborted transactions whose rows are not all marked yet, as far as that is known."""
+        manager = self._service.transaction_service.present
+        return len(manager.unmarked) if manager is not None else 0
+
+    @property
+    def transaction_failures(self) -> int:
+        """How often the tables of transactions could not be read, or their manager met what it could not handle."""
+        return self._service.transaction_service.failures
+
+    async def transactions_trouble(self) -> str:
+        """Why calls that need transactions are refused; "" when they are not."""
+        reason = self._service.transaction_service.reason
+        if not reason:
+            try:
+                await self.read(TransactionView, probe=True)
+            except TransactionsUnavailable as error:
+                reason = error.reason
+        return reason
 
     @property
     def waiting(self) -> int:

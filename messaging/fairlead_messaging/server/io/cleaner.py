@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from fairlead_messaging.api import error_codes
 from fairlead_messaging.api.errors import StorageError, Unavailable
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.clock_guard import ClockJumpGuard
@@ -51,8 +52,7 @@ class Cleaner:
 
     async def clean(self) -> None:
         """One pass over every topic: remove what cannot be read any more."""
-        while await self._committer.submit(PruneTransactions()):
-            continue
+        await self._prune_transactions()
         for topic in await self._readers.read(topics.every):
             emptied: dict[bytes, tuple[bytes, bytes]] = {}
             more, resume = True, b""
@@ -73,6 +73,15 @@ class Cleaner:
                 await asyncio.get_running_loop().run_in_executor(self._threads, self._kv.compact, low, high)
         await asyncio.get_running_loop().run_in_executor(self._threads, self._kv.reclaim)
         self.cleanups += 1
+
+    async def _prune_transactions(self) -> None:
+        try:
+            while await self._committer.submit(PruneTransactions()):
+                continue
+        except Unavailable as error:
+            if error.code != error_codes.TRANSACTIONS_UNAVAILABLE:
+                raise
+            _log.warning("transactions_not_pruned", reason=error.message)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._threads.shutdown)

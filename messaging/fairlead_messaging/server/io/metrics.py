@@ -87,6 +87,12 @@ class Metrics:
         self.unmarked = self._gauge("transactions_unmarked", "Aborted ones whose messages are not all marked yet")
         self.ended = Totals(PREFIX + "transactions_ended", "Transactions the service ended by itself", "reason")
         self.registry.register(self.ended)
+        self.transactions_unavailable = self._gauge(
+            "transactions_unavailable", "1 while calls that need transactions are refused, else 0"
+        )
+        self.transaction_failures = self._total(
+            "transaction_failures", "Times that the tables of transactions could not be read or handled"
+        )
         self.messages = self._gauge("topic_messages", "Messages a topic holds", "topic")
         self.bytes = self._gauge("topic_bytes", "Payload bytes a topic holds", "topic")
         self.blocked = self._gauge("topic_blocked_seconds", "Age of a topic's first uncommitted message", "topic")
@@ -121,13 +127,14 @@ class Metrics:
             self.known.labels(topic).inc(known)
 
     def show_topic_stats(self, found: list[TopicStats]) -> None:
-        """Replace what was told about topics; deleted ones disappear."""
+        """Replace what was shown of topics; deleted ones disappear."""
         for gauge in (self.messages, self.bytes, self.blocked, self.lag_messages, self.lag_seconds):
             gauge.clear()
         for each in found:
             self.messages.labels(each.topic).set(each.messages)
             self.bytes.labels(each.topic).set(each.size)
-            self.blocked.labels(each.topic).set(each.blocked_seconds)
+            if each.blocked_seconds is not None:
+                self.blocked.labels(each.topic).set(each.blocked_seconds)
             for reader in each.readers:
                 self.lag_messages.labels(each.topic, reader.name).set(reader.lag_messages)
                 self.lag_seconds.labels(each.topic, reader.name).set(reader.lag_seconds)

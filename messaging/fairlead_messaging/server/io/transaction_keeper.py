@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from fairlead_messaging.api.errors import Unavailable
 from fairlead_messaging.api.responses import EndedBy
@@ -20,6 +20,9 @@ LATE_SECONDS_MAX = 0.25
 ENDINGS: tuple[EndedBy, ...] = ("timeout", "lifetime", "hold_up")
 TOPICS_LOGGED_MAX = 10
 
+RECOVER_SECONDS = 0.5
+"""How often it is asked for while it is unavailable; the writer reads the tables again once a second."""
+
 _log = logs.get("messaging.transactions")
 
 
@@ -33,6 +36,8 @@ class TransactionKeeper:
         self._changed = asyncio.Event()
         self.ended = dict.fromkeys(ENDINGS, 0)
         """How many this service ended by itself, by reason."""
+        self._reason = ""
+        """Why they are unavailable, as it was logged last."""
 
     def _note_ended(self, ended: Iterable[Transaction]) -> None:
         for each in ended:
@@ -48,15 +53,22 @@ class TransactionKeeper:
 
     async def finish_rollback(self, pointer: int) -> None:
         """Returns once no rollback of this transaction is being carried out."""
-        while any(each.pointer == pointer for each in self._service.transactions.rolling):
+        while any(each.pointer == pointer for each in self._rolling()):
             await self._committer.submit(MarkAborted())
+
+    def _rolling(self) -> Sequence[Transaction]:
+        manager = self._service.transaction_service.present
+        return manager.rolling if manager is not None else ()
 
     async def run(self) -> None:
         """For ever: end transactions whose time is up, and mark the rows of aborted ones."""
         self._changed.set()  # what an earlier run left behind
         while True:
-            transactions = self._service.transactions
-            expiry = transactions.next_deadline_ms(self._now_ms())
+            manager = self._service.transaction_service.present
+            if manager is None:
+                await self._recover()
+                continue
+            expiry = manager.next_deadline_ms(self._now_ms())
             if not self._changed.is_set() and (expiry is None or expiry >= self._now_ms()):
                 # Not simply the time until expiry: the clock may step meanwhile, and a client that began or ended a
                 # transaction may have hung up before it was done.
@@ -69,9 +81,29 @@ class TransactionKeeper:
                 if expiry is not None and expiry < self._now_ms():
                     expired = await self._committer.submit(ExpireTransactions())
                     self._note_ended(expired.transactions)
-                while self._service.transactions.unmarked or self._service.transactions.rolling:
+                while (manager := self._service.transaction_service.present) and (manager.unmarked or manager.rolling):
                     await self._committer.submit(MarkAborted())
             except Unavailable as error:
                 _log.warning("transactions_not_tended", reason=error.message)
                 self._changed.set()
                 await asyncio.sleep(error.retry_after_seconds)
+
+    async def _recover(self) -> None:
+        """Have their tables read again, once a second, until they can be."""
+        reason = self._service.transaction_service.reason
+        if reason != self._reason:
+            self._reason = reason
+            _log.error(
+                "transactions_unavailable", reason=reason,
+                remedy="publishing and reading without transactions go on; it is tried again every second,"
+                " and when it stays, restore data_dir from a backup",
+            )  # fmt: skip
+        try:
+            expired = await self._committer.submit(ExpireTransactions())
+        except Unavailable:
+            await asyncio.sleep(RECOVER_SECONDS)
+        else:
+            self._reason = ""
+            self._note_ended(expired.transactions)
+            _log.info("transactions_available")
+            self._changed.set()

@@ -1,4 +1,4 @@
-"""A topic: its name, its generation and its properties.
+"""A topic: its name, its generation and its properties, one of which is the delivery policy of its subscriptions.
 
 Generations are never reused: deleting keeps the record with the generation negated, recreating takes
 the next one, so rows of an older generation are unreachable at once and removed later.
@@ -9,10 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fairlead_messaging.api.errors import Refused
+from fairlead_wire import delivery
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.validation.mistakes import Mistake, Wrong
 
 NAME_CHARS_MAX = 200
 TTL_SECONDS_MAX = 2**31 - 1
@@ -50,13 +54,17 @@ def parse_ttl(value: object, what: str = "ttl") -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """One generation of a topic; ``properties`` are the texts a caller sees, ``ttl`` always among them."""
+    """One generation of a topic; ``properties`` are the texts a caller sees, ``ttl`` always among them.
+
+    ``delivery``: the delivery policy as the caller gave it, for subscriptions that have none of their own.
+    """
 
     namespace: str
     name: str
     generation: int
     ttl_seconds: int
     properties: Mapping[str, str] = field(default_factory=dict)
+    delivery: Mapping[str, Any] | None = None
 
     @property
     def exists(self) -> bool:
@@ -72,19 +80,30 @@ class Topic:
         text = self.properties.get(HOLD_UP, "")
         return int(text) if text.isdecimal() else None
 
-    def shown_properties(self) -> dict[str, str]:
+    @property
+    def policy(self) -> DeliveryPolicy | None:
+        return delivery.parse(dict(self.delivery)) if self.delivery is not None else None
+
+    def shown_properties(self) -> dict[str, str | dict[str, Any]]:
         """Properties as the outside sees them, the generation beside the caller's own."""
-        return {**self.properties, "ttl": str(self.ttl_seconds), "generation": str(self.generation)}
+        shown: dict[str, str | dict[str, Any]] = {**self.properties}
+        if self.delivery is not None:
+            shown["delivery"] = dict(self.delivery)
+        return shown | {"ttl": str(self.ttl_seconds), "generation": str(self.generation)}
 
 
-class _Record(msgspec.Struct, forbid_unknown_fields=True):
+class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     generation: int
     ttl_seconds: int
     properties: dict[str, str]
+    delivery: dict[str, Any] | None = None
+    """Absent in records of earlier versions."""
 
 
 def encode(topic: Topic) -> bytes:
-    return msgspec.json.encode(_Record(topic.generation, topic.ttl_seconds, dict(sorted(topic.properties.items()))))
+    policy = dict(topic.delivery) if topic.delivery is not None else None
+    texts = dict(sorted(topic.properties.items()))
+    return msgspec.json.encode(_Record(topic.generation, topic.ttl_seconds, texts, policy))
 
 
 def decode(namespace: str, name: str, raw: bytes) -> Topic:
@@ -95,14 +114,22 @@ def decode(namespace: str, name: str, raw: bytes) -> Topic:
         generation=record.generation,
         ttl_seconds=record.ttl_seconds,
         properties=record.properties,
+        delivery=record.delivery,
     )
 
 
-def parse_properties(raw: object, default_ttl_seconds: int) -> tuple[int, dict[str, str]]:
-    """A caller's properties → (ttl, properties as text).
+class Properties(NamedTuple):
+    """What a caller may say of a topic: ``texts`` are all properties but the time to live and the delivery policy."""
 
-    What is absent returns to its default; a caller's own ``generation`` is never honoured.
-    Raises: Refused naming the property.
+    ttl_seconds: int
+    texts: dict[str, str]
+    delivery: dict[str, Any] | None = None
+
+
+def parse_properties(raw: object, default_ttl_seconds: int) -> Properties:
+    """A caller's properties.  What is absent returns to its default; their own ``generation`` is never honoured.
+
+    Raises: Refused naming everything that is wrong, with the code of the first.
     """
     if raw is None:
         raw = {}
@@ -110,17 +137,43 @@ def parse_properties(raw: object, default_ttl_seconds: int) -> tuple[int, dict[s
         raise Refused("topic properties must be a JSON object", code="bad_properties")
     if len(raw) > PROPERTIES_MAX:
         raise Refused(f"at most {PROPERTIES_MAX} properties", code="bad_properties")
-    ttl = parse_ttl(raw["ttl"]) if "ttl" in raw else default_ttl_seconds
-    properties = {}
+    found = Properties(default_ttl_seconds, {})
+    refusals: list[Refused] = []
     for key, value in raw.items():
-        if key in ("ttl", "generation"):
-            continue
-        properties[key] = _property_text(key, value)
-    if properties.get("transactional", "allowed") not in TRANSACTIONAL:
-        raise Refused(f"transactional must be one of {', '.join(TRANSACTIONAL)}", code="bad_properties")
-    if HOLD_UP in properties:
-        properties[HOLD_UP] = str(_hold_up(raw[HOLD_UP]))
-    return ttl, properties
+        try:
+            if key == "ttl":
+                found = found._replace(ttl_seconds=parse_ttl(value))
+            elif key == "delivery":
+                found = found._replace(delivery=given_policy(value))
+            elif key == HOLD_UP:
+                found.texts[key] = str(_hold_up(value))
+            elif key != "generation":
+                found.texts[key] = _property_text(key, value)
+        except Refused as refused:
+            refusals.append(refused)
+        except Wrong as wrong:
+            refusals.append(Refused(wrong.sentence, code="bad_properties"))
+    if found.texts.get("transactional", "allowed") not in TRANSACTIONAL:
+        refusals.append(Refused(f"transactional must be one of {', '.join(TRANSACTIONAL)}", code="bad_properties"))
+    if refusals:
+        raise Refused("; ".join(each.message for each in refusals), code=refusals[0].code)
+    return found
+
+
+def given_policy(value: object) -> dict[str, Any] | None:
+    """A delivery policy as it was given, of which all is known and right; None for none.
+
+    Raises: Wrong with everything that is not, each below ``delivery``.
+    """
+    if value is None:
+        return None
+    try:
+        if not isinstance(value, dict):
+            raise Wrong(Mistake("", "must be an object with the keys of a delivery policy"))
+        delivery.parse(value)
+    except Wrong as wrong:
+        raise Wrong(*(each.below("delivery") for each in wrong.mistakes)) from None
+    return {name: value[name] for name in DeliveryPolicy.__struct_fields__ if name in value}
 
 
 def _hold_up(value: object) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 PUT, DELETE, DELETE_RANGE = 0, 1, 2
 
@@ -13,6 +13,13 @@ class Gets(Protocol):
     """A store or one of its snapshots."""
 
     def get(self, key: bytes) -> bytes | None: ...
+
+
+class Mark(NamedTuple):
+    """How much a batch held at some moment."""
+
+    operations: int
+    size: int
 
 
 class Batch:
@@ -26,6 +33,15 @@ class Batch:
         """Bytes of keys and values."""
         self._rewritten: set[bytes] = set()
         self._emptied: list[tuple[bytes, bytes]] = []
+
+    def mark(self) -> Mark:
+        """Where it stands now, for ``cut``."""
+        return Mark(len(self.operations), self.size)
+
+    def cut(self, mark: Mark) -> None:
+        """Take back what ``put`` and ``delete`` added since the mark."""
+        del self.operations[mark.operations :]
+        self.size = mark.size
 
     def put(self, key: bytes, value: bytes) -> None:
         self.operations.append((PUT, key, value))

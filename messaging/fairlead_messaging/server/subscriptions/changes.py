@@ -9,7 +9,7 @@ from fairlead_messaging.server.log import keys, topic
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
-from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions import effective_policy, subscription
 from fairlead_messaging.server.subscriptions.commands import (
     DeleteSubscription,
     PutSubscription,
@@ -22,7 +22,7 @@ from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_M
 def change(kv: OrderedKV, living: Topic, command: SubscriptionCommand, batch: Batch) -> None:
     """Raises: NotFound for one that is not there, Refused for a bad name, a bad dead letter topic or too many.
 
-    A note of another generation or revision is NotFound or Conflict: it tells of what is no longer.
+    A record of another generation, revision or policy is NotFound or Conflict: it is about what is no longer.
     """
     topic.check_name("subscription", command.subscription)
     key = keys.subscription(living, command.subscription)
@@ -37,7 +37,9 @@ def change(kv: OrderedKV, living: Topic, command: SubscriptionCommand, batch: Ba
         case RecordDelivery(record=record):
             if command.generation != living.generation:
                 raise _missing(command.subscription)
-            if subscription.decode(_there(raw, command.subscription)).revision != record.revision:
+            stored = subscription.decode(_there(raw, command.subscription))
+            policy = effective_policy.digest(effective_policy.of(living, stored))
+            if stored.revision != record.revision or policy != command.policy:
                 raise Conflict(f"subscription {command.subscription} was changed", code="subscription_changed")
             batch.put(key, subscription.encode(record))
         case DeleteSubscription():

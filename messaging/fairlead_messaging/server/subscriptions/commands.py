@@ -18,14 +18,16 @@ class PutSubscription(TopicCommand[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDelivery(TopicCommand[None]):
-    """How its deliveries went.
+    """How its deliveries went; ``policy`` is the digest of the delivery policy they went by.
 
-    NotFound when it was deleted meanwhile, or its topic is of another generation; Conflict when it was changed.
+    NotFound when it was deleted meanwhile, or its topic is of another generation; Conflict when it, or the policy that
+    counts for it, was changed.
     """
 
     generation: int
     subscription: str
     record: Subscription
+    policy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

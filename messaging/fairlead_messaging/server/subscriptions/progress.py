@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from fairlead_messaging.server.subscriptions import effective_policy
 from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
 from fairlead_wire import delivery
-from fairlead_wire.delivery import Uniform
+from fairlead_wire.delivery import DeliveryPolicy, Uniform
 
 UNDELIVERABLE_MAX = 100
 """Messages given up whose dead letters cannot be written yet; at so many the subscription waits for its topic."""
@@ -16,11 +17,17 @@ LETTER_RETRY_MS = 5_000
 
 
 def failed(
-    record: Subscription, reason: str, now_ms: int, *, uniform: Uniform, retry_after_seconds: float | None
+    record: Subscription,
+    policy: DeliveryPolicy,
+    reason: str,
+    now_ms: int,
+    *,
+    uniform: Uniform,
+    retry_after_seconds: float | None,
 ) -> Subscription | None:
     """The record with its next attempt; None when the policy allows no more."""
     wait = delivery.next_delay(
-        record.delivery,
+        policy,
         record.attempts,
         uniform=uniform,
         waited_seconds=record.waited_seconds,
@@ -36,7 +43,15 @@ def failed(
         previous_seconds=wait.seconds,
         next_attempt_ms=now_ms + int(wait.seconds * 1000),
         last_error=reason,
+        attempts_under=effective_policy.digest(policy),
     )
+
+
+def under(record: Subscription, policy: str) -> Subscription:
+    """The record as it stands under the policy with this digest: attempts counted under another begin anew."""
+    if not record.attempts or record.attempts_under in ("", policy):
+        return record
+    return msgspec.structs.replace(record, attempts=0, waited_seconds=0.0, previous_seconds=0.0, next_attempt_ms=0)
 
 
 def within_its_wait(record: Subscription, now_ms: int) -> Subscription:

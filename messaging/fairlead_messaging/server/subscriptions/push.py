@@ -1,14 +1,14 @@
 """Pushing one subscription, as a script: what is done in which order, and what is durable before what.
 
     Load the record ─→ try waiting dead letters ─→ Read a page ─→ for each message
-        Send ─2xx→ Note the position behind it                        (delivered)
-          ├─try later→ Note attempt and time, Pause, Send again
-          └─final→ WriteLetter, then Note the position                (dead-lettered)
-                     └─refused→ Note it as undeliverable, go on; tried again every few seconds
+        Send ─2xx→ Save the position behind it                        (delivered)
+          ├─try later→ Save attempt and time, Pause, Send again
+          └─final→ StoreDeadLetter, then Save the position            (dead-lettered)
+                     └─refused→ Save it as undeliverable, go on; tried again every few seconds
 
-Every round begins with the durable record and positions move with a durable outcome only, so whatever fails in
-between, the worst is a message that comes twice.  A script yields steps and is sent what each came to, or thrown
-what it met; ``io.pusher`` acts.
+Every round begins with the durable record and the policy that counts by then; positions move with a durable outcome
+only, so whatever fails in between, the worst is a message that comes twice.  A script yields steps and is sent what
+each came to, or thrown what it met; ``io.push_performer`` acts.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
-from fairlead_messaging.server.subscriptions import progress
+from fairlead_messaging.server.subscriptions import effective_policy, progress
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
 from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
 from fairlead_wire import delivery
+from fairlead_wire.delivery import DeliveryPolicy
 
 TROUBLE_SECONDS = 5.0
 """Pause after a failure that says nothing about when to come back."""
@@ -34,7 +35,15 @@ IDLE_WAIT_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Answers (record, generation of the living topic).  NotFound when either is gone."""
+    """Answers Loaded.  NotFound when the subscription or its topic is gone."""
+
+
+class Loaded(NamedTuple):
+    """The record, the generation of the living topic, and the policy that counts."""
+
+    record: Subscription
+    generation: int
+    policy: DeliveryPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteLetter:
+class StoreDeadLetter:
     """Store the message in the dead letter topic, once however often it is asked."""
 
     item: Item
@@ -80,11 +89,15 @@ class WriteLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """Make the record durable.  Conflict when the subscription was put anew, NotFound when it is gone."""
+class Save:
+    """Make the record durable.
+
+    Conflict when the subscription was put anew or its policy changed, NotFound when it is gone.
+    """
 
     record: Subscription
     generation: int
+    policy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +108,19 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class BackOff:
     """Something beside the endpoint went wrong; do nothing for so long, whatever the clock does."""
 
     seconds: float
     reason: str
 
 
-Step = Load | Read | Find | Send | WriteLetter | Note | Pause | Rest
+def version_of(record: Subscription, policy: DeliveryPolicy) -> str:
+    """Changes when a running subscription has to begin again: it was put anew, or another policy counts."""
+    return f"{record.revision}/{effective_policy.digest(policy)}"
+
+
+Step = Load | Read | Find | Send | StoreDeadLetter | Save | Pause | BackOff
 Script = Generator[Step, Any, None]
 
 
@@ -114,8 +132,10 @@ class Push:
         self._random = random
         self._generation: int | None = None
         self._letters_due_ms = 0
-        self.revision = ""
-        """Of the record as it was last loaded."""
+        self._policy = DeliveryPolicy()
+        self._digest = ""
+        self.version = ""
+        """Of the subscription and its policy as they were last loaded: ``version_of``."""
 
     def run(self) -> Script:
         """Ends when the subscription, or the generation of the topic it began with, is gone."""
@@ -125,20 +145,23 @@ class Push:
             except NotFound:
                 return
             except Conflict:
-                continue  # put anew meanwhile: the record says how to go on
+                continue  # put anew meanwhile, or another policy counts: the record says how to go on
             except Unavailable as error:
-                yield Rest(error.retry_after_seconds, error.message)
+                yield BackOff(error.retry_after_seconds, error.message)
             except MessagingError as error:
-                yield Rest(TROUBLE_SECONDS, error.message)
+                yield BackOff(TROUBLE_SECONDS, error.message)
 
     def _round(self) -> Script:
-        record, generation = yield Load()
-        self.revision = record.revision
+        loaded: Loaded = yield Load()
+        generation, self._policy = loaded.generation, loaded.policy
+        self._digest = effective_policy.digest(loaded.policy)
+        self.version = version_of(loaded.record, loaded.policy)
+        record = progress.under(loaded.record, self._digest)
         if self._generation is None:
             self._generation = generation
         elif generation != self._generation:
             raise NotFound("the topic was created anew", code="subscription_not_found")
-        record = yield from self._write_letters(record)
+        record = yield from self._store_waiting_letters(record)
         after = record.after
         wait_ms = IDLE_WAIT_MS
         if record.undeliverable:
@@ -147,22 +170,22 @@ class Push:
         for item in page.items:
             record = yield from self._deliver(record, item)
         if page.end > (bytes.fromhex(record.position) if record.position else FIRST):
-            yield from self._note(progress.moved(record, page.end.hex(), expired=page.expired))
+            yield from self._save(progress.moved(record, page.end.hex(), expired=page.expired))
 
-    def _note(self, record: Subscription) -> Generator[Step, Any, Subscription]:
+    def _save(self, record: Subscription) -> Generator[Step, Any, Subscription]:
         assert self._generation is not None
-        yield Note(record, self._generation)
+        yield Save(record, self._generation, self._digest)
         return record
 
     def _deliver(self, record: Subscription, item: Item) -> Generator[Step, Any, Subscription]:
         """Returns the record behind the message; it is durable by then."""
         position = item.id.hex()
-        uniform = delivery.generator_of(record.delivery, self._random)
+        uniform = delivery.generator_of(self._policy, self._random)
         while True:
-            record = yield from self._write_letters(record)
+            record = yield from self._store_waiting_letters(record)
             now_ms = self._now_ms()
             if now_ms > item.expires_ms:
-                return (yield from self._note(progress.moved(record, position, expired=item.expired + 1)))
+                return (yield from self._save(progress.moved(record, position, expired=item.expired + 1)))
             record = progress.within_its_wait(record, now_ms)
             if record.next_attempt_ms > now_ms:
                 until_ms = min(record.next_attempt_ms, item.expires_ms + 1)
@@ -170,48 +193,53 @@ class Push:
                 continue
             sent: Sent = yield Send(record.url, item)
             if not sent.error:
-                return (yield from self._note(progress.moved(record, position, delivered=1, expired=item.expired)))
+                return (yield from self._save(progress.moved(record, position, delivered=1, expired=item.expired)))
             again = None
             if not sent.final:
                 again = progress.failed(
-                    record, sent.error, self._now_ms(), uniform=uniform, retry_after_seconds=sent.retry_after_seconds
+                    record,
+                    self._policy,
+                    sent.error,
+                    self._now_ms(),
+                    uniform=uniform,
+                    retry_after_seconds=sent.retry_after_seconds,
                 )
             if again is None:
                 after = yield from self._give_up(record, item, sent.error)
                 if after.position == position:
                     return after
                 again = after
-            record = yield from self._note(again)
+            record = yield from self._save(again)
 
     def _give_up(self, record: Subscription, item: Item, reason: str) -> Generator[Step, Any, Subscription]:
         """Returns the record behind the message, or where it stood when even its letter has to wait."""
         position = item.id.hex()
         if record.dead_letter_topic is None:
             return (
-                yield from self._note(progress.moved(record, position, dropped=1, expired=item.expired, reason=reason))
+                yield from self._save(progress.moved(record, position, dropped=1, expired=item.expired, reason=reason))
             )
-        refusal = yield from self._write_letter(item, record.dead_letter_topic)
+        refusal = yield from self._store_letter(item, record.dead_letter_topic)
         if not refusal:
             return (
-                yield from self._note(progress.moved(record, position, dead=1, expired=item.expired, reason=reason))
+                yield from self._save(progress.moved(record, position, dead=1, expired=item.expired, reason=reason))
             )
         self._letters_due_ms = self._now_ms() + progress.LETTER_RETRY_MS
         aside = progress.set_aside(record, position, expired=item.expired, reason=reason, letter_error=refusal)
         if aside is not None:
-            return (yield from self._note(aside))
+            return (yield from self._save(aside))
         return progress.waits_for_letters(record, refusal, self._now_ms())
 
-    def _write_letter(self, item: Item, topic: str) -> Generator[Step, Any, str]:
+    def _store_letter(self, item: Item, topic: str) -> Generator[Step, Any, str]:
         """Why its topic does not take the letter; "" when it is durable.  Raises: Unavailable, the store's trouble."""
         try:
-            yield WriteLetter(item, topic)
+            yield StoreDeadLetter(item, topic)
         except Unavailable:
             raise
         except MessagingError as error:
             return error.message
         return ""
 
-    def _write_letters(self, record: Subscription) -> Generator[Step, Any, Subscription]:
+    def _store_waiting_letters(self, record: Subscription) -> Generator[Step, Any, Subscription]:
         """Try what waits again, when it is due."""
         left_ms = self._letters_due_ms - self._now_ms()
         # More is left than there ever was when the clock stepped back.
@@ -219,16 +247,16 @@ class Push:
             return record
         refusal = ""
         for letter in record.undeliverable:
-            record, refused = yield from self._write_waiting(record, letter)
+            record, refused = yield from self._store_waiting(record, letter)
             refusal = refused or refusal
         if record.undeliverable:
             self._letters_due_ms = self._now_ms() + progress.LETTER_RETRY_MS
-            told = refusal[: progress.REASON_CHARS_MAX]
-            if told != record.dead_letter_error:
-                record = yield from self._note(msgspec.structs.replace(record, dead_letter_error=told))
+            reason = refusal[: progress.REASON_CHARS_MAX]
+            if reason != record.dead_letter_error:
+                record = yield from self._save(msgspec.structs.replace(record, dead_letter_error=reason))
         return record
 
-    def _write_waiting(
+    def _store_waiting(
         self, record: Subscription, letter: Undeliverable
     ) -> Generator[Step, Any, tuple[Subscription, str]]:
         assert self._generation is not None
@@ -238,8 +266,8 @@ class Push:
         elif record.dead_letter_topic is None:
             after = progress.resolved(record, letter, dropped=1)
         else:
-            refusal = yield from self._write_letter(item, record.dead_letter_topic)
+            refusal = yield from self._store_letter(item, record.dead_letter_topic)
             if refusal:
                 return record, refusal
             after = progress.resolved(record, letter, dead=1)
-        return (yield from self._note(after)), ""
+        return (yield from self._save(after)), ""

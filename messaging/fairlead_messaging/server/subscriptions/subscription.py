@@ -15,18 +15,21 @@ A dead letter that cannot be written waits in ``undeliverable`` while what is be
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from fairlead_messaging.api.errors import NotFound, Refused
 from fairlead_messaging.api.message_id import FIRST, MessageId, before, parse_hex
-from fairlead_messaging.server.log import keys, topics
+from fairlead_messaging.api.requests import SubscriptionRequest
+from fairlead_messaging.server.log import keys, topic, topics
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import dead_letter, endpoint
 from fairlead_wire import delivery
 from fairlead_wire.delivery import DeliveryPolicy
-from fairlead_wire.validation.mistakes import Wrong
+from fairlead_wire.validation import struct_mistakes
+from fairlead_wire.validation.mistakes import Mistake, Wrong
 
 SUBSCRIPTIONS_MAX = 1000
 """Over all topics."""
@@ -42,11 +45,12 @@ class Undeliverable(msgspec.Struct, frozen=True):
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     """The durable record.  ``position`` (hex, exclusive) is the last message dealt with; times in milliseconds.
 
-    ``revision`` changes whenever somebody puts the subscription; what an earlier one's delivery notes is refused.
+    ``delivery``: its own delivery policy as it was given, None for none; which one counts says ``effective_policy``.
+    ``revision`` changes with each put of the subscription; what deliveries under an earlier one record is refused.
     """
 
     url: str
-    delivery: DeliveryPolicy = DeliveryPolicy()
+    delivery: dict[str, Any] | None = msgspec.field(default=None, name="own_delivery")
     dead_letter_topic: str | None = None
     position: str = ""
     attempts: int = 0
@@ -62,6 +66,12 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     dead_letter_error: str = ""
     """Why the last dead letter could not be written; "" when it could."""
     revision: str = ""
+    attempts_under: str = ""
+    """Of which policy ``attempts`` are: ``effective_policy.digest``; "" of one that an earlier version counted."""
+
+    @property
+    def policy(self) -> DeliveryPolicy | None:
+        return delivery.parse(self.delivery) if self.delivery is not None else None
 
     @property
     def state(self) -> str:
@@ -91,24 +101,33 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
         return min([self.after, *(before(parse_hex(each.id)) for each in self.undeliverable)])
 
 
-def parse(raw: object) -> Subscription:
-    """What a caller may say of one: ``url``, ``delivery``, ``dead_letter_topic``.
+class _Earlier(msgspec.Struct):
+    """A record of an earlier version, which wrote the default policy for none."""
 
-    Raises: Refused naming the key.
-    """
-    if not isinstance(raw, dict) or set(raw) - {"url", "delivery", "dead_letter_topic"}:
-        raise Refused("a subscription has url, delivery and dead_letter_topic", code="bad_subscription")
-    url = raw.get("url")
-    if not isinstance(url, str) or not endpoint.is_url(url):
-        raise Refused("url must be http:// or https:// with a host that is not link-local", code="bad_subscription")
-    try:
-        policy = delivery.parse(raw["delivery"]) if raw.get("delivery") is not None else DeliveryPolicy()
-    except Wrong as error:
-        raise Refused(f"delivery: {error.sentence}", code="bad_subscription") from None
-    dead_letters = raw.get("dead_letter_topic")
-    if dead_letters is not None:
-        dead_letter.topic_names(dead_letters)
-    return Subscription(url=url, delivery=policy, dead_letter_topic=dead_letters)
+    delivery: DeliveryPolicy | None = None
+
+
+def parse(raw: object) -> Subscription:
+    """What a caller may say of one.  Raises: Refused naming everything that is wrong."""
+    wrong = [*struct_mistakes.find(raw, SubscriptionRequest)]
+    said = raw if isinstance(raw, dict) else {}
+    if isinstance(said.get("url"), str) and not endpoint.is_url(said["url"]):
+        wrong.append(Mistake("url", "must be http:// or https:// with a host that is not link-local"))
+    policy: dict[str, Any] | None = None
+    if isinstance(said.get("delivery"), dict):
+        try:
+            policy = topic.given_policy(said["delivery"])
+        except Wrong as error:
+            wrong += error.mistakes
+    if isinstance(said.get("dead_letter_topic"), str):
+        try:
+            dead_letter.topic_names(said["dead_letter_topic"])
+        except Refused as refused:
+            wrong.append(Mistake("", refused.message))
+    if wrong:
+        raise Refused("; ".join(map(str, wrong)), code="bad_subscription")
+    asked = msgspec.convert(raw, SubscriptionRequest)
+    return Subscription(url=asked.url, delivery=policy, dead_letter_topic=asked.dead_letter_topic)
 
 
 def of_topic(snapshot: Snapshot, living: Topic) -> dict[str, Subscription]:
@@ -117,9 +136,9 @@ def of_topic(snapshot: Snapshot, living: Topic) -> dict[str, Subscription]:
     return {key[len(prefix) :].decode(): decode(raw) for key, raw in snapshot.scan(prefix, keys.above(prefix))}
 
 
-def every(snapshot: Snapshot) -> Iterator[tuple[str, str, str, Subscription]]:
-    """(namespace, topic, name, record) of every subscription of a living topic."""
-    living: dict[bytes, bool] = {}
+def every(snapshot: Snapshot) -> Iterator[tuple[Topic, str, Subscription]]:
+    """(topic, name, record) of every subscription of a living topic."""
+    living: dict[bytes, Topic | None] = {}
     for key, raw in snapshot.scan(keys.SUBSCRIPTION, keys.above(keys.SUBSCRIPTION)):
         namespace, name, rest = key[1:].split(b":", 2)
         generation, subscription = rest[:4], rest[4:]
@@ -127,11 +146,12 @@ def every(snapshot: Snapshot) -> Iterator[tuple[str, str, str, Subscription]]:
         if place not in living:
             try:
                 found = topics.lookup(snapshot, namespace.decode(), name.decode())
-                living[place] = found.generation == int.from_bytes(generation, "big")
+                living[place] = found if found.generation == int.from_bytes(generation, "big") else None
             except NotFound:
-                living[place] = False
-        if living[place]:
-            yield namespace.decode(), name.decode(), subscription.decode(), decode(raw)
+                living[place] = None
+        owner = living[place]
+        if owner is not None:
+            yield owner, subscription.decode(), decode(raw)
 
 
 def encode(record: Subscription) -> bytes:
@@ -139,4 +159,9 @@ def encode(record: Subscription) -> bytes:
 
 
 def decode(raw: bytes) -> Subscription:
-    return msgspec.json.decode(raw, type=Subscription)
+    found = msgspec.json.decode(raw, type=Subscription)
+    if found.delivery is None and b'"delivery":' in raw:
+        policy = msgspec.json.decode(raw, type=_Earlier).delivery
+        if policy not in (None, DeliveryPolicy()):
+            return msgspec.structs.replace(found, delivery=msgspec.structs.asdict(policy))
+    return found

@@ -48,6 +48,10 @@ class CommittedKeys:
             self._committed.pop(digest, None)  # so that the order is that of the commits
             self._committed[digest] = at
 
+    def forget_upto(self, pointer: int) -> None:
+        """What was committed by then is not known: a transaction begun before is in conflict with all it changed."""
+        self._forgotten = max(self._forgotten, pointer)
+
     def forget(self, oldest_open: int) -> None:
         """Those committed before the oldest open transaction began; beyond the limit the oldest, which is noted."""
         gone: list[bytes] = []

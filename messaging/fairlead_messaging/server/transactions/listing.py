@@ -24,11 +24,10 @@ def in_progress(snapshot: Snapshot) -> list[Transaction]:
 def finished(
     snapshot: Snapshot, states: Collection[State], *, before: int = POINTER_MAX, limit: int
 ) -> list[Transaction]:
-    """Newest first, at most ``limit`` that began before the transaction ``before``."""
+    """Newest first, at most ``limit`` that began before the transaction ``before``; damaged records are left out."""
     found = []
-    for _, raw in snapshot.scan(keys.OPEN, keys.open_transaction(before)):  # aborted ones whose rows are to be marked
-        unmarked = transaction.decode(raw)
-        if unmarked.state in states:
+    for unmarked in transaction.read_open(snapshot):  # aborted ones whose rows are to be marked
+        if unmarked.pointer < before and unmarked.state in states:
             found.append(unmarked)
     high, taken = keys.finished(before), 0
     for _ in range(FINISHED_LOOKED_MAX):
@@ -36,8 +35,8 @@ def finished(
         if row is None or taken >= limit:
             break
         high = row[0]
-        ended = transaction.decode(row[1])
-        if ended.state in states:
+        ended = transaction.decode_undamaged(row[1])
+        if ended is not None and ended.state in states:
             found.append(ended)
             taken += 1
     return sorted(found, key=lambda each: -each.pointer)[:limit]

@@ -8,6 +8,7 @@ durable, and non-transactional traffic does not depend on it.  Pointers only gro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, Position, decode_position
@@ -59,8 +60,7 @@ class TransactionManager:
         self._pruned = b""
         """Where the next look at finished transactions begins."""
         with kv.snapshot() as snapshot:
-            for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
-                found = transaction.decode(raw)
+            for found in transaction.read_open(snapshot):
                 self.open[found.pointer] = found
             self._read_changes(snapshot)
 
@@ -71,19 +71,20 @@ class TransactionManager:
             return
         low = keys.finished(max(0, oldest - OPEN_MARGIN_POINTERS))
         ended = []
-        for key, raw in snapshot.scan(low, keys.above(keys.FINISHED)):
+        long = snapshot.scan(keys.LONG, keys.long_commit(max(0, oldest - OPEN_MARGIN_POINTERS)))
+        records = (snapshot.get(keys.FINISHED + key[len(keys.LONG) :]) for key, _ in long)
+        recent = (raw for _, raw in snapshot.scan(low, keys.above(keys.FINISHED)))
+        for raw in chain(recent, (each for each in records if each is not None)):
             found = transaction.decode_finished(raw)
-            if found.finished_at >= oldest:
-                ended.append((found.finished_at, key))
-        for key, _ in snapshot.scan(keys.LONG, keys.long_commit(max(0, oldest - OPEN_MARGIN_POINTERS))):
-            record = keys.FINISHED + key[len(keys.LONG) :]
-            known = snapshot.get(record)
-            if known is not None and (finished_at := transaction.decode_finished(known).finished_at) >= oldest:
-                ended.append((finished_at, record))
-        for _, key in sorted(ended):
-            raw_record = snapshot.get(key)
-            assert raw_record is not None
-            self._note_changes(transaction.decode(raw_record))
+            if found is None:
+                # Which keys it changed is not known: those that are open now count as in conflict with all.
+                self.committed_keys.forget_upto(self._last)
+            elif found.finished_at >= oldest:
+                ended.append((found.finished_at, found.pointer))
+        for _, pointer in sorted(ended):
+            record = transaction.read_finished(snapshot, pointer)
+            assert record is not None
+            self._note_changes(record)
 
     def _oldest_open(self) -> int:
         """The least pointer that may still commit; one above all when there is none."""
@@ -149,8 +150,7 @@ class TransactionManager:
             return self._closed[pointer]
         if not 0 < pointer < 2**63:
             return None
-        raw = self._kv.get(keys.finished(pointer))
-        return transaction.decode(raw) if raw is not None else None
+        return transaction.read_finished(self._kv, pointer)
 
     def writable(self, pointer: int, now_ms: int) -> Transaction:
         """The transaction, if it may still publish and be finished.
@@ -192,6 +192,9 @@ class TransactionManager:
 
         Raises: Conflict when it is not in progress, Unavailable while a rollback of it is being carried out.
         """
+        ended = self.find(pointer)
+        if ended is not None and ended.ended_by == "conflict":
+            return ended  # asked again after a lost answer
         found = self.writable(pointer, now_ms)
         if any(touched.rolling is not None for touched in found.touched):
             raise Unavailable("a rollback of this transaction is being carried out", code="rolling_back")
@@ -266,8 +269,10 @@ class TransactionManager:
         looked = 0
         with self._kv.snapshot() as snapshot:
             for key, raw in snapshot.scan(max(self._pruned, keys.FINISHED), keys.finished(due)):
-                found = transaction.decode_finished(raw)
                 looked += 1
+                found = transaction.decode_finished(raw)
+                if found is None:
+                    continue  # damaged: it stays for those who look into the store
                 if found.finished_ms + RECORD_KEPT_MS < now_ms and found.finished_at < oldest:
                     batch.delete(key)
                     if _is_long(found.pointer, found.finished_at):

@@ -12,10 +12,12 @@ from enum import Enum
 
 import msgspec
 
+from fairlead_messaging.api.errors import StorageError, Unavailable
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.store.batch import Gets
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
@@ -61,6 +63,11 @@ class Touched(msgspec.Struct, kw_only=True):
     def topic(self) -> Topic:
         """Enough of the topic to build keys with."""
         return Topic(namespace=self.namespace, name=self.name, generation=self.generation, ttl_seconds=1)
+
+    @property
+    def has_stored(self) -> bool:
+        """Whether payloads were ever stored, published since or not."""
+        return self.stored > Position(0, 0)
 
     def is_of(self, topic: Topic) -> bool:
         return (self.namespace, self.name, self.generation) == (topic.namespace, topic.name, topic.generation)
@@ -137,8 +144,12 @@ class Finished(msgspec.Struct, kw_only=True):
     finished_at: int = 0
 
 
-def decode_finished(raw: bytes) -> Finished:
-    return msgspec.json.decode(raw, type=Finished)
+def decode_finished(raw: bytes) -> Finished | None:
+    """None for a damaged record."""
+    try:
+        return msgspec.json.decode(raw, type=Finished)
+    except ValueError:
+        return None
 
 
 def encode(transaction: Transaction) -> bytes:
@@ -149,17 +160,64 @@ def decode(raw: bytes) -> Transaction:
     return msgspec.json.decode(raw, type=Transaction)
 
 
+def decode_undamaged(raw: bytes) -> Transaction | None:
+    """None for a damaged record."""
+    try:
+        return decode(raw)
+    except ValueError:
+        return None
+
+
+class TransactionsUnavailable(Unavailable):
+    """Their tables cannot be read, so nothing is known of them; what needs no transactions goes on."""
+
+    code = "transactions_unavailable"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"transactions are not available: {reason}; publishing and reading without transactions go on; "
+            "this is tried again every second, and when it stays, restore data_dir from a backup"
+        )
+        self.reason = reason
+
+
+def read_finished(source: Gets, pointer: int) -> Transaction | None:
+    """A finished transaction; None when it is forgotten or never was.
+
+    Raises: TransactionsUnavailable when it cannot be read.
+    """
+    try:
+        raw = source.get(keys.finished(pointer))
+        return decode(raw) if raw is not None else None
+    except (StorageError, ValueError) as error:  # msgspec's errors are ValueErrors, too
+        raise TransactionsUnavailable(f"the record of transaction {pointer} cannot be read ({error})") from error
+
+
+def read_open(snapshot: Snapshot) -> Iterator[Transaction]:
+    """All that readers must know of.
+
+    Raises: TransactionsUnavailable when one cannot be read: what is committed is not known then.
+    """
+    place = "the table of open transactions"
+    try:
+        for key, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
+            place = f"the record of open transaction {int.from_bytes(key[len(keys.OPEN) :], 'big')}"
+            yield decode(raw)
+    except (StorageError, ValueError) as error:
+        raise TransactionsUnavailable(f"{place} cannot be read ({error})") from error
+
+
 class TransactionView:
     """The open transactions of one store snapshot: with the rows of that same snapshot it decides everything.
 
     A pointer that is not open is committed, or its rows carry the rollback mark.
+    Raises: TransactionsUnavailable when they cannot be read.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.in_progress: dict[int, Transaction] = {}
         self.aborted: set[int] = set()
-        for _, raw in snapshot.scan(keys.OPEN, keys.above(keys.OPEN)):
-            found = decode(raw)
+        for found in read_open(snapshot):
             if found.state is State.IN_PROGRESS:
                 self.in_progress[found.pointer] = found
             else:

@@ -9,6 +9,7 @@ import msgspec
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.log.row_state import RowState, RowStates
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 POINTERS_MAX = 100_000
@@ -69,3 +70,15 @@ def row_states(
     if within_snapshot is not None:
         return _within(within_snapshot, view)
     return _read_committed(view) if read_committed else None
+
+
+def row_states_of(
+    snapshot: Snapshot, within_snapshot: TransactionSnapshot | None, *, read_committed: bool
+) -> RowStates | None:
+    """The same from a snapshot of the store, whose transactions are looked at only by those who ask for them.
+
+    Raises: TransactionsUnavailable.
+    """
+    if within_snapshot is None and not read_committed:
+        return None
+    return row_states(TransactionView(snapshot), within_snapshot, read_committed=read_committed)

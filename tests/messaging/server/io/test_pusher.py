@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -11,16 +12,20 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec.structs import asdict
 from tests.support.endpoint import listening
 from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io import committer, pusher
+from fairlead_messaging.server.io.rest.http import PUSHER
+from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.subscriptions import progress
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_wire.delivery import DeliveryPolicy
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
 
@@ -235,6 +240,93 @@ async def test_a_recreated_topic_owes_its_predecessors_subscription_nothing(topi
         await topics.publish("t", "mine")
         assert (await counted(topics, 1))["delivered"] == 1
         assert endpoint.bodies == ["mine"]
+
+
+async def test_the_topics_policy_counts_where_a_subscription_has_none(topics: Topics) -> None:
+    """A subscription's own overrides it; both are shown, and which one counts."""
+    async with listening() as endpoint:
+        await topics.create("t", delivery=AT_ONCE)
+        await subscribe(topics, endpoint.url, delivery=None)
+        endpoint.answers = [500, 500, 500]
+        await topics.publish("t", "a", "b")
+        assert (await counted(topics, 2))["dropped"] == 1
+        assert endpoint.bodies == ["a", "a", "a", "b"]
+        state = await shown(topics)
+        assert (state["delivery"], state["effectiveDelivery"]["retries_with_no_delay"]) == (None, 2)
+        own = {**AT_ONCE, "retries_with_no_delay": 0}
+        await subscribe(topics, endpoint.url, delivery=own)
+        endpoint.answers = [500]
+        await topics.publish("t", "c", "d")
+        assert (await counted(topics, 4))["dropped"] == 2
+        assert endpoint.bodies[4:] == ["c", "d"]
+        state = await shown(topics)
+        assert (state["delivery"], state["effectiveDelivery"]["retries_with_no_delay"]) == (own, 0)
+
+
+async def test_the_topics_policy_may_refuse_the_override(topics: Topics) -> None:
+    """Then its own counts for every subscription; what these gave is kept and shown."""
+    async with listening() as endpoint:
+        await topics.create("t", delivery={**AT_ONCE, "ignore_subscription_override": True})
+        own = {**AT_ONCE, "retries_with_no_delay": 0}
+        await subscribe(topics, endpoint.url, delivery=own)
+        endpoint.answers = [500, 500]
+        await topics.publish("t", "a")
+        assert (await counted(topics, 1))["delivered"] == 1
+        state = await shown(topics)
+        assert (state["delivery"], state["effectiveDelivery"]["retries_with_no_delay"]) == (own, 2)
+
+
+async def test_a_changed_policy_of_the_topic_counts_at_once(topics: Topics) -> None:
+    """Also for a message that waits an hour for its next attempt under the policy before; its attempts begin anew."""
+    patient = {"retries_with_no_delay": 0, "minimum_delay_retries": 9, "minimum_delay": 3600, "maximum_delay": 3600}
+    async with listening() as endpoint:
+        await topics.create("t", delivery=patient)
+        await subscribe(topics, endpoint.url, delivery=None)
+        endpoint.answers = [500, 500]
+        await topics.publish("t", "a")
+        while not (state := await shown(topics))["attempts"]:
+            continue
+        assert state["next_attempt_ms"] == topics.clock.now_ms + 3_600_000
+        await topics.ok("PUT", "topics/t/properties", {"delivery": AT_ONCE})
+        assert (await counted(topics, 1))["delivered"] == 1
+        assert endpoint.bodies == ["a", "a", "a"]
+        assert (await topics.properties("t"))["delivery"] == AT_ONCE
+
+
+async def test_a_changed_policy_is_no_matter_for_an_own_one(topics: Topics) -> None:
+    """What is being retried under the subscription's own policy stays as it is."""
+    patient = {"retries_with_no_delay": 0, "minimum_delay_retries": 9, "minimum_delay": 3600, "maximum_delay": 3600}
+    async with listening() as endpoint:
+        await topics.create("t")
+        await subscribe(topics, endpoint.url, delivery=patient)
+        endpoint.answers = [500]
+        await topics.publish("t", "a")
+        while not (await shown(topics))["attempts"]:
+            continue
+        before = topics.app[PUSHER].running
+        await topics.ok("PUT", "topics/t/properties", {"delivery": AT_ONCE})
+        state = await shown(topics)
+        assert (state["attempts"], endpoint.bodies, before) == (1, ["a"], 1)
+
+
+async def test_a_subscription_of_an_earlier_version_goes_on() -> None:
+    """It wrote its policy, the default where none was given: that takes the topic's now, another one stays its own."""
+    kv = MemoryKV()
+    async with listening() as endpoint, serving(kv) as topics:
+        await topics.create("t", delivery=AT_ONCE)
+        living = topics.broker.topic("default", "t")
+        for name, policy in (("none", DeliveryPolicy()), ("own", DeliveryPolicy(minimum_delay=7))):
+            record = {"url": endpoint.url, "delivery": asdict(policy), "position": "", "revision": "1", "delivered": 3}
+            batch = Batch()
+            batch.put(keys.subscription(living, name), json.dumps(record).encode())
+            kv.apply(batch)
+        found = {each["name"]: each for each in await topics.ok("GET", "topics/t/subscriptions")}
+        assert (found["none"]["delivery"], found["none"]["delivered"]) == (None, 3)
+        assert found["none"]["effectiveDelivery"]["backoff_retries"] == 0
+        assert found["own"]["delivery"]["minimum_delay"] == found["own"]["effectiveDelivery"]["minimum_delay"] == 7
+        await topics.app[PUSHER].look()
+        await topics.publish("t", "a")
+        await until(lambda: endpoint.bodies == ["a", "a"])
 
 
 async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.log import topic
 from fairlead_messaging.server.log.topic import Topic
+from fairlead_wire.delivery import DeliveryPolicy
 
 
 def test_a_record_comes_back() -> None:
@@ -19,9 +20,49 @@ def test_a_record_comes_back() -> None:
 def test_properties_become_text() -> None:
     """Numbers and booleans too; ttl and generation are not the caller's to keep."""
     assert topic.parse_properties({"a": 1, "b": True, "c": "x", "ttl": "5", "generation": 9}, 7) == (
-        5, {"a": "1", "b": "true", "c": "x"},
+        5, {"a": "1", "b": "true", "c": "x"}, None,
     )  # fmt: skip
-    assert topic.parse_properties(None, 7) == (7, {})
+    assert topic.parse_properties(None, 7) == (7, {}, None)
+
+
+def test_a_delivery_policy_is_kept_as_it_was_given() -> None:
+    """And read with its defaults; none, or null, is none."""
+    found = topic.parse_properties({"delivery": {"minimum_delay": 1, "maximum_delay": 9}}, 7)
+    made = Topic(namespace="n", name="t", generation=1, ttl_seconds=7, delivery=found.delivery)
+    kept = topic.decode("n", "t", topic.encode(made))
+    assert kept == made
+    assert kept.policy == DeliveryPolicy(minimum_delay=1, maximum_delay=9)
+    assert kept.shown_properties()["delivery"] == {"minimum_delay": 1, "maximum_delay": 9}
+    assert topic.parse_properties({"delivery": None}, 7).delivery is None
+    zaqar = {"compatibility": "zaqar", "minimum_delay": 5, "maximum_delay": 30, "its own": "x" * 100}
+    assert topic.parse_properties({"delivery": zaqar}, 7).delivery == {
+        "minimum_delay": 5, "maximum_delay": 30, "compatibility": "zaqar",
+    }  # fmt: skip
+
+
+def test_topics_of_an_earlier_version_have_no_policy() -> None:
+    """Also one whose own property happened to have that name: it stays the text that it was."""
+    raw = b'{"generation":3,"ttl_seconds":5,"properties":{"a":"1","delivery":"by hand"}}'
+    found = topic.decode("n", "t", raw)
+    assert (found.policy, found.shown_properties()["delivery"]) == (None, "by hand")
+    assert topic.encode(found) == raw
+
+
+def test_all_mistakes_are_said_at_once() -> None:
+    """Each with its key; the code is that of the first."""
+    wrong = {
+        "delivery": {"minimum_delay": 9, "maximum_delay": 3, "jitter": "ful", "retries": 1}, "ttl": 0,
+        "transactional": "x", "a": [],
+    }  # fmt: skip
+    with pytest.raises(Refused) as refused:
+        topic.parse_properties(wrong, 7)
+    assert refused.value.code == "bad_properties"
+    for part in ("delivery.maximum_delay", "delivery.jitter", "did you mean full", "delivery.retries", "ttl must",
+                 "transactional must", "property 'a'"):  # fmt: skip
+        assert part in refused.value.message
+    with pytest.raises(Refused) as refused:
+        topic.parse_properties({"ttl": 0, "delivery": 5}, 7)
+    assert refused.value.code == "bad_ttl" and "delivery: must be an object" in refused.value.message
 
 
 @pytest.mark.parametrize(

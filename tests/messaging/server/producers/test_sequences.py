@@ -214,6 +214,6 @@ def test_pages_of_one_producer_are_not_those_of_another() -> None:
         core.do(publish("t", "a", producer=producer(5, epoch=epoch)))
     core.restart()
     for epoch in (1, 2, 3, 255, 256, 257):
-        known = core.service._state("n", "t").producers.known(core.topic("t"), "p", epoch)
+        known = core.service._topics.of(("n", "t")).producers.known(core.topic("t"), "p", epoch)
         assert known.split((5,)) == (([], [0]) if epoch in (1, 2, 256) else ([0], []))
     assert keys.first_of_page(keys.producer(topic, "p", 1), keys.producer_page(keys.producer(topic, "p", 1), 7)) == 7

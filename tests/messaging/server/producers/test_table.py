@@ -13,6 +13,6 @@ def test_forgotten_producers_are_read_again() -> None:
     core.create("t")
     core.do(publish("t", "a", producer=producer(0)))
     for epoch in range(2, PRODUCERS_CACHED_MAX + 10):
-        core.service._state("n", "t").producers.known(core.topic("t"), "p", epoch)
-    core.service._state("n", "t").producers.trim()
+        core.service._topics.of(("n", "t")).producers.known(core.topic("t"), "p", epoch)
+    core.service._topics.of(("n", "t")).producers.trim()
     assert core.do(publish("t", "a", producer=producer(0))).known == (0,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.batch import PUT, Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
@@ -31,3 +31,14 @@ def test_a_batch_knows_what_it_will_leave() -> None:
     batch.delete(b"a")
     assert batch.latest(b"a", store) is None
     assert batch.latest(b"b", store) is None
+
+
+def test_what_was_added_since_a_mark_is_taken_back() -> None:
+    """And nothing else; the size follows."""
+    batch = Batch()
+    batch.put(b"a", b"1")
+    mark = batch.mark()
+    batch.put(b"b", b"22")
+    batch.delete(b"a")
+    batch.cut(mark)
+    assert (batch.operations, batch.size) == ([(PUT, b"a", b"1")], 2)

@@ -7,7 +7,7 @@ from tests.support.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
 from fairlead_messaging.server.commands import DeleteTopic
-from fairlead_messaging.server.subscriptions import changes, progress, subscription
+from fairlead_messaging.server.subscriptions import changes, effective_policy, progress, subscription
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 
@@ -29,7 +29,12 @@ def held(core: Core) -> dict[str, Subscription]:
 
 
 def note(core: Core, record: Subscription, generation: int = 1) -> None:
-    core.do(RecordDelivery(namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record))
+    policy = effective_policy.digest(effective_policy.of(core.topic("t"), record))
+    core.do(
+        RecordDelivery(
+            namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record, policy=policy
+        )
+    )
 
 
 def test_a_change_keeps_the_place_and_the_counts() -> None:
@@ -74,7 +79,7 @@ def test_a_note_in_the_batch_of_the_deletion_does_not_revive() -> None:
     core.create("t")
     put(core, "s")
     names = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
-    noted = RecordDelivery(**names, generation=1, record=held(core)["s"])
+    noted = RecordDelivery(**names, generation=1, record=held(core)["s"], policy="")
     gone, refused = core.batch(DeleteSubscription(**names), noted)
     assert gone is None and isinstance(refused, NotFound)
     assert held(core) == {}

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from tests.support.messaging_core import NAMESPACE, Core, answers_as_typed
 
+from fairlead_messaging.server.subscriptions import effective_policy
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_wire.delivery import DeliveryPolicy
+
+DEFAULT = effective_policy.digest(DeliveryPolicy())
 
 
 def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:
@@ -15,5 +19,5 @@ def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:
     of = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
     record = Subscription(url="http://127.0.0.1:1/")
     answers_as_typed(core, PutSubscription(**of, record=record))
-    answers_as_typed(core, RecordDelivery(**of, generation=generation, record=record))
+    answers_as_typed(core, RecordDelivery(**of, generation=generation, record=record, policy=DEFAULT))
     answers_as_typed(core, DeleteSubscription(**of))

@@ -13,13 +13,13 @@ def test_attempts_follow_the_policy_and_begin_anew() -> None:
         retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, maximum_delay_retries=0,
         backoff_retries=0,
     )  # fmt: skip
-    record = Subscription(url="http://x", delivery=policy)
-    first = progress.failed(record, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
+    record = Subscription(url="http://x")
+    first = progress.failed(record, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
     assert first is not None and (first.attempts, first.next_attempt_ms) == (1, 1000)
-    second = progress.failed(first, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
+    second = progress.failed(first, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
     assert second is not None and (second.attempts, second.next_attempt_ms, second.waited_seconds) == (2, 6000, 5.0)
-    later = progress.failed(first, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=9)
+    later = progress.failed(first, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=9)
     assert later is not None and later.next_attempt_ms == 10_000
-    assert progress.failed(second, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None) is None
+    assert progress.failed(second, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None) is None
     moved = progress.moved(second, "00", delivered=1)
     assert (moved.attempts, moved.waited_seconds, moved.position, moved.delivered) == (0, 0.0, "00", 1)

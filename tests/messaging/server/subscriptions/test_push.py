@@ -7,34 +7,41 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Refused, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server.subscriptions.progress import LETTER_RETRY_MS
 from fairlead_messaging.server.subscriptions.push import (
+    BackOff,
     Find,
     Load,
-    Note,
+    Loaded,
     Pause,
     Push,
     Read,
-    Rest,
+    Save,
     Script,
     Send,
     Sent,
     Step,
-    WriteLetter,
+    StoreDeadLetter,
 )
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
 from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
 from fairlead_wire.delivery import DeliveryPolicy
 
 ONCE = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=0, maximum_delay_retries=0, backoff_retries=0)
-RECORD = Subscription(url="http://x", delivery=ONCE, dead_letter_topic="n/d")
+RECORD = Subscription(url="http://x", delivery=asdict(ONCE), dead_letter_topic="n/d")
 
 
 def item(number: int, *, expires_ms: int = 10**9, expired: int = 0) -> Item:
     return Item(MessageId(bytes(19) + bytes([number])), b"m", expires_ms, expired)
+
+
+def loaded(record: Subscription, generation: int = 1) -> Loaded:
+    """As it comes from a topic without a policy."""
+    return Loaded(record, generation, record.policy or DeliveryPolicy())
 
 
 class Played:
@@ -58,7 +65,7 @@ class Played:
 
     def up_to_the_page(self, *items: Item, record: Subscription = RECORD) -> Any:
         assert isinstance(self.step, Load)
-        assert isinstance(self.got((record, 1)), Read)
+        assert isinstance(self.got(loaded(record)), Read)
         end = items[-1].id if items else FIRST
         return self.got(PushPage(items=list(items), end=end, complete=True))
 
@@ -72,7 +79,7 @@ def test_the_position_moves_with_the_outcome(played: Played) -> None:
     """One note for the message and what expired before it; then the next."""
     assert played.up_to_the_page(item(1, expired=2), item(2)) == Send("http://x", item(1, expired=2))
     note = played.got(Sent())
-    assert isinstance(note, Note) and note.generation == 1
+    assert isinstance(note, Save) and note.generation == 1
     assert (note.record.position, note.record.delivered, note.record.expired) == (item(1).id.hex(), 1, 2)
     assert played.got(None) == Send("http://x", item(2))
 
@@ -82,16 +89,16 @@ def test_after_a_failed_write_it_begins_with_the_durable_record(played: Played) 
     played.up_to_the_page(item(1), item(2))
     played.got(Sent())
     pause = played.got(Unavailable("the store failed", retry_after_seconds=2))
-    assert pause == Rest(2, "the store failed")
+    assert pause == BackOff(2, "the store failed")
     assert isinstance(played.got(None), Load)
 
 
 def test_a_dead_letter_nobody_takes_waits_and_what_is_behind_goes_on(played: Played) -> None:
     """It stops itself alone: noted with the reason, tried again when it is due."""
     played.up_to_the_page(item(1), item(2))
-    assert isinstance(played.got(Sent("status 400", final=True)), WriteLetter)
+    assert isinstance(played.got(Sent("status 400", final=True)), StoreDeadLetter)
     note = played.got(Refused("takes only transactional messages"))
-    assert isinstance(note, Note)
+    assert isinstance(note, Save)
     record = note.record
     assert record.undeliverable == (Undeliverable(item(1).id.hex(), "status 400"),)
     assert record.state == "dead_letters_waiting"
@@ -100,10 +107,10 @@ def test_a_dead_letter_nobody_takes_waits_and_what_is_behind_goes_on(played: Pla
     note = played.got(Sent())
     assert isinstance(played.got(None), Load)
     played.now_ms += LETTER_RETRY_MS
-    assert isinstance(played.got((note.record, 1)), Find)
-    assert isinstance(played.got(item(1)), WriteLetter)
+    assert isinstance(played.got(loaded(note.record, 1)), Find)
+    assert isinstance(played.got(item(1)), StoreDeadLetter)
     note = played.got(None)
-    assert isinstance(note, Note)
+    assert isinstance(note, Save)
     assert (note.record.dead_lettered, note.record.delivered, note.record.state) == (1, 1, "delivering")
 
 
@@ -111,7 +118,7 @@ def test_a_waiting_letter_may_expire_or_lose_its_topic(played: Played) -> None:
     """Counted as what it came to."""
     waiting = (Undeliverable("01" * 20, "no"), Undeliverable("02" * 20, "no"))
     record = Subscription(url="http://x", undeliverable=waiting, dead_letter_error="missing")
-    assert isinstance(played.got((record, 1)), Find)
+    assert isinstance(played.got(loaded(record, 1)), Find)
     note = played.got(None)
     assert note.record.expired == 1
     assert isinstance(played.got(None), Find)
@@ -122,21 +129,21 @@ def test_a_waiting_letter_may_expire_or_lose_its_topic(played: Played) -> None:
 def test_an_expired_message_is_not_pushed(played: Played) -> None:
     """Not when it is found, and not after it waited for its next attempt."""
     policy = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=3, minimum_delay=5)
-    step = played.up_to_the_page(item(1, expires_ms=3000), record=Subscription(url="http://x", delivery=policy))
+    step = played.up_to_the_page(item(1, expires_ms=3000), record=Subscription(url="http://x", delivery=asdict(policy)))
     assert isinstance(step, Send)
-    assert isinstance(played.got(Sent("status 503")), Note)
+    assert isinstance(played.got(Sent("status 503")), Save)
     assert played.got(None) == Pause(3001)
     played.now_ms = 3001
     note = played.got(None)
-    assert isinstance(note, Note) and (note.record.expired, note.record.delivered) == (1, 0)
+    assert isinstance(note, Save) and (note.record.expired, note.record.delivered) == (1, 0)
 
 
 def test_a_clock_that_steps_back_lengthens_no_wait(played: Played) -> None:
     """The next attempt is at most its wait away, whatever stands in the record."""
     policy = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=3, minimum_delay=60, maximum_delay=60)
     played.now_ms = 3_600_000
-    played.up_to_the_page(item(1), record=Subscription(url="http://x", delivery=policy))
-    assert isinstance(played.got(Sent("status 503")), Note)
+    played.up_to_the_page(item(1), record=Subscription(url="http://x", delivery=asdict(policy)))
+    assert isinstance(played.got(Sent("status 503")), Save)
     assert played.got(None) == Pause(3_660_000)
     played.now_ms = 1000
     assert played.got(None) == Pause(61_000)
@@ -149,14 +156,14 @@ def test_gone_and_changed(played: Played) -> None:
     played.up_to_the_page(item(1))
     played.got(Sent())
     assert isinstance(played.got(Conflict("was changed")), Load)
-    assert played.got((RECORD, 2)) is None
+    assert played.got(loaded(RECORD, 2)) is None
     ended = Played()
     assert ended.got(NotFound("gone")) is None
 
 
 def test_any_refusal_is_a_pause(played: Played) -> None:
     """No error of the service ends a subscription without a word."""
-    played.got((RECORD, 1))
+    played.got(loaded(RECORD, 1))
     pause = played.got(Refused("no", code="strange"))
-    assert isinstance(pause, Rest) and pause.reason == "no"
+    assert isinstance(pause, BackOff) and pause.reason == "no"
     assert isinstance(played.got(None), Load)

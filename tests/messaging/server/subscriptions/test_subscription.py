@@ -7,12 +7,11 @@ import pytest
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription
-from fairlead_wire.delivery import DeliveryPolicy
 
 
 def test_a_record_comes_back() -> None:
     """With its policy."""
-    record = Subscription(url="http://x", delivery=DeliveryPolicy(jitter="full"), position="00", attempts=3)
+    record = Subscription(url="http://x", delivery={"jitter": "full"}, position="00", attempts=3)
     assert subscription.decode(subscription.encode(record)) == record
 
 

@@ -39,7 +39,7 @@ from fairlead_messaging.server.log.row_state import RowStates
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import uncommitted, visibility
-from fairlead_messaging.server.transactions.transaction import TransactionView
+from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
 
 PAGE_BYTES_DEFAULT = 8 * 1024 * 1024
 """Of an Arrow page when the reader names no limit; larger ones cost more a message, for memory is touched anew."""
@@ -58,17 +58,33 @@ class _Standing:
 
 
 def _standing(
-    request: web.Request, snapshot: Snapshot, generation: int | None, now_ms: int, after: MessageId = FIRST
+    request: web.Request,
+    snapshot: Snapshot,
+    generation: int | None,
+    now_ms: int,
+    after: MessageId = FIRST,
+    *,
+    committed_only: bool = True,
 ) -> _Standing:
-    """As a reader sees it that starts after an id: what is uncommitted before does not concern it."""
+    """As a reader sees it that starts after an id: what is uncommitted before does not concern it.
+
+    Not ``committed_only``: one that reads uncommitted messages, too, and goes on when transactions cannot be read; then
+    nothing is known to be stable beyond what has expired.
+    """
     topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
     bulk.check_generation(topic, generation)
-    view = TransactionView(snapshot)
+    oldest = bulk.oldest(snapshot, topic, now_ms)
+    try:
+        view = TransactionView(snapshot)
+    except TransactionsUnavailable:
+        if committed_only:
+            raise
+        return _Standing(topic=topic, stable=oldest, oldest=oldest, states=None, held_by=None, held_since=None)
     held = uncommitted.first(snapshot, view, topic, now_ms=now_ms, after=after)
     return _Standing(
         topic=topic,
         stable=bulk.last_stable(snapshot, topic, held),
-        oldest=bulk.oldest(snapshot, topic, now_ms),
+        oldest=oldest,
         states=visibility.row_states(view, None, read_committed=True),
         held_by=held.pointer if held else None,
         held_since=held.since_ms if held else None,
@@ -90,9 +106,9 @@ async def poll(request: web.Request) -> web.StreamResponse:
 
     def look(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
         broker.pages.check()
-        standing = _standing(request, snapshot, asked.generation, now_ms, after)
-        readers.check_start(snapshot, standing.topic, after, now_ms)
         committed_only = asked.isolation != "none"
+        standing = _standing(request, snapshot, asked.generation, now_ms, after, committed_only=committed_only)
+        readers.check_start(snapshot, standing.topic, after, now_ms)
         end = min(upto, standing.stable) if committed_only else upto
         page = bulk_page.read(
             snapshot,

@@ -33,7 +33,6 @@ from fairlead_messaging.server.page_cache import CachedPage, PageKey
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Rollback, Store
-from fairlead_messaging.server.transactions.transaction import TransactionView
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
 
@@ -155,7 +154,7 @@ class _Ask:
             limit=self._key.limit,
             bytes_max=self._broker.settings.poll_bytes_max,
             now_ms=now_ms,
-            states=visibility.row_states(TransactionView(snapshot), self._within, read_committed=self._read_committed),
+            states=visibility.row_states_of(snapshot, self._within, read_committed=self._read_committed),
         )
         self._after = page.next_position
         is_avro = self._key.content_type == AVRO

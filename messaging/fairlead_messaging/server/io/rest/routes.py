@@ -82,18 +82,20 @@ async def create_topic(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = names(request)
     raw = requests.decode_properties(await body(request))
-    ttl, properties = parse_properties(raw, broker.settings.default_ttl_seconds)
-    await broker.change(CreateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=properties))
+    ttl, texts, policy = parse_properties(raw, broker.settings.default_ttl_seconds)
+    await broker.change(CreateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=texts, delivery=policy))
     return web.Response()
 
 
 async def update_topic(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = names(request)
-    broker.topic(namespace, name)  # a missing topic is the first thing to say, before what is wrong with the body
+    before = broker.topic(namespace, name)  # a missing topic is the first thing to say, before what is wrong inside
     raw = requests.decode_properties(await body(request))
-    ttl, properties = parse_properties(raw, broker.settings.default_ttl_seconds)
-    await broker.change(UpdateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=properties))
+    ttl, texts, policy = parse_properties(raw, broker.settings.default_ttl_seconds)
+    await broker.change(UpdateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=texts, delivery=policy))
+    if policy != before.delivery:
+        await request.app[PUSHER].look()  # those for which it counts go by it at once
     return web.Response()
 
 
@@ -128,7 +130,11 @@ async def readyz(request: web.Request) -> web.Response:
     if not await broker.is_writable():
         return json_response(Health(status="the store cannot be written"), status=503)
     await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE), probe=True)
-    return json_response(Health(status="ready", service=broker.service_id))
+    # What needs no transactions goes on without them: 503 would take that from its users, too.
+    trouble = await broker.transactions_trouble()
+    return json_response(
+        Health(status="ready", service=broker.service_id, transactions=f"unavailable: {trouble}" if trouble else None)
+    )
 
 
 async def metrics_text(request: web.Request) -> web.Response:
@@ -144,6 +150,8 @@ async def metrics_text(request: web.Request) -> web.Response:
     metrics.cache_bytes.set(broker.cache.size)
     metrics.cache_hits.set(broker.cache.hits)
     metrics.cache_misses.set(broker.cache.misses)
+    metrics.transactions_unavailable.set(1 if await broker.transactions_trouble() else 0)
+    metrics.transaction_failures.set(broker.transaction_failures)
     now_ms = broker.now_ms()
     metrics.show_transactions(
         broker.in_progress, broker.unmarked, broker.oldest_start_ms, broker.ended_transactions, now_ms

@@ -12,8 +12,9 @@ from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server import requests
 from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_response
 from fairlead_messaging.server.log import bulk, topics
+from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions import effective_policy, subscription
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 from fairlead_messaging.server.transactions import uncommitted
@@ -45,15 +46,15 @@ async def put(request: web.Request) -> web.Response:
 
 async def get(request: web.Request) -> web.Response:
     namespace, topic, name = _name(request)
-    found = (await _all(request, namespace, topic)).get(name)
-    if found is None:
+    living, found = await _all(request, namespace, topic)
+    if name not in found:
         raise NotFound(f"subscription {name} does not exist", code="subscription_not_found")
-    return json_response(_shown(request, name, found))
+    return json_response(_shown(request, living, name, found[name]))
 
 
 async def list_all(request: web.Request) -> web.Response:
-    found = await _all(request, request.match_info["namespace"], request.match_info["topic"])
-    return json_response([_shown(request, name, record) for name, record in found.items()])
+    living, found = await _all(request, request.match_info["namespace"], request.match_info["topic"])
+    return json_response([_shown(request, living, name, record) for name, record in found.items()])
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -63,19 +64,23 @@ async def delete(request: web.Request) -> web.Response:
     return web.Response()
 
 
-async def _all(request: web.Request, namespace: str, topic: str) -> dict[str, Subscription]:
-    return await request.app[BROKER].read(
-        lambda snapshot: subscription.of_topic(snapshot, topics.lookup(snapshot, namespace, topic))
-    )
+async def _all(request: web.Request, namespace: str, topic: str) -> tuple[Topic, dict[str, Subscription]]:
+    def look(snapshot: Snapshot) -> tuple[Topic, dict[str, Subscription]]:
+        living = topics.lookup(snapshot, namespace, topic)
+        return living, subscription.of_topic(snapshot, living)
+
+    return await request.app[BROKER].read(look)
 
 
-def _shown(request: web.Request, name: str, record: Subscription) -> responses.Subscription:
-    trouble = request.app[PUSHER].trouble((request.match_info["namespace"], request.match_info["topic"], name))
+def _shown(request: web.Request, living: Topic, name: str, record: Subscription) -> responses.Subscription:
+    trouble = request.app[PUSHER].trouble((living.namespace, living.name, name))
     shown = msgspec.structs.asdict(record)
     waiting = shown.pop("undeliverable")
+    del shown["attempts_under"]
     return responses.Subscription(
         name=name,
         **shown,
+        effectiveDelivery=effective_policy.of(living, record),
         waiting_dead_letters=len(waiting),
         state="paused" if trouble else record.state,
         reason=trouble or record.reason,

@@ -95,6 +95,22 @@ async def test_update_replaces_all_properties(topics: Topics) -> None:
     assert await topics.properties("t") == {"ttl": "604800", "owner": "y", "generation": "1"}
 
 
+async def test_a_delivery_policy_is_shown_as_it_was_given(topics: Topics) -> None:
+    """An update without it takes it away; a bad one changes nothing and says all that is wrong."""
+    given = {"minimum_delay": 1, "maximum_delay": 9, "ignore_subscription_override": True}
+    await topics.create("t", ttl=5, delivery=given)
+    assert (await topics.properties("t"))["delivery"] == given
+    bad = {"ttl": 5, "delivery": {"minimum_delay": -1, "retry_backoff_function": "cubic"}}
+    for method, path in (("PUT", "topics/t/properties"), ("PUT", "topics/other")):
+        refused = await topics.ask(method, path, bad)
+        assert (refused.status, refused.code) == (400, "bad_properties")
+        for key in ("delivery.minimum_delay", "delivery.retry_backoff_function"):
+            assert key in refused.body["error"]["message"]
+    assert (await topics.properties("t"))["delivery"] == given
+    await topics.ok("PUT", "topics/t/properties", {"ttl": 5})
+    assert "delivery" not in await topics.properties("t")
+
+
 async def test_update_of_a_missing_topic(topics: Topics) -> None:
     """404, also with a bad body; 400 for a bad body on a topic that is there."""
     assert (await topics.ask("PUT", "topics/t/properties", {"ttl": 1})).status == 404

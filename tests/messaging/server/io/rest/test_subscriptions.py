@@ -20,7 +20,8 @@ async def test_create_change_list_delete(topics: Topics) -> None:
     await topics.ok("PUT", path, {"url": URL + "2", "delivery": {"minimum_delay": 1}})
     [listed] = await topics.ok("GET", "topics/t/subscriptions")
     assert (listed["name"], listed["url"], listed["position"]) == ("s", URL + "2", position)
-    assert listed["delivery"]["minimum_delay"] == 1
+    assert listed["delivery"] == {"minimum_delay": 1}
+    assert (listed["effectiveDelivery"]["minimum_delay"], listed["effectiveDelivery"]["maximum_delay"]) == (1, 30)
     await topics.ok("DELETE", path)
     assert await topics.ok("GET", "topics/t/subscriptions") == []
 
@@ -39,6 +40,21 @@ async def test_bad_subscriptions_are_refused(topics: Topics, body: object) -> No
     """400 with the key."""
     await topics.create("t")
     assert (await topics.ask("PUT", "topics/t/subscriptions/s", body)).status == 400
+
+
+async def test_everything_wrong_is_said_at_once(topics: Topics) -> None:
+    """In one answer, each with its key."""
+    await topics.create("t")
+    body = {
+        "url": "ftp://x", "deliver": {}, "dead_letter_topic": "noslash",
+        "delivery": {"minimum_delay": 5, "maximum_delay": 1, "jitter": "ful"},
+    }  # fmt: skip
+    refused = await topics.ask("PUT", "topics/t/subscriptions/s", body)
+    assert (refused.status, refused.code) == (400, "bad_subscription")
+    message = refused.body["error"]["message"]
+    for part in ("url: ", "deliver: unknown key", "dead_letter_topic must be namespace/name", "delivery.maximum_delay",
+                 "delivery.jitter", "did you mean full"):  # fmt: skip
+        assert part in message
 
 
 async def test_names_and_topics_are_checked(topics: Topics) -> None:

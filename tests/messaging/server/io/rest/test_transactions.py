@@ -290,6 +290,68 @@ async def test_two_publishes_of_one_transaction_show_each_payload_once(topics: T
     assert await topics.committed("t") == ["a", "b"]
 
 
+async def test_rows_after_stored_payloads_are_refused(topics: Topics) -> None:
+    """400 with the reason, and nothing of either is lost; in another topic, or another transaction, it is no matter."""
+    await topics.create("t")
+    await topics.create("other")
+    pointer, _ = await topics.start()
+    await topics.store("t", "a", "b", tx=pointer)
+    for _ in range(2):  # published or not
+        body = {"transactionWritePointer": pointer, "messages": [b64("c")]}
+        refused = await topics.ask("POST", "topics/t/publish", body)
+        assert (refused.status, refused.code) == (400, "stored_already")
+        assert "without messages" in refused.body["error"]["message"]
+        await topics.publish("t", tx=pointer)
+    await topics.publish("other", "d", tx=pointer)
+    another, _ = await topics.start()
+    await topics.publish("t", "e", tx=another)
+    for each in (pointer, another):
+        assert (await topics.finish(each, "commit")).status == 200
+    assert (await topics.committed("t"), await topics.committed("other")) == (["a", "b", "e"], ["d"])
+
+
+async def test_stored_payloads_after_rows_follow_them(topics: Topics) -> None:
+    """The order in which they were sent is the order in which they are read; rows after them are refused."""
+    await topics.create("t")
+    pointer, _ = await topics.start()
+    await topics.publish("t", "a", tx=pointer)
+    await topics.store("t", "b", tx=pointer)
+    body = {"transactionWritePointer": pointer, "messages": [b64("c")]}
+    assert (await topics.ask("POST", "topics/t/publish", body)).code == "stored_already"
+    await topics.publish("t", tx=pointer)
+    assert (await topics.finish(pointer, "commit")).status == 200
+    assert await topics.committed("t") == ["a", "b"]
+
+
+async def test_a_commit_does_not_lose_what_was_stored(topics: Topics) -> None:
+    """409 naming the topics, and the transaction is as it was: publish them, or abort."""
+    for name in ("t", "u", "gone"):
+        await topics.create(name)
+    pointer, _ = await topics.start()
+    for name in ("t", "u", "gone"):
+        await topics.store(name, name, tx=pointer)
+    await topics.ok("DELETE", "topics/gone")  # nothing there can be published any more
+    await topics.publish("t", tx=pointer)
+    refused = await topics.finish(pointer, "commit")
+    assert (refused.status, refused.code) == (409, "stored_unpublished")
+    assert (refused.body["error"]["state"], refused.body["error"]["topics"]) == ("in_progress", ["default/u"])
+    await topics.publish("u", tx=pointer)
+    assert (await topics.finish(pointer, "commit")).status == 200
+    assert (await topics.committed("t"), await topics.committed("u")) == (["t"], ["u"])
+
+
+async def test_a_conflict_is_said_again_after_a_lost_answer(topics: Topics) -> None:
+    """Asked twice, a commit that was in conflict is in conflict; the state says that it is aborted."""
+    await topics.create("t")
+    one, _ = await topics.start()
+    two, _ = await topics.start()
+    await topics.finish(one, "commit", {"changes": ["k"]})
+    for _ in range(2):
+        lost = await topics.finish(two, "commit", {"changes": ["k"]})
+        assert (lost.status, lost.code, lost.body["error"]["state"]) == (409, "transaction_conflict", "aborted")
+    assert (await topics.finish(two, "abort")).code == "transaction_not_in_progress"
+
+
 async def test_an_expired_start_with_a_payload_part(topics: Topics) -> None:
     """Its payload half says nothing about later transactions, whose payloads may have been written earlier."""
     await topics.create("t", ttl=100)
@@ -522,7 +584,7 @@ async def test_everybody_reads_the_same_whatever_the_page_size(topics: Topics, s
             if not open_ or rng.random() < 0.5:
                 open_.append(((await topics.start(timeout=5))[0], set()))
             pointer, messages = rng.choice(open_)
-            if how == "tx":
+            if how == "tx" and not any(each.endswith("+") for each in messages):
                 await topics.publish("t", name, tx=pointer)
             else:
                 await topics.store("t", name, name + "+", tx=pointer)

@@ -1,0 +1,43 @@
+"""A delivery policy on the command line: JSON, refused with everything that is wrong before anything is asked."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from fairlead_wire.delivery import DeliveryPolicy
+
+
+class Policy(click.ParamType["DeliveryPolicy"]):
+    """The JSON of a delivery policy."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> DeliveryPolicy:
+        from fairlead_wire import delivery
+        from fairlead_wire.validation.mistakes import Wrong
+
+        if isinstance(value, delivery.DeliveryPolicy):
+            return value
+        try:
+            return delivery.parse(json.loads(value))
+        except Wrong as error:
+            self.fail(error.sentence, param, ctx)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        except RecursionError:
+            self.fail("nested too deeply", param, ctx)
+
+
+def shown(policy: DeliveryPolicy) -> str:
+    """In a few words: how often, and between which delays."""
+    from fairlead_wire import delivery
+
+    count = delivery.retries(policy)
+    if not count:
+        return "no retries"
+    retries = "1 retry" if count == 1 else f"{count} retries"
+    return f"{retries}, delays of {policy.minimum_delay:g} to {policy.maximum_delay:g} s"

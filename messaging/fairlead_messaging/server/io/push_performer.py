@@ -1,0 +1,214 @@
+"""Does what the script of a subscription asks for: reads its record and messages, sends them, saves how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from typing import Any
+
+import aiohttp
+
+from fairlead_messaging.api.errors import NotFound
+from fairlead_messaging.server.commands import Publish
+from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.io.endpoint_resolver import EndpointResolver
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.log import keys, topics
+from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.store.ordered_kv import Snapshot
+from fairlead_messaging.server.subscriptions import (
+    dead_letter,
+    effective_policy,
+    endpoint,
+    push_page,
+    subscription,
+)
+from fairlead_messaging.server.subscriptions.commands import RecordDelivery
+from fairlead_messaging.server.subscriptions.progress import REASON_CHARS_MAX
+from fairlead_messaging.server.subscriptions.push import (
+    BackOff,
+    Find,
+    Load,
+    Loaded,
+    Pause,
+    Read,
+    Save,
+    Send,
+    Sent,
+    Step,
+    StoreDeadLetter,
+)
+from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
+from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, Subscription
+from fairlead_wire.io import logs
+
+REQUEST_TIMEOUT_SECONDS = 10.0
+PAGE_MESSAGES = 100
+PAGE_BYTES = 4 * 1024 * 1024
+PAUSE_SECONDS_MAX = 1.0
+"""The clock is looked at so often while waiting for a time: it may step."""
+
+Name = tuple[str, str, str]
+"""Namespace, topic, subscription."""
+
+_log = logs.get("messaging.pusher")
+
+
+class Sender:
+    """Posts messages to endpoints, over connections that all subscriptions share."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+        self._resolver = EndpointResolver()
+
+    async def send(self, name: Name, url: str, item: Item) -> Sent:
+        if self._session is None:
+            # One connection for each subscription: with fewer, those to endpoints that do not answer keep others out.
+            limit = min(SUBSCRIPTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
+            connector = aiohttp.TCPConnector(resolver=self._resolver, limit=limit)
+            timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Fairlead-Message-Id": item.id.hex(),
+            "Fairlead-Topic": "/".join(name[:2]),
+            "Fairlead-Subscription": name[2],
+        }
+        try:
+            async with self._session.post(url, data=item.payload, headers=headers, allow_redirects=False) as response:
+                status, asked = response.status, response.headers.get("Retry-After", "")
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            return Sent((str(error) or type(error).__name__)[:REASON_CHARS_MAX])
+        if endpoint.is_delivered(status):
+            return Sent()
+        return Sent(f"status {status}", endpoint.is_final(status), endpoint.asked_seconds(asked))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+        await self._resolver.close()
+
+
+class PushPerformer:
+    """The steps of one subscription; ``trouble`` is what holds it up beside its endpoint, "" when nothing does."""
+
+    def __init__(self, name: Name, broker: Broker, sender: Sender, metrics: Metrics) -> None:
+        self._name = name
+        self._broker = broker
+        self._sender = sender
+        self._metrics = metrics
+        self._record: Subscription | None = None
+        """As it stands on disk, as far as is known here."""
+        self.trouble = ""
+
+    @property
+    def has_loaded(self) -> bool:
+        return self._record is not None
+
+    async def perform(self, step: Step) -> Any:
+        """What the step comes to.  Raises: MessagingError."""
+        match step:
+            case Load():
+                loaded = await self._load()
+                self._record, self.trouble = loaded.record, ""
+                return loaded
+            case Read():
+                return await self._read(step)
+            case Find(id=message_id, generation=generation):
+                return await self._broker.read(
+                    lambda snapshot: push_page.find(
+                        snapshot, self._of_generation(snapshot, generation), message_id, self._broker.now_ms()
+                    )
+                )
+            case Send(url=url, item=item):
+                return await self._sender.send(self._name, url, item)
+            case StoreDeadLetter(item=item, topic=topic):
+                return await self._store_dead_letter(item, topic)
+            case Save():
+                return await self._save(step)
+            case Pause(until_ms=until_ms):
+                while (left_ms := until_ms - self._broker.now_ms()) > 0 and not self._broker.closing:  # noqa: ASYNC110
+                    await asyncio.sleep(min(left_ms / 1000, PAUSE_SECONDS_MAX))
+                return None
+            case BackOff(seconds=seconds, reason=reason):
+                if reason != self.trouble:
+                    _log.warning(
+                        "push_paused", topic="/".join(self._name[:2]), subscription=self._name[2], reason=reason
+                    )
+                self.trouble = reason
+                self._metrics.push_failures.inc()
+                return await asyncio.sleep(seconds)
+
+    async def _load(self) -> Loaded:
+        namespace, topic, name = self._name
+
+        def look(snapshot: Snapshot) -> Loaded:
+            living = topics.lookup(snapshot, namespace, topic)
+            raw = snapshot.get(keys.subscription(living, name))
+            if raw is None:
+                raise NotFound(f"subscription {name} does not exist", code="subscription_not_found")
+            record = subscription.decode(raw)
+            return Loaded(record, living.generation, effective_policy.of(living, record))
+
+        return await self._broker.read(look)
+
+    async def _read(self, step: Read) -> PushPage:
+        def look(snapshot: Snapshot) -> PushPage:
+            return push_page.read(
+                snapshot,
+                self._of_generation(snapshot, step.generation),
+                after=step.after,
+                limit=PAGE_MESSAGES,
+                bytes_max=PAGE_BYTES,
+                now_ms=self._broker.now_ms(),
+            )
+
+        topic = self._name[:2]
+        return await self._broker.read_until(topic, look, lambda page: page.is_enough(step.after), step.wait_ms)
+
+    async def _store_dead_letter(self, item: Item, dead_letter_topic: str) -> None:
+        namespace, topic = dead_letter.topic_names(dead_letter_topic)
+        # A producer of its own for each message: a crash between the two writes stores the dead letter once.
+        producer = Producer(id=dead_letter.producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,))
+        letter = Publish(namespace=namespace, name=topic, messages=[Message(item.payload)], producer=producer)
+        await self._broker.change(letter, len(item.payload))
+
+    async def _save(self, step: Save) -> None:
+        namespace, topic, name = self._name
+        record = step.record
+        await self._broker.change(
+            RecordDelivery(
+                namespace=namespace,
+                name=topic,
+                generation=step.generation,
+                subscription=name,
+                record=record,
+                policy=step.policy,
+            )
+        )
+        before, self._record = self._record, record
+        assert before is not None
+        label = f"{namespace}/{topic}"
+        for outcome in ("delivered", "dead_lettered", "dropped", "expired"):
+            count = getattr(record, outcome) - getattr(before, outcome)
+            if count > 0:
+                self._metrics.pushed.labels(label, name, outcome).inc(count)
+        if len(record.undeliverable) > len(before.undeliverable):
+            _log.warning(
+                "dead_letter_waits", topic=label, subscription=name, id=record.undeliverable[-1].id,
+                dead_letter_topic=record.dead_letter_topic, reason=record.dead_letter_error,
+                remedy="create the topic, or let it take plain messages",
+            )  # fmt: skip
+        elif record.dead_lettered > before.dead_lettered or record.dropped > before.dropped:
+            _log.warning(
+                "message_given_up", topic=label, subscription=name, id=record.position, reason=record.last_error
+            )
+
+    def _of_generation(self, snapshot: Snapshot, generation: int) -> Topic:
+        """Raises: NotFound when the living topic is another one."""
+        living = topics.lookup(snapshot, *self._name[:2])
+        if living.generation != generation:
+            raise NotFound(f"topic {'/'.join(self._name[:2])} was created anew", code="topic_not_found")
+        return living

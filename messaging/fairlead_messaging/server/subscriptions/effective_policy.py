@@ -1,0 +1,27 @@
+"""The delivery policy that counts for a subscription: its own, its topic's, or the default.
+
+Whole policies, never merged key by key.  ``ignore_subscription_override`` of the topic's policy refuses the
+subscription's; in the subscription's own policy it renounces it (seed: support more backoff functions; as Zaqar does).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_wire import delivery
+from fairlead_wire.delivery import DeliveryPolicy
+
+DIGEST_BYTES = 8
+
+
+def of(topic: Topic, record: Subscription) -> DeliveryPolicy:
+    return delivery.choose(topic.policy, record.policy)
+
+
+def digest(policy: DeliveryPolicy) -> str:
+    """Tells policies apart: attempts counted under one say nothing under another."""
+    return hashlib.blake2b(msgspec.json.encode(policy), digest_size=DIGEST_BYTES).hexdigest()

@@ -1,0 +1,87 @@
+"""What the writer has at hand of the topics it wrote to: their logs and their producers, read from the store once.
+
+It runs ahead of the store by the batch being built; when a batch fails all of it is dropped and read again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.server.log import topics
+from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic_log import TopicLog
+from fairlead_messaging.server.producers.table import ProducerTable
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
+
+TOPICS_CACHED_MAX = 10_000
+"""Topics whose writer state is remembered."""
+
+Name = tuple[str, str]
+"""Namespace and topic."""
+
+
+class TopicState(NamedTuple):
+    """What the writer has at hand of one topic."""
+
+    log: TopicLog
+    producers: ProducerTable
+
+
+class TopicStates:
+    """By name; ``advance`` those that got rows in the batch being built."""
+
+    def __init__(self, kv: OrderedKV) -> None:
+        self._kv = kv
+        self._states: dict[Name, TopicState] = {}
+        self._advanced: set[Name] = set()
+        self._given_out: dict[Name, Position] = {}
+
+    def of(self, name: Name) -> TopicState:
+        """Read from the store when it is not at hand."""
+        state = self._states.get(name)
+        if state is None:
+            log = TopicLog(self._kv, topics.record(self._kv, *name))
+            given_out = self._given_out.pop(name, None)
+            if given_out is not None:
+                log.go_on_after(given_out)
+            state = self._states[name] = TopicState(log, ProducerTable(self._kv))
+        return state
+
+    def living(self, name: Name) -> Topic:
+        """Raises: NotFound when there is no living topic."""
+        return self.of(name).log.living(*name)
+
+    def replace(self, topic: Topic, batch: Batch) -> Topic:
+        """Write a topic's record, and go on with it."""
+        state = self.of((topic.namespace, topic.name))
+        topics.write(batch, topic)
+        if state.log.replace(topic):
+            state.producers.clear()
+        return topic
+
+    def advance(self, name: Name) -> None:
+        """The batch holds rows of this topic: where it ends is written with it."""
+        self._advanced.add(name)
+
+    def close_batch(self, batch: Batch) -> None:
+        """What is written once per topic and batch."""
+        for name in self._advanced:
+            self._states[name].log.write_end(batch)
+
+    def applied(self) -> set[Name]:
+        """The batch is durable; returns the topics it added rows to."""
+        advanced, self._advanced = self._advanced, set()
+        for name in advanced:
+            self._states[name].producers.trim()
+        if len(self._states) > TOPICS_CACHED_MAX:
+            self._states.clear()
+        return advanced
+
+    def forget(self) -> None:
+        """The batch failed: drop what was assumed, but never give a position out twice."""
+        for name in self._advanced:
+            self._given_out[name] = self._states[name].log.sequencer.last
+        self._advanced.clear()
+        self._states.clear()

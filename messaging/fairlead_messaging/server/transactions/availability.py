@@ -1,0 +1,115 @@
+"""The transaction manager while it can be had, and the reason when it cannot.
+
+    available ─its tables cannot be read, or it meets what it cannot handle→ unavailable
+        ▲                                                                        │
+        └──────────────────── read from the store again, once a second ──────────┘
+
+Topics do not depend on it (seed: transactional messaging, "Requirements" 12): while it is unavailable all that needs
+transactions is refused with the reason, and the writer goes on with everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from fairlead_messaging.api.errors import MessagingError
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.transactions.deadline import TransactionLimits
+from fairlead_messaging.server.transactions.manager import TransactionManager
+from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable
+
+T = TypeVar("T")
+
+RETRY_MS = 1000
+"""How often its tables are read again while it is unavailable."""
+REASON_CHARS_MAX = 500
+
+
+class TransactionService:
+    """Owned by the writer; ``reason`` is why it is unavailable, "" while it is not."""
+
+    def __init__(self, kv: OrderedKV, limits: TransactionLimits | None = None) -> None:
+        self._kv = kv
+        self._limits = limits
+        self._manager: TransactionManager | None = None
+        self._last_pointer = 0
+        self._tried_ms: int | None = None
+        self._has_failed_in_batch = False
+        """The batch being built may hold what the manager wrote before it failed: the store is behind until then."""
+        self.reason = ""
+        self.failures = 0
+        self._read_again()
+
+    @property
+    def present(self) -> TransactionManager | None:
+        """The manager, for questions that may stay without an answer."""
+        return self._manager
+
+    def manager(self, now_ms: int) -> TransactionManager:
+        """Raises: TransactionsUnavailable with the reason."""
+        if self._manager is None and self._may_try(now_ms):
+            self._tried_ms = now_ms
+            self._read_again()
+        return self.required()
+
+    def required(self) -> TransactionManager:
+        """Without trying to get it.  Raises: TransactionsUnavailable with the reason."""
+        if self._manager is None:
+            raise TransactionsUnavailable(self.reason)
+        return self._manager
+
+    def perform(self, do: Callable[[TransactionManager], T], batch: Batch, now_ms: int) -> T:
+        """``do`` with the manager.
+
+        Raises: MessagingError as ``do`` does; TransactionsUnavailable when it met anything else: what it wrote is taken
+        out of the batch.
+        """
+        manager, mark = self.manager(now_ms), batch.mark()
+        try:
+            return do(manager)
+        except MessagingError:
+            raise
+        except Exception as error:
+            batch.cut(mark)
+            self._has_failed_in_batch = True
+            self._fail(error)
+            raise TransactionsUnavailable(self.reason) from error
+
+    def applied(self) -> None:
+        """The batch is durable."""
+        self._has_failed_in_batch = False
+        if self._manager is not None:
+            self._manager.batch_applied()
+
+    def forget(self) -> None:
+        """The batch failed: what was assumed is read again."""
+        self._has_failed_in_batch = False
+        self._tried_ms = None
+        self._drop()
+        self._read_again()
+
+    def _may_try(self, now_ms: int) -> bool:
+        if self._has_failed_in_batch:
+            return False
+        return self._tried_ms is None or abs(now_ms - self._tried_ms) >= RETRY_MS  # the clock may step back
+
+    def _read_again(self) -> None:
+        try:
+            self._manager = TransactionManager(self._kv, self._last_pointer, self._limits)
+        except Exception as error:  # noqa: BLE001 - whatever lies in its tables, topics go on
+            self._fail(error)
+        else:
+            self.reason = ""
+
+    def _fail(self, error: Exception) -> None:
+        self.failures += 1
+        reason = error.reason if isinstance(error, TransactionsUnavailable) else str(error)
+        self.reason = (reason or type(error).__name__)[:REASON_CHARS_MAX]
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._manager is not None:
+            self._last_pointer = self._manager.last_pointer
+        self._manager = None

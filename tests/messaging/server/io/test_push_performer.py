@@ -1,0 +1,76 @@
+"""Each step of a subscription's script, done on a running service."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.endpoint import listening
+from tests.support.messaging import Topics
+
+from fairlead_messaging.api.errors import Conflict, NotFound
+from fairlead_messaging.api.message_id import FIRST, parse_hex
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.push_performer import PushPerformer, Sender
+from fairlead_messaging.server.subscriptions import effective_policy, progress
+from fairlead_messaging.server.subscriptions.push import (
+    BackOff,
+    Find,
+    Load,
+    Pause,
+    Read,
+    Save,
+    Send,
+    Sent,
+    StoreDeadLetter,
+)
+
+
+async def test_each_step_does_what_it_says(topics: Topics) -> None:
+    """A record is loaded with the policy that counts, a page read, a message sent, found and set aside, and saved."""
+    metrics = Metrics()
+    sender = Sender()
+    performer = PushPerformer(("default", "t", "s"), topics.broker, sender, metrics)
+    await topics.create("dead")
+    with pytest.raises(NotFound):
+        await performer.perform(Load())
+    await topics.create("t", delivery={"minimum_delay": 1, "maximum_delay": 9})
+    async with listening() as endpoint:
+        endpoint.answers = [503, 503]
+        # A subscription whose own task keeps still, because its one message waits.
+        await topics.ok("PUT", "topics/t/subscriptions/s", {"url": "http://127.0.0.1:1/"})
+        await topics.publish("t", "a")
+        loaded = await performer.perform(Load())
+        assert (loaded.generation, loaded.policy.maximum_delay, performer.trouble) == (1, 9, "")
+        page = await performer.perform(Read(FIRST, 1, 0))
+        [item] = page.items
+        assert (await performer.perform(Find(item.id, 1))).payload == b"a"
+        with pytest.raises(NotFound):
+            await performer.perform(Read(FIRST, 2, 0))
+        assert await performer.perform(Send(endpoint.url, item)) == Sent("status 503")
+        await performer.perform(StoreDeadLetter(item, "default/dead"))
+        await performer.perform(StoreDeadLetter(item, "default/dead"))
+        assert await topics.payloads("dead") == ["a"]
+        await performer.perform(Pause(topics.clock.now_ms))
+        await performer.perform(BackOff(0.0, "the store rests"))
+        assert performer.trouble == "the store rests"
+        await topics.ok("DELETE", "topics/t/subscriptions/s")
+        saved = progress.moved(loaded.record, item.id.hex(), delivered=1)
+        with pytest.raises(NotFound):
+            await performer.perform(Save(saved, 1, effective_policy.digest(loaded.policy)))
+        assert parse_hex(saved.position) == item.id
+    await sender.close()
+
+
+async def test_what_went_by_another_policy_is_not_saved(topics: Topics) -> None:
+    """The script loads the record again, and begins anew."""
+    sender = Sender()
+    performer = PushPerformer(("default", "t", "s"), topics.broker, sender, Metrics())
+    await topics.create("t")
+    await topics.ok("PUT", "topics/t/subscriptions/s", {"url": "http://127.0.0.1:1/"})
+    loaded = await performer.perform(Load())
+    digest = effective_policy.digest(loaded.policy)
+    await topics.ok("PUT", "topics/t/properties", {"delivery": {"minimum_delay": 1}})
+    with pytest.raises(Conflict):
+        await performer.perform(Save(loaded.record, 1, digest))
+    again = await performer.perform(Load())
+    await performer.perform(Save(again.record, 1, effective_policy.digest(again.policy)))
+    await sender.close()
