@@ -25,10 +25,8 @@ def finished(
     snapshot: Snapshot, states: Collection[State], *, before: int = POINTER_MAX, limit: int
 ) -> list[Transaction]:
     """Newest first, at most ``limit`` that began before the transaction ``before``; damaged records are left out."""
-    found = []
-    for unmarked in transaction.read_open(snapshot):  # aborted ones whose rows are to be marked
-        if unmarked.pointer < before and unmarked.state in states:
-            found.append(unmarked)
+    # Aborted ones whose rows are to be marked.
+    found = [each for each in transaction.read_open(snapshot) if each.pointer < before and each.state in states]
     high, taken = keys.finished(before), 0
     for _ in range(FINISHED_LOOKED_MAX):
         row = snapshot.last_below(keys.FINISHED, high)
