@@ -147,6 +147,11 @@ class Stack:
         """Break what the link carries, and refuse what is tried."""
         self.running.pop(f"link-{node}").kill()
 
+    def follow(self, node: str, namespace: str, name: str) -> Running:
+        """The example program that follows a ConfigMap through the node's agent."""
+        command = [sys.executable, str(ROOT / "examples" / "watch" / "follow.py")]
+        return self._start(f"follow-{node}", [*command, f"http://{HOST}:{self.edges[node].port}", namespace, name])
+
     def ingest_once(self) -> float:
         """Run ingest over what is there now, to its end; returns the seconds it took."""
         started = self._screen.seconds

@@ -14,6 +14,7 @@ from typing import Any
 from e2e.demo import expected, picture, replay
 from e2e.demo.count import Ledger, Row, Verdict, first_and_last, percentile
 from e2e.demo.edge import Edge, Watch
+from e2e.demo.follower import Follower
 from e2e.demo.publish import Publisher
 from e2e.demo.screen import Screen
 from e2e.demo.stack import HUB_BACK_SECONDS, NODES, ROOT, Stack
@@ -102,6 +103,7 @@ class Story:
     def begin_up(self) -> None:
         """The first part of the series, and a table made of it by a job that ends by itself."""
         self._screen.chapter("Up: weather is replayed, alarms at priority 0, telemetry at priority 1")
+        self._follower = Follower(self._stack.follow(AWAY, expected.NAMESPACE, "tide-table").log)
         self.publish(0)
         self.wait_published()
         self._witness.wait_drained(NODES)
@@ -177,13 +179,15 @@ class Story:
         edge = self._stack.edges[AWAY]
         watch = Watch(edge=edge, path=KINDS["ConfigMap"]).open()
         back = time.monotonic()
-        self.mark("cut", AWAY, self._cut_at, time.time())
+        returned = time.time()
+        self.mark("cut", AWAY, self._cut_at, returned)
         self._stack.join_link(AWAY)
         self._witness.wait_true([AWAY])
         self._screen.say(f"{AWAY} is true to the cluster {time.monotonic() - back:.1f} s after its link returned")
         self._witness.wait_drained([AWAY])
         self._screen.say(f"{AWAY} is drained {time.monotonic() - back:.1f} s after its link returned")
         self._witness.wait_records()
+        self.check_follower(returned)
         watch.close()
         seen = watch.of("tide-table")
         if len(seen) != 1:
@@ -312,6 +316,21 @@ class Story:
             raise Wrong(f"{edge.name} must serve what it held before the cut; tide-table says {tides['data']}")
         age = tides["metadata"].get("annotations", {}).get("fairlead.dev/age-seconds", "?")
         self._screen.say(f"{edge.name} serves its {len(held)} objects as of before the cut (age {age} s)")
+
+    def check_follower(self, returned: float) -> None:
+        """The program that follows tide-table saw it before the cut and after, though its agent was killed between."""
+        follower = self._follower
+        self._screen.wait(
+            f"the program on {AWAY} sees revision {UPDATES}", lambda: follower.revisions()[-1:] == [str(UPDATES)],
+            seconds=NOTICE_SECONDS, describe=functools.partial(self._stack.tail, f"follow-{AWAY}"),
+        )  # fmt: skip
+        if follower.revisions() != ["0", str(UPDATES)]:
+            raise Wrong(f"the program on {AWAY} must see revisions 0 and {UPDATES}, it saw {follower.revisions()}")
+        seconds = follower.states()[-1]["at"] - returned
+        self._screen.say(
+            f"examples/watch/follow.py on {AWAY} saw revision {UPDATES} {seconds:.1f} s after the link returned, "
+            "over the restart of its agent"
+        )
 
     def check(self, verdict: Verdict, when: str) -> None:
         """Raise Wrong when the counts do not agree."""
