@@ -53,6 +53,8 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     """What went up: batches, messages, bytes, acked, refused, nacks by code."""
     stalls: Mapping[tuple[str, int], Stall] = {}
     """By endpoint and priority."""
+    given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
+    """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
 
 
 def status(agent: AgentStatus) -> dict[str, Any]:
@@ -93,6 +95,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
                 "damaged": queue.damaged,
                 "inDoubt": queue.in_doubt,
                 "stalled": msgspec.to_builtins(agent.stalls.get((queue.endpoint, queue.priority))),
+                **_given_out(agent.given_out.get((queue.endpoint, queue.priority))),
             }
             for queue in agent.outbox.queues
         ],
@@ -105,6 +108,11 @@ def status(agent: AgentStatus) -> dict[str, Any]:
         },
         "routes": msgspec.to_builtins(dict(agent.routes)),
     }
+
+
+def _given_out(counts: tuple[int, int] | None) -> dict[str, int]:
+    """Only brokered endpoints have it."""
+    return {} if counts is None else {"leased": counts[0], "retrying": counts[1]}
 
 
 def for_hub(agent: AgentStatus) -> message.EdgeStatus:

@@ -175,6 +175,7 @@ class Agent:
             check_entire_queue=settings.cleanup.check_entire_queue_on_cleanup,
             evict=settings.store.evict == "less-urgent",
             policy=settings.upstream.delivery,
+            brokered_policy=settings.brokered.delivery,
         )
         self._routes = RoutesInUse(
             settings.node,

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
 from fairlead_wire import route_manifest
 from fairlead_wire.validation import listen_address, mistakes
@@ -73,6 +74,14 @@ class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """When a batch that the hub could not take goes again: a delivery policy. A lost link costs no retry."""
 
 
+class BrokeredSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Messages for modules on this node."""
+
+    delivery: BrokeredDelivery = BROKERED_POLICY
+    """When a message is given out again that its module abandoned or did not acknowledge in time: a delivery policy.
+    When it allows no more the message is a dead letter."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -100,6 +109,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cleanup: CleanupSettings = CleanupSettings()
     link: LinkSettings = LinkSettings()
     upstream: UpstreamSettings = UpstreamSettings()
+    brokered: BrokeredSettings = BrokeredSettings()
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {
         "checkEntireQueueOnCleanup": "cleanup.check_entire_queue_on_cleanup",

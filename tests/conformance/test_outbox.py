@@ -10,6 +10,7 @@ import pytest
 from fairlead_edge.errors import KeyReused, StoreFull
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import outbox
+from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, QueueStatus, Reference, Refusal
@@ -344,3 +345,28 @@ async def test_what_came_back_without_an_answer_and_is_gone_then_is_in_doubt(box
         pass
     status = await queue_status(box, ALARMS, now=20)
     assert (status.sent, status.expired, status.in_doubt) == (1, 2, 1) and balanced(status)
+
+
+async def test_listed_messages_are_fetched_alone(box: Outbox) -> None:
+    """Those that are live, in order; what expired or is done is not among them."""
+    await box.append([entry("a", MODULE), entry("b", MODULE, ttl=5), entry("c", MODULE), entry("d", MODULE)], now=0)
+    await box.settle(MODULE, sent=[2], checkpoint=NOTHING_DONE, at=AT)
+    items = await box.fetch(
+        MODULE, after=NOTHING_DONE, now=5, messages_max=9, bytes_max=1000, leaving=True, only=[3, 2, 1, 0]
+    )
+    assert [item.offset for item in items] == [0, 3]
+    assert box.in_flight.of(MODULE) == {0, 3}
+
+
+async def test_attempts_lie_with_their_messages(box: Outbox) -> None:
+    """The latest of each; they go with the message, whatever becomes of it."""
+    await box.append([entry(name, MODULE, ttl=60 if name == "c" else None) for name in "abcd"], now=0)
+    attempts = [Attempt(offset=offset, id=f"id-{offset}", number=1, leased=True, until=60.0) for offset in range(5)]
+    await box.note_attempts(MODULE, attempts)
+    again = Attempt(offset=1, id="id-1", number=2, leased=False, until=9.5, delay_seconds=1.5, waited_seconds=2.5)
+    await box.note_attempts(MODULE, [again])
+    await box.note_attempts(REST, attempts)
+    assert await box.attempts() == {MODULE: [attempts[0], again, attempts[2], attempts[3]]}
+    await box.settle(MODULE, sent=[0], refused=[Refusal(3, "code", "why")], checkpoint=0, at=AT)
+    assert await box.sweep(now=60, entire=True) == 1
+    assert await box.attempts() == {MODULE: [again]}

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.process
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "watch" / "follow.py"
 SEEN_SECONDS = 30.0
 """Far more than it takes, for a machine that is busy with other tests."""
-RESTARTS = 3
+RESTARTS = 2
 
 
 class Follower:

@@ -31,6 +31,7 @@ PATIENCE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 5.0
 TIMEOUT_SECONDS: Final = 10.0
+LEASE_SECONDS: Final = 60.0
 _LATER: Final = (503, 507)
 
 
@@ -77,6 +78,28 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     body: Any = None
 
 
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that was refused for good, or given out as often as its policy allows; ``number`` names it."""
+
+    number: int
+    endpoint: str
+    priority: int
+    topic: str
+    at: str
+    code: str
+    reason: str
+    message: dict[str, Any]
+
+
+class _DeadLetters(msgspec.Struct, rename="camel"):
+    dead_letters: list[DeadLetter]
+    next: int | None
+
+
+class _Replayed(msgspec.Struct):
+    replayed: int
+
+
 class _Results(msgspec.Struct):
     results: list[Published]
 
@@ -113,19 +136,41 @@ class EdgeClient:
         answer = self._ask("/v1/messages", content, {"Idempotency-Key": key or uuid.uuid4().hex})
         return msgspec.json.decode(answer, type=_Results).results
 
-    def take(self, module: str, input: str, *, messages_max: int = 10, wait_seconds: float = 0.0) -> list[Taken]:
-        """Lease messages of an input, most urgent first; waits up to ``wait_seconds`` for the first."""
-        path = f"{_input(module, input)}?max={messages_max}&wait={wait_seconds:g}"
+    def take(
+        self,
+        module: str,
+        input: str,
+        *,
+        messages_max: int = 10,
+        wait_seconds: float = 0.0,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> list[Taken]:
+        """Lease messages of an input, most urgent first; waits up to ``wait_seconds`` for the first.
+
+        What is not acknowledged within ``lease_seconds`` is given out again: choose what the work takes at most.
+        """
+        path = f"{_input(module, input)}?max={messages_max}&wait={wait_seconds:g}&lease={lease_seconds:g}"
         answer = self._ask(path, None, {}, timeout_seconds=TIMEOUT_SECONDS + wait_seconds)
         return [_taken(message) for message in msgspec.json.decode(answer, type=_Messages).messages]
 
     def ack(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
-        """These are done, durably; returns the ids that were not leased (any more)."""
+        """These are done, durably; returns the ids of which nothing is known (any more)."""
         return self._settle(module, input, "ack", ids)
 
     def abandon(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
-        """These are there again at once; returns the ids that were not leased (any more)."""
+        """These are given out again, after the wait the delivery policy says; returns the ids that are not known."""
         return self._settle(module, input, "abandon", ids)
+
+    def dead_letters(self, *, after: int = 0, limit: int = 100) -> tuple[list[DeadLetter], int | None]:
+        """Those with a number above ``after``, oldest first, and after which one to go on (None: there are no more)."""
+        answer = self._ask(f"/v1/deadletters?after={after}&limit={limit}", None, {})
+        page = msgspec.json.decode(answer, type=_DeadLetters)
+        return page.dead_letters, page.next
+
+    def replay(self, numbers: Sequence[int] | None = None) -> int:
+        """Put these dead letters (None: all, up to 1,000) back into their queues; returns how many."""
+        content = msgspec.json.encode({"numbers": None if numbers is None else list(numbers)})
+        return msgspec.json.decode(self._ask("/v1/deadletters/replay", content, {}), type=_Replayed).replayed
 
     def _settle(self, module: str, input: str, verb: str, ids: Sequence[str]) -> list[str]:
         content = msgspec.json.encode({"ids": list(ids)})

@@ -95,6 +95,7 @@ class StatusReporter:
             publishing=self._upstream.publisher.counters,
             pumping=self._upstream.pump.counters,
             stalls=self._upstream.pump.stalls(),
+            given_out=self._upstream.broker.counts(),
             salvaged=self._outbox.salvaged or self._store.salvaged,
             damaged=self._store.damaged,
         )

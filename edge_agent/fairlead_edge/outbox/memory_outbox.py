@@ -6,12 +6,13 @@ Nothing survives the process; tests and the simulation stand on it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from fairlead_edge.errors import KeyReused, StoreFull
 from fairlead_edge.outbox import outbox
+from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import (
@@ -48,6 +49,7 @@ class _Log:
 
     def __init__(self) -> None:
         self.kept: dict[int, _Kept] = {}  # by offset, in order
+        self.attempts: dict[int, Attempt] = {}
         self.next_offset = 0
         self.checkpoint = NOTHING_DONE
         self.accepted = self.sent = self.expired = self.evicted = 0
@@ -99,12 +101,20 @@ class MemoryOutbox:
         return sorted(self._logs)
 
     async def fetch(
-        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+        self,
+        queue: QueueId,
+        *,
+        after: int,
+        now: float,
+        messages_max: int,
+        bytes_max: int,
+        leaving: bool = False,
+        only: Collection[int] | None = None,
     ) -> list[Item]:
         items: list[Item] = []
         log = self._logs.get(queue) or _Log()
         for offset, kept in log.kept.items():
-            if offset <= after or not log.live(offset, now):
+            if offset <= after or not log.live(offset, now) or (only is not None and offset not in only):
                 continue
             items.append(Item(offset, kept.epoch, kept.topic, kept.enqueued, kept.expires, kept.content))
             bytes_max -= len(kept.content)
@@ -137,6 +147,15 @@ class MemoryOutbox:
     async def checkpoint(self, queue: QueueId) -> int:
         log = self._logs.get(queue)
         return NOTHING_DONE if log is None else log.checkpoint
+
+    async def note_attempts(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
+        log = self._logs.get(queue)
+        if log is not None:
+            log.attempts.update({each.offset: each for each in attempts if each.offset in log.kept})
+
+    async def attempts(self) -> dict[QueueId, list[Attempt]]:
+        found = {queue: [log.attempts[at] for at in sorted(log.attempts)] for queue, log in self._logs.items()}
+        return {queue: attempts for queue, attempts in found.items() if attempts}
 
     async def sweep(self, *, now: float, entire: bool) -> int:
         for key in [key for key, (_, _, at) in self._acks.items() if at < now - outbox.IDEMPOTENCY_SECONDS]:
@@ -243,6 +262,7 @@ class MemoryOutbox:
 
     def _remove(self, log: _Log, offset: int) -> _Kept | None:
         kept = log.kept.pop(offset, None)
+        log.attempts.pop(offset, None)
         if kept is not None:
             self._references[kept.segment] -= 1
             self._bytes -= outbox.REFERENCE_BYTES

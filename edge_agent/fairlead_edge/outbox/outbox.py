@@ -18,11 +18,12 @@ where what expired counts as expired from that second on, whether its room was g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
+from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.queue_id import QueueId
 
@@ -195,11 +196,20 @@ class Outbox(Protocol):
         ...
 
     async def fetch(
-        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+        self,
+        queue: QueueId,
+        *,
+        after: int,
+        now: float,
+        messages_max: int,
+        bytes_max: int,
+        leaving: bool = False,
+        only: Collection[int] | None = None,
     ) -> list[Item]:
         """The next live references above ``after`` (and the checkpoint), in order, each as it was accepted.
 
         ``leaving``: they are in flight from this moment; give back what does not leave.
+        ``only``: of these offsets alone.
 
         What the disk damaged is not among them: it is counted and a gap record stored in its place.
         It ends with the message that reaches ``messages_max`` or ``bytes_max``; short of both there are no more.
@@ -223,6 +233,14 @@ class Outbox(Protocol):
 
     async def checkpoint(self, queue: QueueId) -> int:
         """Where the queue's checkpoint stands; ``checkpoint.NOTHING_DONE`` for an unknown queue."""
+        ...
+
+    async def note_attempts(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
+        """Keep these with their messages, each instead of what was kept of it before; they go with the messages."""
+        ...
+
+    async def attempts(self) -> dict[QueueId, list[Attempt]]:
+        """What is kept of messages that were given to modules, by offset."""
         ...
 
     async def sweep(self, *, now: float, entire: bool) -> int:

@@ -13,6 +13,7 @@ from fairlead_edge.errors import KeyReused, StoreFailed, StoreFull
 from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.outbox import envelope, outbox, publishing
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from fairlead_wire.errors import Temporary
 
 SMALL_BYTES_MAX: Final = 1024 * 1024
@@ -44,6 +45,7 @@ class _Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Take(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max: int = TAKE_MESSAGES_DEFAULT
     wait: float = 0.0
+    lease: float = LEASE_SECONDS
 
 
 class _Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,17 +101,26 @@ class _Handlers:
             asked = _query(request, _Take)
         except ValueError as error:
             return _error(400, "bad_request", str(error))
-        if not 1 <= asked.max <= TAKE_MESSAGES_MAX or not 0 <= asked.wait <= WAIT_SECONDS_MAX:
-            return _error(400, "bad_request", f"max: 1 to {TAKE_MESSAGES_MAX}; wait: 0 to {WAIT_SECONDS_MAX:g} seconds")
+        if (
+            not 1 <= asked.max <= TAKE_MESSAGES_MAX
+            or not 0 <= asked.wait <= WAIT_SECONDS_MAX
+            or not LEASE_SECONDS_MIN <= asked.lease <= LEASE_SECONDS_MAX
+        ):
+            lease = f"lease: {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} seconds"
+            reason = f"max: 1 to {TAKE_MESSAGES_MAX}; wait: 0 to {WAIT_SECONDS_MAX:g} seconds; {lease}"
+            return _error(400, "bad_request", reason)
         # One too many does not wait: it gets what is there, and its connection is free again.
         wait_seconds = asked.wait if self._waiting < WAITING_MAX else 0.0
         self._waiting += 1
         try:
             taken = await self._upstream.broker.take(
-                self._endpoint(request), messages_max=asked.max, wait_seconds=wait_seconds
+                self._endpoint(request), messages_max=asked.max, wait_seconds=wait_seconds, lease_seconds=asked.lease
             )
         finally:
             self._waiting -= 1
+        if request.transport is None or request.transport.is_closing():
+            await self._upstream.broker.withdraw(self._endpoint(request), taken)
+            return _json(b"{}")  # the module is gone; nothing of this is sent
         messages = [
             {**_view(leased.message), "priority": leased.priority, "attempt": leased.attempt} for leased in taken
         ]
@@ -128,7 +139,7 @@ class _Handlers:
             ids = await _ids(request)
         except publishing.RequestRefused as error:
             return _error(413 if error.too_large else 400, error.code, str(error))
-        unknown = self._upstream.broker.abandon(self._endpoint(request), ids)
+        unknown = await self._upstream.broker.abandon(self._endpoint(request), ids)
         return _json(_encode({"abandoned": len(ids) - len(unknown), "unknown": unknown}))
 
     async def dead_letters(self, request: web.Request) -> web.Response:

@@ -1,128 +1,297 @@
-"""Hands messages of brokered endpoints to their modules, under lease (``lease.Leases``)."""
+"""Hands messages of brokered endpoints to their modules, under lease (``brokered.endpoint`` decides).
+
+Who has what, and how often each message was given out, is on disk before a module gets it: a restart of the agent
+forgets no lease and no attempt.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.lease import Leased, Leases
+from fairlead_edge.outbox.attempt import Attempt
+from fairlead_edge.outbox.brokered.effects import Settle
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Endpoint, Failed, Leased
+from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import Outbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_wire.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
 
 TAKE_MESSAGES_MAX: Final = 100
-TAKE_BYTES_MAX: Final = 4 * 1024 * 1024
 WAIT_SECONDS_MAX: Final = 60.0
+RETRY_SECONDS: Final = 1.0
+"""After the store could not note something: a full or slow disk."""
+
+_log = logs.get("edge.broker")
+
+
+class _Served:
+    """An endpoint, and who waits for it."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.taking = asyncio.Lock()
+        """One decides and reads at a time, so that two takers never get the same message."""
 
 
 class Broker:
     """Serves every endpoint but upstream.  ``clock`` is the store's clock, ``timestamp`` RFC 3339 text."""
 
-    def __init__(self, outbox: Outbox, *, clock: Callable[[], float], timestamp: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        clock: Callable[[], float],
+        timestamp: Callable[[], str],
+        uniform: Uniform,
+        policy: DeliveryPolicy = BROKERED_POLICY,
+    ) -> None:
         self._outbox = outbox
         self._clock = clock
         self._timestamp = timestamp
-        self._queues: dict[str, set[QueueId]] = {}
-        self._leases: dict[str, Leases] = {}
+        self._policy = policy
+        self._uniform = uniform
+        self._served: dict[str, _Served] = {}
         self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._loading = asyncio.Lock()
+        self._is_loaded = False
+        self._changed = asyncio.Event()
+        """A lease may end earlier than ``run`` knows."""
+        self._in_work: set[asyncio.Task[list[Leased]]] = set()
 
     async def load(self) -> None:
-        """Find the queues that lie on disk."""
-        self._know(await self._outbox.queues())
+        """Find what lies on disk, unless that was done."""
+        async with self._loading:
+            if self._is_loaded:
+                return
+            attempts = await self._outbox.attempts()
+            for queue in await self._outbox.queues():
+                if queue.endpoint == UPSTREAM:
+                    continue
+                checkpoint = await self._outbox.checkpoint(queue)
+                leased = self._serve(queue.endpoint).endpoint.found(queue, checkpoint, attempts.get(queue, ()))
+                self._outbox.in_flight.take(queue, leased)
+            self._is_loaded = True
+            self._changed.set()
 
     def appended(self, queues: Iterable[QueueId]) -> None:
         """Something was stored under these queues."""
-        for endpoint in self._know(queues):
-            self._wake(endpoint)
+        if not self._is_loaded:
+            return  # it is found by ``load``
+        for queue in queues:
+            if queue.endpoint != UPSTREAM:
+                self._serve(queue.endpoint).endpoint.appended(queue)
+                self._wake(queue.endpoint)
 
-    async def take(self, endpoint: str, *, messages_max: int, wait_seconds: float) -> list[Leased]:
-        """Up to ``messages_max`` messages, most urgent first; waits for the first one.  Empty when none came."""
+    async def take(
+        self, endpoint: str, *, messages_max: int, wait_seconds: float, lease_seconds: float = LEASE_SECONDS
+    ) -> list[Leased]:
+        """Up to ``messages_max`` messages, most urgent first; waits for the first one.  Empty when none came.
+
+        A caller that is cancelled takes nothing.
+        """
+        await self.load()
         deadline = self._clock() + wait_seconds
         changed = asyncio.Event()
-        waiting = self._waiting.setdefault(endpoint, set())
-        waiting.add(changed)
-        try:
+        with self._waits(endpoint, changed):
             while True:
                 changed.clear()
-                taken = await self._take_now(endpoint, messages_max)
+                taken = await self._take_or_nothing(endpoint, messages_max, lease_seconds)
                 if taken or self._clock() >= deadline:
                     return taken
                 await self._wait(endpoint, changed, deadline)
+
+    async def withdraw(self, endpoint: str, taken: Sequence[Leased]) -> None:
+        """The module was gone before it got these: there again at once, and this was no attempt."""
+        served = self._served.get(endpoint)
+        if served is not None:
+            for failed in served.endpoint.withdrawn([each.id for each in taken], self._clock()):
+                await self._note_failed(endpoint, failed)
+
+    async def ack(self, endpoint: str, ids: Sequence[str]) -> list[str]:
+        """These are done, durably; returns the ids of which nothing is known."""
+        await self.load()
+        served = self._served.get(endpoint)
+        if served is None:
+            return list(ids)
+        done, unknown = served.endpoint.acked(ids)
+        for settle in done:
+            await self._settle(served.endpoint, settle)
+        return unknown
+
+    async def abandon(self, endpoint: str, ids: Sequence[str]) -> list[str]:
+        """These are given out again as the policy says, durably; returns the ids of which nothing is known."""
+        await self.load()
+        served = self._served.get(endpoint)
+        if served is None:
+            return list(ids)
+        found, unknown = served.endpoint.abandoned(ids, self._clock())
+        for failed in found:
+            await self._note_failed(endpoint, failed)
+        return unknown
+
+    async def run(self) -> None:
+        """Until cancelled: notices leases that end, and moves to the dead letters what is given up."""
+        await self.load()
+        while True:
+            self._changed.clear()
+            seconds: float | None = None
+            try:
+                await self._run_out()
+                until = min(filter(None, map(self._next_time, list(self._served))), default=None)
+                seconds = None if until is None else max(0.0, until - self._clock())
+            except Temporary as error:
+                _log.warning("attempts_delayed", reason=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
+
+    def counts(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """By endpoint and priority: how many messages are leased, and how many wait for their next attempt."""
+        return {
+            (name, priority): counts
+            for name, served in self._served.items()
+            for priority, counts in served.endpoint.counts().items()
+        }
+
+    # ---- parts ----
+
+    def _serve(self, endpoint: str) -> _Served:
+        if endpoint not in self._served:
+            self._served[endpoint] = _Served(Endpoint(policy=self._policy, uniform=self._uniform))
+        return self._served[endpoint]
+
+    @contextlib.contextmanager
+    def _waits(self, endpoint: str, changed: asyncio.Event) -> Iterator[None]:
+        waiting = self._waiting.setdefault(endpoint, set())
+        waiting.add(changed)
+        try:
+            yield
         finally:
             waiting.discard(changed)
             if not waiting:
                 self._waiting.pop(endpoint, None)
 
-    async def ack(self, endpoint: str, ids: Sequence[str]) -> list[str]:
-        """These are done, durably; returns the ids that were not leased."""
-        done, unknown = self._leases_of(endpoint).ack(ids)
-        for queue, offsets in done.items():
-            await self._outbox.settle(queue, sent=offsets, checkpoint=NOTHING_DONE, at=self._timestamp())
-        return unknown
-
-    def abandon(self, endpoint: str, ids: Sequence[str]) -> list[str]:
-        """These are there again at once; returns the ids that were not leased."""
-        given, unknown = self._leases_of(endpoint).abandon(ids, self._clock())
-        for queue, offsets in given.items():
-            self._outbox.in_flight.give_back(queue, offsets, in_doubt=True)
-        self._wake(endpoint)
-        return unknown
-
-    def forget_ended(self) -> None:
-        """What no module will acknowledge any more may expire and be evicted like anything else."""
-        for leases in self._leases.values():
-            for queue, offsets in leases.forget_ended(self._clock()).items():
-                self._outbox.in_flight.give_back(queue, offsets, in_doubt=True)
-
-    def _know(self, queues: Iterable[QueueId]) -> set[str]:
-        """Remember brokered queues; returns their endpoints."""
-        brokered = [queue for queue in queues if queue.endpoint != UPSTREAM]
-        for queue in brokered:
-            self._queues.setdefault(queue.endpoint, set()).add(queue)
-            self._leases.setdefault(queue.endpoint, Leases())
-        return {queue.endpoint for queue in brokered}
-
-    def _leases_of(self, endpoint: str) -> Leases:
-        """Endpoints without a message yet have none; asking for them leaves nothing behind."""
-        return self._leases.get(endpoint) or Leases()
-
     def _wake(self, endpoint: str) -> None:
         for changed in self._waiting.get(endpoint, ()):
             changed.set()
 
+    def _next_time(self, endpoint: str) -> float | None:
+        served = self._served.get(endpoint)
+        return None if served is None else served.endpoint.next_time(self._clock())
+
     async def _wait(self, endpoint: str, changed: asyncio.Event, deadline: float) -> None:
         now = self._clock()
-        lease_end = self._leases_of(endpoint).next_end(now)
-        until = deadline if lease_end is None else min(deadline, lease_end)
-        try:
+        until = min(deadline, self._next_time(endpoint) or deadline)
+        with contextlib.suppress(TimeoutError):  # a message is due, or the caller's patience is over
             async with asyncio.timeout(max(0.0, until - now)):
                 await changed.wait()
-        except TimeoutError:
-            pass  # a lease ended, or the caller's patience did
 
-    async def _take_now(self, endpoint: str, messages_max: int) -> list[Leased]:
-        leases = self._leases_of(endpoint)
-        self.forget_ended()
+    async def _take_or_nothing(self, endpoint: str, messages_max: int, lease_seconds: float) -> list[Leased]:
+        """A task of its own: cut short it would leave messages with a module that never hears of them."""
+        task = asyncio.create_task(self._take_now(endpoint, messages_max, lease_seconds))
+        self._in_work.add(task)
+        task.add_done_callback(self._in_work.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(lambda done: self._undo(endpoint, done))
+            raise
+
+    def _undo(self, endpoint: str, done: asyncio.Task[list[Leased]]) -> None:
+        if done.cancelled() or done.exception() is not None or not done.result():
+            return
+        undoing = asyncio.ensure_future(self._undone(endpoint, done.result()))
+        self._in_work.add(undoing)
+        undoing.add_done_callback(self._in_work.discard)
+
+    async def _undone(self, endpoint: str, taken: list[Leased]) -> list[Leased]:
+        with contextlib.suppress(Temporary):  # then the lease ends in its time
+            await self.withdraw(endpoint, taken)
+        return []
+
+    async def _take_now(self, endpoint: str, messages_max: int, lease_seconds: float) -> list[Leased]:
+        served = self._served.get(endpoint)
+        if served is None:
+            return []
+        with contextlib.suppress(Temporary):  # ``run`` tries again
+            await self._run_out(endpoint)
         taken: list[Leased] = []
-        for queue in sorted(self._queues.get(endpoint, ())):
-            wanted = min(messages_max - len(taken), leases.room(self._clock()))
-            if wanted <= 0:
-                break
-            held = leases.held(queue, self._clock())
-            items = await self._outbox.fetch(
-                queue,
-                after=NOTHING_DONE,
-                now=self._clock(),
-                messages_max=wanted + len(held),
-                bytes_max=TAKE_BYTES_MAX,
-                leaving=True,
-            )
-            # Leased meanwhile by another caller, or before: not ours.
-            held = leases.held(queue, self._clock())
-            free = [item for item in items if item.offset not in held]
-            taken += leases.take(queue, free[:wanted], self._clock())
-            self._outbox.in_flight.give_back(queue, [item.offset for item in free[wanted:]])
-            self._outbox.in_flight.take(queue, [item.offset for item in free[:wanted]])
+        notes: list[tuple[QueueId, tuple[Attempt, ...]]] = []
+        async with served.taking:
+            while len(taken) < messages_max:
+                fetch = served.endpoint.wanted(self._clock(), messages_max - len(taken))
+                if fetch is None:
+                    break
+                items = await self._outbox.fetch(
+                    fetch.queue,
+                    after=fetch.after,
+                    now=self._clock(),
+                    messages_max=fetch.messages_max,
+                    bytes_max=fetch.bytes_max,
+                    leaving=True,
+                    only=fetch.only or None,
+                )
+                given = served.endpoint.fetched(
+                    fetch, items, self._clock(),
+                    messages_max=messages_max - len(taken), lease_seconds=lease_seconds,
+                )  # fmt: skip
+                self._outbox.in_flight.give_back(fetch.queue, given.left)
+                taken += given.leased
+                notes.append((fetch.queue, given.attempts))
+        for queue, attempts in notes:
+            await self._note(queue, attempts)
+        if taken:
+            self._changed.set()
         return taken
+
+    async def _run_out(self, only: str | None = None) -> None:
+        for name in [only] if only is not None else list(self._served):
+            found = self._served[name].endpoint.run_out(self._clock())
+            for failed in found:
+                # Noted when it is given out again: after a restart the end of its lease comes to the same.
+                await self._note_failed(name, failed, durably=False)
+
+    async def _note_failed(self, endpoint: str, failed: Failed, *, durably: bool = True) -> None:
+        self._outbox.in_flight.give_back(failed.queue, [each.offset for each in failed.again], in_doubt=True)
+        if failed.again and durably:
+            await self._note(failed.queue, failed.again)
+        self._wake(endpoint)
+        self._changed.set()
+        if failed.settle is not None:
+            for refusal in failed.settle.refused:
+                _log.warning(
+                    "dead_lettered", queue=str(failed.queue), sequence=refusal.offset, code=refusal.code,
+                    reason=refusal.reason,
+                )  # fmt: skip
+            await self._settle(self._served[endpoint].endpoint, failed.settle)
+
+    async def _note(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
+        """A full disk keeps no module waiting: what it takes gives room back.  At worst a restart forgets a lease."""
+        if not attempts:
+            return
+        try:
+            await self._outbox.note_attempts(queue, attempts)
+        except Temporary as error:
+            _log.warning("attempts_not_noted", queue=str(queue), messages=len(attempts), reason=str(error))
+
+    async def _settle(self, endpoint: Endpoint, settle: Settle) -> None:
+        try:
+            await self._outbox.settle(
+                settle.queue,
+                sent=settle.sent,
+                refused=settle.refused,
+                checkpoint=settle.checkpoint,
+                at=self._timestamp(),
+            )
+        except BaseException:
+            endpoint.not_settled(settle)
+            raise
+        endpoint.settled(settle)

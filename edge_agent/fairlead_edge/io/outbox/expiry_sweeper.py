@@ -15,7 +15,7 @@ _log = logs.get("edge.expiry")
 class ExpirySweeper:
     """``interval_seconds`` between rounds (the first at the start); ``entire``: expired messages are looked for
     everywhere, not only at the heads of the queues.  That costs a look at the expiry index, and frees the room of
-    short-lived messages behind long-lived ones.  ``prepare`` is called before each round.
+    short-lived messages behind long-lived ones.
     """
 
     def __init__(
@@ -25,10 +25,8 @@ class ExpirySweeper:
         clock: Callable[[], float],
         interval_seconds: float,
         entire: bool,
-        prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._outbox = outbox
-        self._prepare = prepare
         self._clock = clock
         self._interval_seconds = interval_seconds
         self._entire = entire
@@ -45,7 +43,6 @@ class ExpirySweeper:
         Afterwards a file that is mostly unused is made smaller.
         """
         swept = 0
-        self._prepare()
         try:
             while count := await self._outbox.sweep(now=self._clock(), entire=entire):
                 swept += count

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ import msgspec
 
 from fairlead_edge.io.outbox import opening, store_clock
 from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
+from fairlead_edge.io.outbox.tables import attempts as attempts_table
 from fairlead_edge.io.outbox.tables import (
     audit,
     damage,
@@ -36,6 +37,7 @@ from fairlead_edge.io.outbox.totals_file import TotalsFile
 from fairlead_edge.io.sqlite.unused_pages import give_back
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.outbox import age, outbox
+from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.in_flight import InFlight
@@ -167,17 +169,25 @@ class SqliteOutbox:
         return await self.writer.read(log.queues)
 
     async def fetch(
-        self, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int, leaving: bool = False
+        self,
+        queue: QueueId,
+        *,
+        after: int,
+        now: float,
+        messages_max: int,
+        bytes_max: int,
+        leaving: bool = False,
+        only: Collection[int] | None = None,
     ) -> list[outbox.Item]:
         if not leaving:
-            return await self._fetch(queue, after, now, messages_max, bytes_max, self.writer.read)
+            return await self._fetch(queue, after, now, messages_max, bytes_max, only, self.writer.read)
         while True:
             # What the writer evicts and the reader still sees would leave and be counted as evicted.  A sweep needs no
             # such care: its time is read after this, and what it takes was over by then.
             evicts = self._evicts
             taken: set[int] = set()
             read = partial(self._take_by_writer, queue, taken) if evicts else self.writer.read
-            items = await self._fetch(queue, after, now, messages_max, bytes_max, read)
+            items = await self._fetch(queue, after, now, messages_max, bytes_max, only, read)
             offsets = [item.offset for item in items]
             self.in_flight.give_back(queue, taken.difference(offsets))
             if evicts == self._evicts:
@@ -197,14 +207,20 @@ class SqliteOutbox:
         return await self.writer.submit(job)
 
     async def _fetch(
-        self, queue: QueueId, after: int, now: float, messages_max: int, bytes_max: int, read: _Read
+        self,
+        queue: QueueId,
+        after: int,
+        now: float,
+        messages_max: int,
+        bytes_max: int,
+        only: Collection[int] | None,
+        read: _Read,
     ) -> list[outbox.Item]:
         items: list[outbox.Item] = []
         while True:
             asked = messages_max - len(items)
-            found = await read(
-                partial(log.fetch, queue=queue, after=after, now=now, messages_max=asked, bytes_max=bytes_max)
-            )
+            wanted = partial(log.fetch, queue=queue, after=after, now=now, messages_max=asked, bytes_max=bytes_max)
+            found = await read(partial(wanted, only=only))
             if not found.damaged:
                 return items + found.items
             try:
@@ -293,6 +309,12 @@ class SqliteOutbox:
     async def checkpoint(self, queue: QueueId) -> int:
         found = await self.writer.read(partial(log.checkpoint, queue=queue))
         return NOTHING_DONE if found is None else found
+
+    async def note_attempts(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
+        await self.writer.submit(partial(attempts_table.note, queue=queue, attempts=attempts))
+
+    async def attempts(self) -> dict[QueueId, list[Attempt]]:
+        return await self.writer.read(attempts_table.read)
 
     async def sweep(self, *, now: float, entire: bool) -> int:
         swept = await self.writer.submit(partial(expiry.sweep, now=now, entire=entire, in_flight=self.in_flight))

@@ -20,6 +20,7 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream_pump import UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import publishing
+from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId
@@ -34,7 +35,7 @@ class Upstream:
 
     ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of ``[store]``.
     ``random``, seeded by the system, names messages and draws the jitter of ``policy``, by which a batch the hub could
-    not take is sent again.
+    not take is sent again; ``brokered_policy`` is the same for what a module does not acknowledge.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Upstream:
         check_entire_queue: bool,
         evict: bool = False,
         policy: DeliveryPolicy = UPSTREAM_POLICY,
+        brokered_policy: DeliveryPolicy = BROKERED_POLICY,
     ) -> None:
         self.node = node
         self.outbox = outbox
@@ -55,13 +57,14 @@ class Upstream:
         self.pump = UpstreamPump(
             self.outbox, link, clock=clock, timestamp=timestamp, uniform=random.random, policy=policy
         )
-        self.broker = Broker(self.outbox, clock=clock, timestamp=timestamp)
+        self.broker = Broker(
+            self.outbox, clock=clock, timestamp=timestamp, uniform=random.random, policy=brokered_policy
+        )
         self.sweeper = ExpirySweeper(
             self.outbox,
             clock=clock,
             interval_seconds=cleanup_seconds,
             entire=check_entire_queue,
-            prepare=self.broker.forget_ended,
         )
         self.publisher = Publisher(
             self.outbox,
@@ -79,10 +82,9 @@ class Upstream:
 
     async def run(self) -> None:
         """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
-        await self.broker.load()
         try:
             async with asyncio.TaskGroup() as parts:
-                for part in (self.pump.run, self.sweeper.run):
+                for part in (self.pump.run, self.broker.run, self.sweeper.run):
                     parts.create_task(part())
         except BaseExceptionGroup as group:
             failed = group.subgroup(StoreFailed)

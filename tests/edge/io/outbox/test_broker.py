@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
+from tests.support.upstream import until
 
 from fairlead_edge.io.outbox.broker import Broker
-from fairlead_edge.outbox import envelope, lease
+from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.errors import Temporary
 
 ENDPOINT = "edge-1/m/in"
+POLICY = DeliveryPolicy(
+    retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, backoff_retries=1,
+    maximum_delay_retries=0,
+)  # fmt: skip
+"""At once, after 5 s, after 5 s; then a dead letter."""
 
 
 class Bench:
@@ -23,7 +33,14 @@ class Bench:
     def __init__(self) -> None:
         self.now = 0.0
         self.box = MemoryOutbox(epoch=1, max_bytes=1 << 20)
-        self.broker = Broker(self.box, clock=lambda: self.now, timestamp=lambda: "t")
+        self.broker = self.restarted()
+
+    def restarted(self) -> Broker:
+        """Another agent on the same store."""
+        self.broker = Broker(
+            self.box, clock=lambda: self.now, timestamp=lambda: "t", uniform=lambda: 0.5, policy=POLICY
+        )
+        return self.broker
 
     async def store(self, *names: str, priority: int = 3, ttl: float | None = None) -> None:
         queue = QueueId(ENDPOINT, priority)
@@ -41,6 +58,11 @@ class Bench:
 
     async def take(self, most: int = 10, wait: float = 0.0) -> list[str]:
         return [each.id for each in await self.broker.take(ENDPOINT, messages_max=most, wait_seconds=wait)]
+
+    async def attempts(self) -> dict[str, int]:
+        """How often what is there now was given out; it is taken by that."""
+        taken = await self.broker.take(ENDPOINT, messages_max=10, wait_seconds=0)
+        return {each.id: each.attempt for each in taken}
 
 
 @pytest.fixture
@@ -82,7 +104,7 @@ async def test_taker_is_woken_by_a_message_and_by_an_abandoned_one(bench: Bench)
     assert await waiting == ["a"]
     waiting = asyncio.create_task(bench.take(wait=30))
     await asyncio.sleep(0)
-    assert bench.broker.abandon(ENDPOINT, ["a"]) == []
+    assert await bench.broker.abandon(ENDPOINT, ["a"]) == []
     assert await waiting == ["a"]
 
 
@@ -90,23 +112,28 @@ async def test_lease_that_ran_out_gives_the_message_to_the_next(bench: Bench) ->
     """A module that died does not take its messages along."""
     await bench.store("a")
     await bench.take()
-    bench.now = lease.LEASE_SECONDS
-    assert await bench.take() == ["a"]
+    bench.now = LEASE_SECONDS
+    assert await bench.attempts() == {"a": 2}
 
 
 async def test_expired_message_is_not_handed_out(bench: Bench) -> None:
-    """Time to live counts here too."""
+    """Time to live counts here too, also for one that waits for its next attempt."""
     await bench.store("a", ttl=5)
+    await bench.store("b", ttl=5)
+    assert await bench.take(1) == ["a"]
+    await bench.broker.abandon(ENDPOINT, ["a"])
     bench.now = 5
     assert await bench.take() == []
+    assert await bench.box.sweep(now=5, entire=True) == 2
 
 
-async def test_taking_from_an_unknown_endpoint_leaves_nothing_behind(bench: Bench) -> None:
+async def test_asking_for_what_nobody_writes_leaves_nothing_behind(bench: Bench) -> None:
     """Names made up by a client cost no memory."""
+    await bench.broker.load()
     before = dict(vars(bench.broker))
     for number in range(50):
         assert await bench.broker.take(f"edge-1/x/{number}", messages_max=1, wait_seconds=0) == []
-        bench.broker.abandon(f"edge-1/x/{number}", ["a"])
+        assert await bench.broker.abandon(f"edge-1/x/{number}", ["a"]) == ["a"]
     assert dict(vars(bench.broker)) == before
 
 
@@ -114,7 +141,129 @@ async def test_queues_on_disk_are_found_and_upstream_is_not_served(bench: Bench)
     """After a restart, before anything new comes."""
     await bench.store("a")
     await bench.box.append([Entry("u", b"{}", (Reference(QueueId(UPSTREAM)),))], now=0)
-    restarted = Broker(bench.box, clock=lambda: 0.0, timestamp=lambda: "t")
-    await restarted.load()
-    assert [each.id for each in await restarted.take(ENDPOINT, messages_max=9, wait_seconds=0)] == ["a"]
-    assert await restarted.take(UPSTREAM, messages_max=9, wait_seconds=0) == []
+    bench.restarted()
+    assert await bench.take() == ["a"]
+    assert await bench.broker.take(UPSTREAM, messages_max=9, wait_seconds=0) == []
+
+
+async def test_leases_and_attempts_outlive_a_restart(bench: Bench) -> None:
+    """The module that has a message keeps it and may acknowledge it; no other gets it, and the count stays."""
+    await bench.store("a", "b", "c")
+    assert await bench.take() == ["a", "b", "c"]
+    await bench.broker.abandon(ENDPOINT, ["c"])
+    assert await bench.attempts() == {"c": 2}
+    await bench.broker.abandon(ENDPOINT, ["c"])
+    bench.restarted()
+    assert await bench.take() == [], "a and b are in a module's hands, c waits five seconds"
+    assert await bench.broker.ack(ENDPOINT, ["a"]) == []
+    bench.now = 5
+    assert await bench.attempts() == {"c": 3}
+    bench.now = LEASE_SECONDS
+    bench.restarted()
+    assert await bench.attempts() == {"b": 2}
+
+
+async def test_dead_letter_after_the_last_attempt_with_its_reason(bench: Bench) -> None:
+    """Noticed without a module asking; replayed it begins anew."""
+    await bench.store("a", "b")
+    running = asyncio.create_task(bench.broker.run())
+    try:
+        for wait in (0, 5, 5):
+            assert await bench.take(1) == ["a"]
+            assert await bench.broker.abandon(ENDPOINT, ["a"]) == []
+            bench.now += wait
+        assert await bench.take(1) == ["a"]
+        assert await bench.broker.abandon(ENDPOINT, ["a"]) == []
+        [letter] = await bench.box.dead_letters()
+        assert (letter.code, letter.offset) == ("retries_used_up", 0)
+        assert letter.reason == "given out 4 times; the last time the module gave it back"
+        assert await bench.broker.ack(ENDPOINT, ["a"]) == ["a"]
+        await bench.box.replay(None, now=bench.now)
+        bench.broker.appended([letter.queue])
+        assert await bench.attempts() == {"b": 1, "a": 1}
+        [queue] = (await bench.box.status(now=bench.now)).queues
+        assert (queue.accepted, queue.length, queue.dead_lettered) == (2, 2, 0)
+    finally:
+        running.cancel()
+
+
+async def test_message_that_fails_holds_up_no_other(bench: Bench) -> None:
+    """What is behind it goes on, and the checkpoint waits for it."""
+    await bench.store(*"abcd")
+    assert await bench.take(1) == ["a"]
+    for _ in range(2):
+        await bench.broker.abandon(ENDPOINT, ["a"])
+        await bench.take(1)
+    assert await bench.take() == ["c", "d"], "a waits, b is in a module's hands"
+    await bench.broker.ack(ENDPOINT, ["b", "c", "d"])
+    queue = QueueId(ENDPOINT, 3)
+    assert await bench.box.checkpoint(queue) == -1
+    bench.now = 5
+    assert await bench.take() == ["a"]
+    await bench.broker.ack(ENDPOINT, ["a"])
+    assert await bench.box.checkpoint(queue) == 3
+
+
+async def test_cancelled_caller_takes_nothing(bench: Bench) -> None:
+    """A module that hangs up while it is answered: there again at once, and this was no attempt."""
+    await bench.store("a")
+    await bench.broker.load()
+    gate = asyncio.Event()
+    note = bench.box.note_attempts
+
+    async def held_up(*arguments: Any) -> None:
+        await gate.wait()
+        await note(*arguments)
+
+    bench.box.note_attempts = held_up  # type: ignore[method-assign, assignment]
+    taking = asyncio.create_task(bench.take())
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(bench.take(wait=30))
+    await until(lambda: bench.broker.counts()[ENDPOINT, 3][0] == 1)
+    taking.cancel()
+    gate.set()
+    assert await waiting == ["a"]
+    await bench.broker.abandon(ENDPOINT, ["a"])
+    assert await bench.attempts() == {"a": 2}
+
+
+async def test_full_disk_keeps_no_module_waiting(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What modules take gives room back; a lease that could not be noted holds until the agent restarts."""
+    await bench.store("a")
+
+    async def full(*_: Any) -> None:
+        raise Temporary("the disk is full", retry_after_seconds=1)
+
+    monkeypatch.setattr(bench.box, "note_attempts", full)
+    assert await bench.take() == ["a"]
+    assert await bench.take() == []
+    assert await bench.broker.ack(ENDPOINT, ["a"]) == []
+
+
+async def test_acknowledgement_the_store_could_not_take_may_be_repeated(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message stays with its module."""
+    await bench.store("a")
+    await bench.take()
+
+    async def full(*_: Any, **__: Any) -> None:
+        raise Temporary("the disk is full", retry_after_seconds=1)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.box, "settle", full)
+        with pytest.raises(Temporary):
+            await bench.broker.ack(ENDPOINT, ["a"])
+    assert await bench.take() == []
+    assert await bench.broker.ack(ENDPOINT, ["a"]) == []
+
+
+async def test_messages_in_hand_are_not_swept_and_do_not_hide_what_is_behind(bench: Bench) -> None:
+    """However large they are together: the next module gets what is free."""
+    await bench.store(*(f"m{number}" for number in range(20)), ttl=10)
+    assert len(await bench.take(15)) == 15
+    bench.now = 11
+    assert await bench.box.sweep(now=11, entire=True) == 5
+    assert await bench.broker.ack(ENDPOINT, ["m0"]) == []
+    [queue] = (await bench.box.status(now=11)).queues
+    assert (queue.sent, queue.expired, queue.length) == (1, 5, 14)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -53,7 +53,14 @@ def checkpoint(connection: apsw.Connection, queue: QueueId) -> int | None:
 
 
 def fetch(
-    connection: apsw.Connection, queue: QueueId, *, after: int, now: float, messages_max: int, bytes_max: int
+    connection: apsw.Connection,
+    queue: QueueId,
+    *,
+    after: int,
+    now: float,
+    messages_max: int,
+    bytes_max: int,
+    only: Collection[int] | None = None,
 ) -> Found:
     """See ``outbox.Outbox.fetch``; a run of expired references is passed over without reading their bodies."""
     found = Found([], [])
@@ -64,7 +71,12 @@ def fetch(
     read = Bodies(connection)
     room = bytes_max
     row: Any
-    for row in connection.execute(sql.LIVE_MESSAGES, (number, max(after, done), now, messages_max)):
+    if only is None:
+        found_rows = connection.execute(sql.LIVE_MESSAGES, (number, max(after, done), now, messages_max))
+    else:
+        listed = json.dumps(list(only))
+        found_rows = connection.execute(sql.LISTED_MESSAGES, (number, max(after, done), listed, now, messages_max))
+    for row in found_rows:
         # Lazily: rows beyond bytes_max are never read.
         checked = read.checked(queue, row)
         if isinstance(checked, Damage):
@@ -178,6 +190,7 @@ def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> i
     sizes: dict[int, list[int]] = defaultdict(list)
     for segment, size in removed:
         sizes[segment].append(size)
+    connection.execute(sql.DELETE_ATTEMPTS, (queue, json.dumps(list(offsets))))
     connection.execute(sql.SHORTEN_QUEUE, (len(removed), sum(size for _, size in removed), queue))
     freed = len(removed) * outbox.REFERENCE_BYTES + _end_runs(connection, queue, sizes)
     connection.execute(sql.FREE_BYTES, (freed,))

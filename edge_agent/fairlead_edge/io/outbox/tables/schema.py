@@ -6,6 +6,7 @@
     segments     their bodies, end to end, compressed: flash wears by bytes written
     dead_letters what was refused for good, with its reason
     receipts     Idempotency-Keys and the answers they got
+    attempts     messages that modules have, or had and did not acknowledge, by (queue, offset)
     owner        one row: the node that accepted what is held
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
 
@@ -96,6 +97,20 @@ MIGRATIONS: Final = (
     ALTER TABLE usage ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
     """,
     "CREATE TABLE owner(id INTEGER PRIMARY KEY CHECK (id = 1), node TEXT NOT NULL)",
+    """
+    CREATE TABLE attempts(
+        queue INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        number INTEGER NOT NULL,
+        leased INTEGER NOT NULL,
+        until REAL NOT NULL,
+        delay REAL NOT NULL,
+        waited REAL NOT NULL,
+        checksum INTEGER NOT NULL,
+        PRIMARY KEY(queue, offset)
+    ) WITHOUT ROWID;
+    """,
 )
 
 _CHECKSUMS: Final = 2

@@ -92,6 +92,11 @@ LIVE_MESSAGES: Final = (
     f"SELECT {_MESSAGE} FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset > ? AND {_LIVE} ORDER BY r.offset LIMIT ?"
 )
 """The next messages above an offset that are live at a moment, each with what it is checked by."""
+LISTED_MESSAGES: Final = (
+    f"SELECT {_MESSAGE} FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset > ? AND r.offset {_LISTED} AND {_LIVE}"
+    " ORDER BY r.offset LIMIT ?"
+)
+"""Those of these offsets above one that are live at a moment."""
 ALL_MESSAGES: Final = (
     f"SELECT {_MESSAGE} FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset > ? ORDER BY r.offset LIMIT ?"
 )
@@ -185,6 +190,23 @@ LETTERS_LISTED: Final = f"{_LETTERS} WHERE d.number {_LISTED} ORDER BY d.number 
 """These dead letters, as far as they are there."""
 DELETE_LETTERS: Final = f"DELETE FROM dead_letters WHERE number {_LISTED} RETURNING queue, offset"
 """Gives where each was."""
+
+# ---- attempts ------------------------------------------------------------------------------------------------------
+
+NOTE_ATTEMPT: Final = (
+    "INSERT OR REPLACE INTO attempts SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?"
+    " WHERE EXISTS (SELECT 1 FROM references_ WHERE queue = ? AND offset = ?)"
+)
+"""Queue, offset, id, number, leased, until, delay, waited, checksum, and queue and offset again: nothing is noted of a
+message that is not there."""
+ATTEMPTS: Final = (
+    "SELECT q.endpoint, q.priority, a.queue, a.offset, a.id, a.number, a.leased, a.until, a.delay, a.waited,"
+    " a.checksum FROM attempts a JOIN queues q ON q.id = a.queue"
+    " JOIN references_ r ON r.queue = a.queue AND r.offset = a.offset ORDER BY a.queue, a.offset"
+)
+"""Of messages that are there."""
+DELETE_ATTEMPTS: Final = f"DELETE FROM attempts WHERE queue = ? AND offset {_LISTED}"
+"""They went with their messages."""
 
 # ---- idempotency keys ----------------------------------------------------------------------------------------------
 

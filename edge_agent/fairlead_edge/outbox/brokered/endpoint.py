@@ -1,0 +1,221 @@
+"""One brokered endpoint: which message a module gets next, and what becomes of those it has.
+
+    wanted ─Fetch▶ (store) ─fetched▶ Given ▶ (noted on disk) ▶ module ─ack | abandon | silence▶ Settle ▶ (store)
+
+The rules:
+
+- the most urgent priority that has anything to give comes first; within one, what is due again before what is new, each
+  in the order of acceptance;
+- a message is in one module's hands at a time, until it is acknowledged or abandoned or its lease ends;
+- one that failed waits as the delivery policy says and holds up no other; when the policy allows no more it is a dead
+  letter;
+- an acknowledgement counts also after the lease, while the message waits or another module has it: the work was done;
+- at most ``LEASED_MAX`` are leased at once: a module that never acknowledges gets no more.
+
+Pure: the clock (seconds of the store) and the draws of jitter are arguments.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox.attempt import Attempt
+from fairlead_edge.outbox.brokered.effects import Fetch, Settle
+from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
+from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, Priority
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_wire.delivery import DeliveryPolicy, Uniform
+
+LEASE_SECONDS: Final = 60.0
+"""How long a module that says nothing else may keep what it took."""
+LEASE_SECONDS_MIN: Final = 0.1
+LEASE_SECONDS_MAX: Final = 3600.0
+LEASED_MAX: Final = 1000
+"""Messages one endpoint may have leased at once."""
+
+
+class Leased(msgspec.Struct, frozen=True, kw_only=True):
+    """A message in the hands of a module."""
+
+    id: str
+    priority: int
+    message: envelope.Stored
+    attempt: int
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fetch came to: for the module, to be noted on disk, and what stays in its log."""
+
+    queue: QueueId
+    leased: tuple[Leased, ...]
+    attempts: tuple[Attempt, ...]
+    left: tuple[int, ...]
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of one queue that are in no module's hands any more: given out again later, or dead letters."""
+
+    queue: QueueId
+    again: tuple[Attempt, ...]
+    settle: Settle | None
+
+
+class Endpoint:
+    """Decides for one endpoint.  Not thread-safe; the driver performs the effects, one ``wanted`` after the other."""
+
+    def __init__(self, *, policy: DeliveryPolicy = BROKERED_POLICY, uniform: Uniform) -> None:
+        self._policy = policy
+        self._uniform = uniform
+        self._priorities: dict[int, Priority] = {}
+
+    # ---- what happened ----
+
+    def found(self, queue: QueueId, checkpoint: int, attempts: Iterable[Attempt]) -> list[int]:
+        """A queue lies on disk; returns the offsets that are leased."""
+        kept = list(attempts)
+        self._priorities[queue.priority] = Priority(queue, checkpoint, kept)
+        return [attempt.offset for attempt in kept if attempt.leased]
+
+    def appended(self, queue: QueueId) -> None:
+        """Something was stored in this queue."""
+        if queue.priority not in self._priorities:
+            self._priorities[queue.priority] = Priority(queue, NOTHING_DONE)
+        self._priorities[queue.priority].appended()
+
+    # ---- from the log to a module ----
+
+    def wanted(self, now: float, messages_max: int) -> Fetch | None:
+        """What to read for a module that takes so many; None: there is nothing for it now."""
+        room = min(messages_max, LEASED_MAX - sum(each.leased for each in self._priorities.values()))
+        if room <= 0:
+            return None
+        for priority in sorted(self._priorities):
+            fetch = self._priorities[priority].wanted(now, room)
+            if fetch is not None:
+                return fetch
+        return None
+
+    def fetched(
+        self, fetch: Fetch, items: Sequence[Item], now: float, *, messages_max: int, lease_seconds: float
+    ) -> Given:
+        """The store's answer to ``wanted``."""
+        read = [(item, envelope.read(item.content)) for item in items]
+        priority = self._priorities[fetch.queue.priority]
+        attempts = priority.fetched(
+            fetch,
+            [(item, message.id) for item, message in read],
+            now,
+            messages_max=messages_max,
+            lease_seconds=lease_seconds,
+        )
+        messages = {item.offset: message for item, message in read}
+        return Given(
+            queue=fetch.queue,
+            leased=tuple(
+                Leased(
+                    id=each.id,
+                    priority=fetch.queue.priority,
+                    message=messages[each.offset],
+                    attempt=each.number,
+                )
+                for each in attempts
+            ),
+            attempts=tuple(attempts),
+            left=tuple(item.offset for item in items if not priority.is_out(item.offset)),
+        )
+
+    def withdrawn(self, ids: Iterable[str], now: float) -> list[Failed]:
+        """The module that took these was gone before it got them: no attempt, and there again at once."""
+        taken, _ = self._sorted(ids)
+        found: list[Failed] = []
+        for number, offsets in taken.items():
+            again = (self._priorities[number].withdrawn(offset, now) for offset in offsets)
+            found.append(self._failed(number, tuple(filter(None, again)), []))
+        return found
+
+    # ---- what a module answers, or does not ----
+
+    def acked(self, ids: Iterable[str]) -> tuple[list[Settle], list[str]]:
+        """These are done; also the ids of which nothing is known (any more)."""
+        done, unknown = self._sorted(ids)
+        return [self._priorities[priority].acked(offsets) for priority, offsets in done.items()], unknown
+
+    def abandoned(self, ids: Iterable[str], now: float) -> tuple[list[Failed], list[str]]:
+        """These were given back; also the ids of which nothing is known (any more)."""
+        given, unknown = self._sorted(ids)
+        found: list[Failed] = []
+        for priority, offsets in given.items():
+            again: list[Attempt] = []
+            never: list[int] = []
+            for offset in offsets:
+                attempt = self._priorities[priority].abandoned(offset, now, self._policy, self._uniform)
+                if attempt is None:
+                    never.append(offset)
+                else:
+                    again.append(attempt)
+            found.append(self._failed(priority, tuple(again), never, ABANDONED))
+        return found, unknown
+
+    def run_out(self, now: float) -> list[Failed]:
+        """Leases that ended.  What is given out again need not be noted: after a restart it comes to the same."""
+        found: list[Failed] = []
+        for number, priority in self._priorities.items():
+            again, never = priority.run_out(now, self._policy, self._uniform)
+            if again or never:
+                found.append(self._failed(number, tuple(again), never, RAN_OUT))
+        return found
+
+    # ---- what the store did ----
+
+    def settled(self, settle: Settle) -> None:
+        """It is on disk."""
+        self._priorities[settle.queue.priority].settled(settle)
+
+    def not_settled(self, settle: Settle) -> None:
+        """The store could not: all is as before."""
+        self._priorities[settle.queue.priority].not_settled(settle)
+
+    # ---- reads ----
+
+    def next_time(self, now: float) -> float | None:
+        """When the next lease ends, or the next message is due."""
+        times = [each.next_time(now) for each in self._priorities.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    def counts(self) -> dict[int, tuple[int, int]]:
+        """By priority: how many are leased, and how many wait for their next attempt."""
+        return {number: (each.leased, each.retrying) for number, each in self._priorities.items()}
+
+    # ---- parts ----
+
+    def _place(self, id: str) -> tuple[int, int] | None:
+        """Priority and offset of a message that was given out and is not done."""
+        for number, priority in self._priorities.items():
+            offset = priority.offset_of(id)
+            if offset is not None:
+                return number, offset
+        return None
+
+    def _sorted(self, ids: Iterable[str]) -> tuple[dict[int, list[int]], list[str]]:
+        """Offsets by priority, each once, and the ids of which nothing is known."""
+        found: dict[int, list[int]] = defaultdict(list)
+        unknown: list[str] = []
+        for id in ids:
+            place = self._place(id)
+            if place is None:
+                unknown.append(id)
+            elif place[1] not in found[place[0]]:
+                found[place[0]].append(place[1])
+        return found, unknown
+
+    def _failed(self, priority: int, again: tuple[Attempt, ...], never: Sequence[int], why: str = "") -> Failed:
+        of_priority = self._priorities[priority]
+        settle = of_priority.given_up(never, why) if never else None
+        return Failed(queue=of_priority.queue, again=again, settle=settle)

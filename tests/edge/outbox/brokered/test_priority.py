@@ -1,0 +1,127 @@
+"""One priority of a brokered endpoint: leases, waits, the checkpoint."""
+
+from __future__ import annotations
+
+from fairlead_edge.outbox.attempt import Attempt
+from fairlead_edge.outbox.brokered import priority as module
+from fairlead_edge.outbox.brokered.priority import Priority
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_wire.delivery import DeliveryPolicy
+
+QUEUE = QueueId("edge-1/m/in", 2)
+POLICY = DeliveryPolicy(
+    retries_with_no_delay=0, minimum_delay_retries=1, minimum_delay=5, maximum_delay=5, backoff_retries=0,
+    maximum_delay_retries=0,
+)  # fmt: skip
+
+
+def read(*offsets: int, expires: float | None = None) -> list[tuple[Item, str]]:
+    return [(Item(offset, 1, "", 0, expires, b"x" * 10), f"id-{offset}") for offset in offsets]
+
+
+def take(priority: Priority, *offsets: int, now: float = 0.0, most: int = 10) -> list[int]:
+    """What a module gets of a log that has these."""
+    given: list[Attempt] = []
+    while (fetch := priority.wanted(now, most - len(given))) is not None:
+        found = [each for each in offsets if each in (fetch.only or offsets) and each > fetch.after]
+        answer = read(*found[: fetch.messages_max])
+        given += priority.fetched(fetch, answer, now, messages_max=most - len(given), lease_seconds=60)
+        if len(given) == most:
+            break
+    return [attempt.offset for attempt in given]
+
+
+def uniform() -> float:
+    return 0.5
+
+
+def test_each_is_given_out_once_and_in_order() -> None:
+    """What did not fit is read again; nothing is asked for before something is stored."""
+    priority = Priority(QUEUE)
+    assert take(priority, 0, 1, 2, most=2) == [0, 1]
+    assert take(priority, 0, 1, 2) == [2]
+    assert priority.wanted(0, 10) is None
+    priority.appended()
+    assert take(priority, 0, 1, 2, 3) == [3]
+    assert (priority.leased, priority.retrying, priority.next_time(0)) == (4, 0, 60)
+
+
+def test_checkpoint_passes_nothing_that_is_not_done() -> None:
+    """Neither what is in hand nor what is still being written, whichever settlement reaches the disk first."""
+    priority = Priority(QUEUE)
+    take(priority, *range(4))
+    second = priority.acked([1, 2])
+    assert second.checkpoint == -1
+    first = priority.acked([0])
+    assert first.checkpoint == 0, "1 and 2 are not durable yet"
+    priority.settled(second)
+    priority.settled(first)
+    last = priority.acked([3])
+    assert last.checkpoint == 3
+    priority.not_settled(last)
+    assert priority.offset_of("id-3") == 3
+
+
+def test_failed_message_waits_and_is_given_up_at_last() -> None:
+    """Given back, then its lease ends; the reason says which."""
+    priority = Priority(QUEUE)
+    take(priority, 7)
+    waiting = priority.abandoned(7, 1, POLICY, uniform)
+    assert waiting is not None and (waiting.until, waiting.leased, waiting.waited_seconds) == (6, False, 5)
+    assert priority.wanted(5.9, 10) is None
+    fetch = priority.wanted(6, 10)
+    assert fetch is not None and fetch.only == (7,)
+    [again] = priority.fetched(fetch, read(7), 6, messages_max=10, lease_seconds=60)
+    assert again.number == 2
+    assert priority.run_out(65.9, POLICY, uniform) == ([], [])
+    assert priority.run_out(66, POLICY, uniform) == ([], [7])
+    settle = priority.given_up([7], module.RAN_OUT)
+    assert settle.refused[0].reason == "given out 2 times; the last time its lease ended without an acknowledgement"
+    assert settle.checkpoint == 7
+    priority.settled(settle)
+    assert priority.attempts() == [] and priority.offset_of("id-7") is None
+
+
+def test_message_that_vanished_while_it_waited_is_forgotten() -> None:
+    """Expired, evicted or damaged: it holds up the checkpoint no longer."""
+    priority = Priority(QUEUE)
+    take(priority, 0, 1)
+    priority.abandoned(0, 0, POLICY, uniform)
+    fetch = priority.wanted(5, 10)
+    assert fetch is not None
+    assert priority.fetched(fetch, [], 5, messages_max=10, lease_seconds=60) == []
+    assert priority.acked([1]).checkpoint == 1
+
+
+def test_restart_goes_on_where_it_was() -> None:
+    """Leases hold, waits go on, and what was never noted is found though later ones were."""
+    kept = [
+        Attempt(offset=2, id="id-2", number=1, leased=True, until=60),
+        Attempt(offset=4, id="id-4", number=3, leased=False, until=9),
+    ]
+    priority = Priority(QUEUE, 1, kept)
+    assert take(priority, 2, 3, 4, 5, now=1) == [3, 5]
+    assert take(priority, 2, 3, 4, 5, now=9) == [4]
+    assert [each.number for each in priority.attempts() if each.offset == 4] == [4]
+
+
+def test_withdrawn_message_costs_no_attempt() -> None:
+    """The module never got it."""
+    priority = Priority(QUEUE)
+    take(priority, 0)
+    attempt = priority.withdrawn(0, 1)
+    assert attempt is not None and (attempt.number, attempt.leased, attempt.until) == (0, False, 1)
+    assert take(priority, 0, now=1) == [0]
+    assert [each.number for each in priority.attempts()] == [1]
+
+
+def test_unsettled_messages_are_bounded() -> None:
+    """Beyond the limit only what was given out already is given out again."""
+    kept = [
+        Attempt(offset=offset, id=f"id-{offset}", number=1, leased=False, until=100)
+        for offset in range(module.UNSETTLED_MAX)
+    ]
+    priority = Priority(QUEUE, -1, kept)
+    assert priority.wanted(0, 10) is None
+    assert priority.wanted(100, 10) is not None
