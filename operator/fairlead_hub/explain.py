@@ -16,6 +16,7 @@ import msgspec
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.identities import APPROVE
@@ -116,6 +117,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     paused: str
     routes: RoutesSaid | None
     """None: it is no EdgeRoutes object."""
+    behind: str | None = None
+    """The version that a node which is away holds of it (empty: nothing), where ObjectSync says Behind."""
 
 
 # ---- the answer ----------------------------------------------------------------------------------
@@ -140,7 +143,11 @@ def explain(facts: Facts) -> Step:
     if delivery is None:
         return _away(facts)
     found = step(delivery)
-    return _routes(facts.routes) if found.code == "held" and facts.routes is not None else found
+    if found.code != "held":
+        return found
+    if facts.routes is not None:
+        found = _routes(facts.routes)
+    return Step(found.code, f"{found.text}{_also_paused(facts.live)}")
 
 
 def step(at: Delivery) -> Step:
@@ -169,6 +176,11 @@ def _withheld(withheld: Withheld, at: Delivery) -> Step:
     match withheld.cause:
         case Cause.PAUSE:
             text = f"paused, waiting since {at.seconds:.1f} s: {why} (annotation fairlead.dev/paused on its EdgeNode)"
+            return Step("paused", text)
+        case Cause.OBJECT_PAUSED:
+            return Step("paused", f"paused, waiting since {at.seconds:.1f} s: {why} (annotation {PAUSED} on the object)")
+        case Cause.DELETION_PAUSED:
+            text = f"paused, no longer wanted there and not deleted yet: {why} (annotation {PAUSED} on the object)"
             return Step("paused", text)
         case Cause.NOT_GRANTED:
             return Step("withheld", f"withheld: {why}")
@@ -223,7 +235,17 @@ def _away(facts: Facts) -> Step:
     would = "it should hold this" if facts.is_desired else facts.not_synced
     if facts.is_desired and facts.live is not None and (problem := facts.live.problem) is not None:
         would += f", and cannot be given it ({problem.code}: {problem.reason})"
+    if facts.is_desired and facts.live is not None and facts.behind is not None:
+        held = f"version {facts.behind}" if facts.behind else "nothing of it"
+        would += f", and is Behind: it holds {held}, version {facts.live.version} is wanted"
+    back += _also_paused(facts.live)
     return Step("away", f"the node is away (last contact: {facts.last_contact or 'never'}); {would}{back}")
+
+
+def _also_paused(live: LiveObject | None) -> str:
+    if live is None or not live.paused:
+        return ""
+    return f"; the object is paused, its changes and its deletion wait: {live.paused} (annotation {PAUSED} on it)"
 
 
 def _routes(said: RoutesSaid) -> Step:

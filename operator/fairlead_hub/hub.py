@@ -67,6 +67,7 @@ class Hub:
         # What the cluster says.
         self.object_cache = ObjectCache()
         self.placement = placement = Placement(self.object_cache, settings.delivery.policy())
+        placement.paused_kinds.wait()
         self.grants = Grants(placement)
         self.desired_state = desired = DesiredState(self.object_cache, placement, self.grants.unwritten)
         # The nodes.
@@ -81,7 +82,7 @@ class Hub:
         self.object_syncs = syncs = ObjectSyncStatus(cache, desired.kinds, clock)
         self.node_status = nodes = NodeStatus(name, cache=cache, placement=placement, clock=clock, edge_routes=routes)
         self.sync_controller = controller = SyncController(
-            self.sessions, desired_state=desired, object_syncs=syncs, node_status=nodes
+            self.sessions, desired_state=desired, object_syncs=syncs, node_status=nodes, settings=settings
         )
         self.kube_events = KubeEvents()
         has_topic = settings.messaging_url is not None and bool(settings.events.topic)
@@ -118,6 +119,7 @@ class Hub:
     def take_ready(self, now: float, *, documents: bool = True, kube_events: bool = True) -> Ready:
         """What to do next.  What the shell has no time for now (False) waits here, where the newest replaces older."""
         self._open.taking()
+        self.sync_controller.away.compare(self._open.to_compare)
         self._lifecycle.compare_again(now)
         self._passes.deliver_events(now)
         return Ready(
@@ -130,14 +132,17 @@ class Hub:
     # ---- the cluster: objects and lists ----------------------------------------------------------
 
     def put_object(self, live: LiveObject, now: float) -> None:
-        self._objects.put(live, now)
+        if (change := self._objects.put(live, now)) is not None:
+            self.sync_controller.object_changed(change, now)
 
     def remove_object(self, key: str, uid: str, now: float) -> None:
-        self._objects.remove(key, uid, now)
+        if (change := self._objects.remove(key, uid, now)) is not None:
+            self.sync_controller.object_changed(change, now)
 
     def relist(self, kind: GroupKind, uids: Mapping[str, str], now: float) -> None:
         """A list is complete: what we had and it does not name is gone."""
-        self._objects.relist(kind, uids, now)
+        for change in self._objects.relist(kind, uids, now):
+            self.sync_controller.object_changed(change, now)
 
     def know_kind(self, kind: Kind) -> None:
         """Discovery found what a rule names."""
@@ -233,7 +238,11 @@ class Hub:
     def documents_listed(self, collection: str, now: float) -> None:
         """The first list of our own documents is in: what was decided without them is decided again."""
         self._passes.deliver_events(now)
+        if collection not in self.status_cache.synced:
+            self._objects.paused_before(self.object_syncs.paused_kinds(collection, self.placement.listed.kinds))
         self._documents.listed(collection, now)
+        if self.object_syncs.listed:
+            self._objects.all_paused_known()
         if collection == EDGE_NODES:
             self.input_synced(EDGE_NODES)
 
@@ -353,7 +362,7 @@ class Hub:
         return self.node_status.returned(now)
 
     def sweep(self, now: float) -> None:
-        """Write down which nodes lag."""
+        """Write down which nodes lag, of those that are connected and of those that are away."""
         self._passes.sweep(now, self.settings.record.pending_seconds)
 
     def report(self, now: float, *, last: bool = False) -> None:

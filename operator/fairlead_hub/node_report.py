@@ -147,7 +147,10 @@ def explained(hub: Hub, name: str, type: str, namespace: str, object_name: str, 
     if live is not None:
         answer["wanted"] = {"uid": live.uid, "resourceVersion": live.version, "digest": live.digest}
     if held is not None:
-        answer["held"] = {"uid": held.uid, "resourceVersion": held.version, "digest": held.digest}
+        # As in ObjectSync: of the same content the version is the one that is wanted.
+        is_same = live is not None and live.content_id == held.content_id
+        version = live.version if live is not None and is_same else held.version
+        answer["held"] = {"uid": held.uid, "resourceVersion": version, "digest": held.digest}
     return answer
 
 
@@ -175,7 +178,14 @@ def facts(hub: Hub, node: str, type: str, namespace: str, name: str, now: float)
         identity_held=node in hub.identities.held,
         paused=hub.node_controls.paused(node),
         routes=_routes_said(hub, node, live),
+        behind=_behind(hub, node, live) if session is None else None,
     )
+
+
+def _behind(hub: Hub, node: str, live: LiveObject | None) -> str | None:
+    """The version that ObjectSync says a node holds, where it says Behind."""
+    said = hub.object_syncs.said(node, live.resource.namespace, live.uid) if live is not None else None
+    return said.version if said is not None and said.state == "Behind" else None
 
 
 def _unlistable(placement: Placement, type: str, kind: Kind | None, *, is_known: bool) -> str:

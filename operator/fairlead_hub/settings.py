@@ -71,6 +71,9 @@ class Record(Model):
     """A connected node that has been behind for longer than this is written down as Pending."""
     writes_in_flight: Annotated[int, Field(ge=1, le=1024)] = 32
     """Writes to the API server at the same time."""
+    away_writes_per_second: Annotated[float, Field(ge=0, le=10_000)] = 100.0
+    """At most so many writes a second for nodes that are away (state `Behind`); 0: what is written down of such nodes
+    stays as it was when they left."""
 
 
 class Reconcile(Model):

@@ -15,6 +15,7 @@ from tests.support.live import CONFIG_MAP
 
 from fairlead_hub.cluster.content import LiveObject, build
 from fairlead_hub.cluster.listed import EDGE_NODES
+from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.status.status_cache import Answer, Document, MemoryStatusClient, Name, Observed, Removal
 
 RULES = "syncrules"
@@ -111,6 +112,26 @@ class Cluster(MemoryStatusClient):
             case "relabel":
                 self._bodies[name]["metadata"]["labels"] = {"tier": self.random.choice(TIERS)}
                 self._stamp(name)
+
+    def pause_object(self, name: str, why: str | None) -> None:
+        """Somebody annotates an object, if there is one of this name; None: not any more."""
+        body = self._bodies.get(name)
+        told = body["metadata"].setdefault("annotations", {}) if body is not None else {}
+        if body is None or told.get(PAUSED) == why:
+            return
+        told.pop(PAUSED, None)
+        if why is not None:
+            told[PAUSED] = why
+        self._stamp(name)
+
+    def paused_objects(self) -> set[str]:
+        """UIDs, by what users wrote."""
+        metadata = [body["metadata"] for body in self._bodies.values()]
+        return {each["uid"] for each in metadata if PAUSED in each.get("annotations", ())}
+
+    @property
+    def object_names(self) -> list[str]:
+        return self._names
 
     def _create(self, name: str) -> None:
         self._uids += 1

@@ -61,6 +61,8 @@ class Around(Protocol):
 
     def told(self, shell: HubShell, node: str, annotations: dict[str, str]) -> None: ...
 
+    def objects_told(self) -> None: ...
+
     def deliver(self, link: Link, frame: bytes) -> None: ...
 
 
@@ -178,6 +180,7 @@ class HubShell:
     def object_changed(self, before: LiveObject | None, after: LiveObject | None) -> None:
         if not self._kind_listed:
             return
+        self._world.objects_told()
         if before is not None and (after is None or after.uid != before.uid):
             self.hub.remove_object(before.key, before.uid, self._world.now)
         if after is not None:
@@ -189,6 +192,7 @@ class HubShell:
             return
         hub, now = self.hub, self._world.now
         self._kind_listed = True
+        self._world.objects_told()
         hub.kind_served(KIND, {"v1": ""})
         for live in self._cluster.objects.values():
             hub.put_object(live, now)
@@ -289,7 +293,7 @@ class HubShell:
 
     def _follow_kind(self) -> None:
         """ConfigMaps are watched as long as a rule names them."""
-        wanted = KIND in self.hub.placement.rules.kinds()
+        wanted = KIND in self.hub.placement.kinds()
         if wanted and not self._kind_wanted:
             self._after(self._patience(), self._list_kind)
         if self._kind_wanted and not wanted:
@@ -346,6 +350,7 @@ class HubShell:
                 self._world.told(self, node, {})
         self.hub.documents_named(collection, listed, self._cluster.version, self._world.now)
         self.hub.documents_listed(collection, self._world.now)
+        self._follow_kind()
         if collection == EDGE_NODES:
             self._world.edge_nodes_listed(self)
 

@@ -15,7 +15,9 @@ from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import Absent
 from fairlead_edge.objects.sync.ack_tracker import AckTracker
 from fairlead_hub.cluster import deletion_blocked, listed
+from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.listed import Listed
+from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.core.session_lifecycle import SessionLifecycle
 from fairlead_hub.delivery import deliveries
 from fairlead_hub.delivery.anti_entropy import Comparison
@@ -28,6 +30,7 @@ from fairlead_hub.delivery.node_objects import NodeObjects
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.rule_reader import RuleReader
+from fairlead_hub.status.away_objects import AwayObjects
 from fairlead_hub.status.object_sync_status import ObjectSyncStatus
 from fairlead_hub.status.status_cache import StatusCache
 from fairlead_hub.status.sync_controller import SyncController
@@ -212,6 +215,31 @@ def removes_nothing(patch: Patch) -> None:
     patch.setattr(MemoryMetastore, "_remove", lambda self, remove: Absent())
 
 
+def ignores_object_pauses(patch: Patch) -> None:
+    """The annotation of an object is not looked at."""
+    put = ObjectCache.put
+
+    def blind(self: ObjectCache, live: Any) -> Any:
+        return put(self, msgspec.structs.replace(live, paused=""))
+
+    patch.setattr(ObjectCache, "put", blind)
+
+
+def deletes_paused_objects(patch: Patch) -> None:
+    """Only updates wait."""
+    patch.setattr(DesiredState, "paused", lambda self, key, uid: "")
+
+
+def forgets_away_nodes(patch: Patch) -> None:
+    """What is written down of a node that is away stays as it was when it left."""
+    patch.setattr(AwayObjects, "sweep", lambda self, now: None)
+
+
+def follows_changes_alone(patch: Patch) -> None:
+    """A hub that starts does not compare what it reads."""
+    patch.setattr(AwayObjects, "compare", lambda self, nodes, *, refresh=False: None)
+
+
 MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
     status_ahead_of_the_ack: ("law 1",),
     comparison_by_number: ("law 1", "law 2", "law 3"),
@@ -228,13 +256,17 @@ MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
     unreadable_is_deleted: ("law 5",),
     unreadable_after_restart_is_nothing: ("law 5",),
     frozen_is_gone: ("law 5",),
-    serves_gone_nodes: ("law 5",),
+    serves_gone_nodes: ("law 5", "law 8"),
     wakes_for_what_is_paused: ("law 6",),
     ignores_pauses: ("law 7",),
     pauses_later: ("law 7",),
-    starts_before_it_knows_who_is_paused: ("law 7", "law 8"),
+    starts_before_it_knows_who_is_paused: ("law 7", "law 8", "law 9"),
     ignores_guards: ("law 8",),
     counts_no_removals: ("law 8",),
     forgets_guards: ("law 9",),
+    ignores_object_pauses: ("law 10",),
+    deletes_paused_objects: ("law 10",),
+    forgets_away_nodes: ("law 11",),
+    follows_changes_alone: ("law 11",),
 }
 """Each with the laws it may break first."""

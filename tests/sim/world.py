@@ -17,6 +17,9 @@ Laws, checked while it runs and at the end:
 7. While an EdgeNode says paused, nothing about objects is sent to its node: not by a hub that has just started, either.
 8. While a deletion guard has tripped nothing is removed; and never more than allowed in the window, unless approved.
 9. A hub that starts guards those that its predecessor's documents say to be guarded.
+10. Nothing of an object that the hub knows to be paused is sent to any node: no update, no delete.
+11. What is said of a node that is away is true some seconds later: Behind where something newer is wanted, Deleting
+    where nothing is, Synced otherwise.  And wherever Synced stands, the held version is the wanted one.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS, PAUSED
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.settings import DeletionGuard, Reconcile, Settings, WindowLimits
+from fairlead_hub.settings import DeletionGuard, Reconcile, Record, Settings, WindowLimits
 from fairlead_hub.settings import Link as LinkSettings
 from fairlead_hub.status import object_sync
 from fairlead_hub.status.object_sync_status import COLLECTIONS
@@ -81,6 +84,8 @@ class Chances(msgspec.Struct, frozen=True, kw_only=True):
     api_away: float = 0.02
     api_restored: float = 0.004
     meddled: float = 0.03
+    object_paused: float = 0.05
+    objects_resumed: float = 0.04
     paused: float = 0.02
     resumed: float = 0.08
     approved: float = 0.03
@@ -90,7 +95,8 @@ class Chances(msgspec.Struct, frozen=True, kw_only=True):
 class World:
     """``run`` plays ``steps`` bad steps and then a calm time.  Raises ``LawBroken``.
 
-    Every other world has a deletion guard.  ``acks_before_commit`` plants the classic mistake.
+    Every other world has a deletion guard, in most of them objects are paused, too.  ``acks_before_commit`` plants the
+    classic mistake.
     """
 
     hub: HubShell
@@ -101,7 +107,9 @@ class World:
         self.now = 0.0
         self.calm = False
         self.fence = 0
-        self.pauses = self.guards = 0
+        self.pauses = self.object_pauses = self.guards = 0
+        self._pausing = Random(f"{seed}/object pauses") if seed % 7 not in (4, 5) else None
+        """Fortune of its own: worlds that once broke a law stay as they were."""
         self.settings = Settings(
             security="insecure",
             brake=DeletionGuard(removals_max=REMOVALS_MAX * (seed % 2), window_seconds=WINDOW_SECONDS),
@@ -110,6 +118,7 @@ class World:
             ),
             window=WindowLimits(messages=3),
             link=LinkSettings(keepalive_seconds=10),
+            record=Record(away_writes_per_second=0 if self._pausing is None else 100),
         )
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
@@ -149,6 +158,9 @@ class World:
         # What events did not tell, because a crash or a race left it half done, the slow pass finds.
         self._slow_pass()
         self._wait_until_right(lambda: self._difference() or self._difference_of_documents())
+        if self._pausing is not None:
+            self._be_away(self._pausing)
+            self._wait_until_right(lambda: self._difference() or self._difference_of_documents())
         ends = self.now + STILL_SECONDS
         while self.now < ends:
             self._calm_step()
@@ -159,12 +171,12 @@ class World:
         self.hub.hub.reconcile(self.now)
         self.schedule(self.now + CALM_SECONDS / 3, self._slow_pass)
 
-    def _wait_until_right(self, difference: Callable[[], str]) -> None:
+    def _wait_until_right(self, difference: Callable[[], str], *, resume: bool = True) -> None:
         ends = self.now + CALM_SECONDS
         while why := difference():
             if self.now >= ends:
                 raise LawBroken(why)
-            self._calm_step()
+            self._calm_step(resume=resume)
 
     def _advance(self, seconds: float) -> None:
         until = self.now + seconds
@@ -207,9 +219,18 @@ class World:
             cluster.meddle()
         if self.happens(0.3):
             cluster.collect_garbage()
+        if self._pausing is not None:
+            self._pause_objects(self._pausing)
         for edge in self.edges.values():
             self._misbehave_at_node(edge.name)
             self._misbehave_at_edge(edge)
+
+    def _pause_objects(self, random: Random) -> None:
+        if random.random() < self.chances.object_paused:
+            self.object_pauses += 1
+            self.cluster.pause_object(random.choice(self.cluster.object_names), "sim")
+        if random.random() < self.chances.objects_resumed:
+            self.cluster.pause_object(random.choice(self.cluster.object_names), None)
 
     def _misbehave_at_node(self, name: str) -> None:
         chances, cluster = self.chances, self.cluster
@@ -270,6 +291,7 @@ class World:
             self.edges[name].disconnect()
         self._flights.clear()
         self.told_paused: dict[str, bool] = {}
+        self.told_paused_objects: set[str] = set()
         self.approved: dict[str, set[str]] = {name: set() for name in NODES}
         self.removed: dict[str, dict[str, float]] = {name: {} for name in NODES}
         """Keys whose removal this hub sent without approval → when last."""
@@ -322,6 +344,8 @@ class World:
                 raise LawBroken(f"law 5 {at} is sent to {node}, which is gone")
             if self.told_paused.get(node, PAUSED in self.cluster.annotations.get(node, ())):
                 raise LawBroken(f"law 7 {at} is sent to {node}, which is paused")
+            if header.uid in self.told_paused_objects:
+                raise LawBroken(f"law 10 {at} is sent to {node}, and the object is paused")
             if isinstance(header, message.Delete):
                 desired = self.cluster.desired(node).get(header.resource)
                 if desired is not None and desired.uid == header.uid:
@@ -374,6 +398,10 @@ class World:
             for key in guard.due:
                 self.removed[node].pop(key, None)
 
+    def objects_told(self) -> None:
+        """The watch tells the hub next what there is."""
+        self.told_paused_objects = self.cluster.paused_objects()
+
     def edge_nodes_listed(self, shell: HubShell) -> None:
         starting, self._is_starting = self._is_starting, False
         for name in NODES:
@@ -393,6 +421,8 @@ class World:
             record = object_sync.parse(body)
             if record is not None and record.digest and (record.uid, record.digest) not in self._durable(record.node):
                 raise LawBroken(f"law 1 at {self.now:.2f}: {name} names content that {record.node} never had")
+            if record is not None and record.state == "Synced" and record.version not in ("", record.wanted_version):
+                raise LawBroken(f"law 11 at {self.now:.2f}: {name} is Synced, and names two versions")
 
     def _durable(self, node: str) -> set[tuple[str, str]]:
         return self.edges[node].ever_durable
@@ -418,7 +448,44 @@ class World:
             self._advance(self.random.uniform(0, 0.3))
         self.cluster.away = False
 
-    def _calm_step(self) -> None:
+    def _be_away(self, random: Random) -> None:
+        """A node leaves, objects change meanwhile, and sometimes another hub takes over; then it comes back."""
+        edge = self.edges[random.choice(NODES)]
+        if edge.name not in self.cluster.nodes:
+            return
+        self._break(edge)
+        edge.retry_at = float("inf")
+        if random.random() < 0.3:
+            self._start_hub()
+        for _ in range(random.randrange(8)):
+            name = random.choice(self.cluster.object_names)
+            self.cluster.pause_object(name, "sim" if random.random() < 0.3 else None)
+            self.cluster.change_object()
+            self._advance(random.uniform(0, 5))
+        self._wait_until_right(lambda: self._difference_of_away(edge.name), resume=False)
+        edge.retry_at = self.now
+
+    def _difference_of_away(self, node: str) -> str:
+        held = self.edges[node].held()
+        expected = {
+            live.uid: "Synced" if held.get(path) == (live.uid, live.digest) else "Behind"
+            for path, live in self.cluster.desired(node).items()
+        }
+        paused = self.cluster.paused_objects()
+        for uid, _ in held.values():
+            expected.setdefault(uid, "Synced" if uid in paused else "Deleting")
+        said = {
+            there.head["spec"]["objectUID"]: there.status.get("state")
+            for name, there in self.cluster.documents.items()
+            if name[0] in COLLECTIONS and node_of(name) == node
+        }
+        if said == expected:
+            return ""
+        return f"law 11: ObjectSyncs of {node}, which is away, say {said}, the truth is {expected}"
+
+    def _calm_step(self, *, resume: bool = True) -> None:
+        for name in self.cluster.object_names if resume else ():
+            self.cluster.pause_object(name, None)
         for node in NODES:
             self.cluster.annotate(node, PAUSED, None)
             guard = self.cluster.deletion_guard(node)

@@ -1,8 +1,9 @@
 """From the API server's bytes to the delivered content: canonical, digested and packed once for all nodes.
 
 Desired state goes down, status is reported up: so the content is the object without ``status`` and without the API
-server's bookkeeping (``managedFields``, ``resourceVersion``, kubectl's copy of the applied manifest).  Two versions
-with the same content are the same delivery, and nothing is sent for the second.
+server's bookkeeping (``managedFields``, ``resourceVersion``, kubectl's copy of the applied manifest), and without the
+annotation that pauses its delivery.  Two versions with the same content are the same delivery, and nothing is sent for
+the second.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub.cluster import api_json, references
+from fairlead_hub.cluster import api_json, object_pause, references
 from fairlead_wire import codec, digest, message, resource
 from fairlead_wire.errors import Malformed, Permanent
 from fairlead_wire.resource import Resource
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+NOT_DELIVERED = frozenset((LAST_APPLIED, object_pause.PAUSED))
+"""Annotations that are no part of the delivered content."""
 
 GroupKind = tuple[str, str]
 """(group, kind): the identity of a type of objects; two versions of it are the same objects."""
@@ -118,6 +121,8 @@ class LiveObject(msgspec.Struct, kw_only=True, gc=False):
     held: Held
     problem: Undeliverable | None = None
     """Set: it is wanted where rules say so, and parked there instead of sent; what an edge holds of it stays."""
+    paused: str = ""
+    """Why nothing of it is sent (``object_pause``); empty: it is not paused."""
 
     @property
     def group_kind(self) -> GroupKind:
@@ -171,6 +176,7 @@ def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
         references=references.of_pod(body) if is_pod else frozenset(),
         held=Held(name.path, header.uid, fingerprint, header.version),
         problem=problem,
+        paused=object_pause.reason(header.annotations),
     )
 
 
@@ -208,7 +214,7 @@ def canonical_bytes(body: dict[str, Any], kind: Kind) -> bytes:
     }
     annotations = metadata.get("annotations")
     if annotations is not None:
-        kept = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+        kept = {key: value for key, value in annotations.items() if key not in NOT_DELIVERED}
         if kept:
             metadata["annotations"] = kept
         else:

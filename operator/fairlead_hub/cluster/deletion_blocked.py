@@ -29,7 +29,11 @@ def blocked(placement: Placement, node: str, at: Resource, kind: GroupKind | Non
         return waiting
     if at.type == EDGE_ROUTES_TYPE:
         return _routes(placement, at)
-    return _unreadable(placement, node, at, kind, live) or _unlisted(placement, node, at, kind)
+    return (
+        _unreadable(placement, node, at, kind, live)
+        or _unlisted(placement, node, at, kind)
+        or _perhaps_paused(placement, at, kind)
+    )
 
 
 def _routes(placement: Placement, at: Resource) -> str:
@@ -68,6 +72,19 @@ def _unlisted(placement: Placement, node: str, at: Resource, kind: GroupKind | N
                 return f"{entry.kind} cannot be listed: {why}"
             if entry.select == "referenced" and POD in placement.listed.frozen:
                 return f"Pod cannot be listed: {placement.listed.frozen[POD]}"
+    return ""
+
+
+def _perhaps_paused(placement: Placement, at: Resource, kind: GroupKind | None) -> str:
+    """Objects of the kind were paused when another hub ran, and it is not known yet which of them still are."""
+    listed, paused_kinds = placement.listed, placement.paused_kinds
+    if not paused_kinds.is_known and (kind is None or not placement.rules.named(kind)):
+        return "ObjectSyncs are not listed yet"
+    for group, name in paused_kinds.remembered():
+        is_it = kind == (group, name) if kind is not None else at.group == group and is_called(at.plural, name.lower())
+        if is_it and (group, name) not in listed.kinds:
+            why = listed.frozen.get((group, name))
+            return f"{name} cannot be listed: {why}" if why else f"{name} is not listed yet"
     return ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from fairlead_hub.cluster import deletion_blocked
@@ -26,6 +26,9 @@ class View(Protocol):
 
     def deletion_blocked(self, node: str, path: str) -> str:
         """Why what the node holds as this path may not be deleted there yet; empty when it may."""
+
+    def paused(self, key: str, uid: str) -> str:
+        """Why no delete of this object is sent to any node, by its own annotation; empty when it may be."""
 
     def withheld(self, node: str, key: str) -> str:
         """Why what is wanted there under this key may not be sent yet; empty when it may."""
@@ -79,6 +82,10 @@ class DesiredState:
         kind = known.group_kind if known is not None else None
         return deletion_blocked.blocked(self.placement, node, at, kind, self.object_cache.get(at.key))
 
+    def paused(self, key: str, uid: str) -> str:
+        live = self.object_cache.get(key)
+        return live.paused if live is not None and live.uid == uid else ""
+
     def withheld(self, node: str, key: str) -> str:
         type, _, name = key.split("/", 2)
         if type != deletion_blocked.EDGE_ROUTES_TYPE:
@@ -88,6 +95,11 @@ class DesiredState:
             return ""
         some = ", ".join(unwritten[:TOPICS_TOLD_MAX]) + (", …" if len(unwritten) > TOPICS_TOLD_MAX else "")
         return f"topics it names are not written down on EdgeNode {node} yet: {some}"
+
+    @property
+    def nodes(self) -> Mapping[str, Mapping[str, str]]:
+        """Labels of each edge Node."""
+        return self.placement.rules.nodes
 
     def is_gone(self, node: str) -> bool:
         """Nodes are listed, and there is none of this name."""

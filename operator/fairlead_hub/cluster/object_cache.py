@@ -27,6 +27,8 @@ class ObjectCache:
         self._bound: dict[str, dict[str, LiveObject]] = defaultdict(dict)
         self._referrers: dict[str, dict[str, int]] = defaultdict(dict)
         self._referred: dict[str, dict[str, int]] = defaultdict(dict)
+        self.paused: set[str] = set()
+        """Keys of objects of which nothing is sent, because their annotation says so."""
         self.generation: dict[GroupKind, int] = defaultdict(int)
         """Rises with every change of a kind; caches over it compare this number."""
 
@@ -54,11 +56,12 @@ class ObjectCache:
     def put(self, live: LiveObject) -> Change | None:
         """None when the delivered content is what it was: nothing to send, nothing to write.
 
-        With the same content a Pod may refer to more, because its status names what was made for it.
+        With the same content a Pod may refer to more, because its status names what was made for it; and the object
+        may be paused, or no longer.
         """
         before = self._by_key.get(live.key)
         if before is not None and before.uid == live.uid and before.digest == live.digest and before.kind == live.kind:
-            if before.references == live.references:
+            if before.references == live.references and before.paused == live.paused:
                 before.seen_version = live.seen_version
                 return None
             live.version, live.held = before.version, before.held
@@ -87,6 +90,8 @@ class ObjectCache:
         return [change for change in changes if change is not None]
 
     def _index(self, live: LiveObject) -> None:
+        if live.paused:
+            self.paused.add(live.key)
         if not live.node_name:
             return
         self._bound[live.node_name][live.key] = live
@@ -97,6 +102,8 @@ class ObjectCache:
             referrers[live.node_name] = referrers.get(live.node_name, 0) + 1
 
     def _unindex(self, live: LiveObject) -> None:
+        if live.paused:
+            self.paused.discard(live.key)
         if not live.node_name:
             return
         _drop(self._bound, live.node_name, live.key)

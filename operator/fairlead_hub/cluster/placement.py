@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from fairlead_hub.cluster import sync_rule
-from fairlead_hub.cluster.content import EDGE_ROUTES, LiveObject
+from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, LiveObject
 from fairlead_hub.cluster.listed import Listed
 from fairlead_hub.cluster.object_cache import Change, ObjectCache
+from fairlead_hub.cluster.paused_kinds import PausedKinds
 from fairlead_hub.cluster.rule_matches import RuleMatches
 from fairlead_hub.cluster.rule_set import RuleSet
 from fairlead_hub.settings import Delivery
@@ -38,12 +39,17 @@ class Placement:
         self.object_cache = object_cache
         self.rules = RuleSet(RuleMatches(object_cache))
         self.listed = Listed(self.rules)
+        self.paused_kinds = PausedKinds(object_cache)
         self._default = default
         self._generation = 0
         """Of the rules that the caches below are about."""
         self._covered: dict[tuple[str, int], tuple[int, dict[str, LiveObject]]] = {}
         self._wishes: dict[str, tuple[LiveObject, list[tuple[sync_rule.Rule, sync_rule.Entry, Desired]]]] = {}
         """By key: what the rules that cover an object wish for it, whichever the node."""
+
+    def kinds(self) -> dict[GroupKind, tuple[str, ...]]:
+        """Every kind to watch → at which apiVersions: named by rules, or with objects that are paused."""
+        return self.paused_kinds.kinds() | self.rules.kinds()
 
     def _refresh(self) -> None:
         """Forget what was derived from other rules."""

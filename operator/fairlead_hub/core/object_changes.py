@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fairlead_hub.cluster import object_pause
 from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, LiveObject
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.object_cache import Change
@@ -37,7 +38,8 @@ class ObjectChanges:
 
     # ---- objects ---------------------------------------------------------------------------------
 
-    def put(self, live: LiveObject, now: float) -> None:
+    def put(self, live: LiveObject, now: float) -> Change | None:
+        """None: nothing to send, nothing to write."""
         before_nodes: set[str] = set()
         if live.group_kind == EDGE_ROUTES:
             before_nodes = self._placement.nodes_for(live)
@@ -48,10 +50,12 @@ class ObjectChanges:
         change = self._object_cache.put(live)
         if change is None:
             self._counts.unchanged()
-            return
+            return None
         self._changed(change, now, before_nodes)
+        return change
 
-    def remove(self, key: str, uid: str, now: float) -> None:
+    def remove(self, key: str, uid: str, now: float) -> Change | None:
+        """None: it was not there."""
         live = self._object_cache.get(key)
         before_nodes: set[str] = set()
         if live is not None and live.group_kind == EDGE_ROUTES and live.uid == uid:
@@ -60,25 +64,34 @@ class ObjectChanges:
         change = self._object_cache.remove(key, uid)
         if change is not None:
             self._changed(change, now, before_nodes)
+        return change
 
-    def relist(self, kind: GroupKind, uids: Mapping[str, str], now: float) -> None:
+    def relist(self, kind: GroupKind, uids: Mapping[str, str], now: float) -> list[Change]:
         """A list is complete: what we had and it does not name is gone."""
-        for live in list(self._object_cache.of_kind(kind).values()):
-            if uids.get(live.key) != live.uid:
-                self.remove(live.key, live.uid, now)
+        gone = [live for live in self._object_cache.of_kind(kind).values() if uids.get(live.key) != live.uid]
+        changes = [self.remove(live.key, live.uid, now) for live in gone]
+        return [change for change in changes if change is not None]
 
     def _changed(self, change: Change, now: float, nodes: set[str]) -> None:
-        nodes |= self._placement.concerned(change, self._sessions.by_node)
+        sessions = self._sessions.by_node
+        nodes |= self._placement.concerned(change, sessions)
+        if object_pause.is_changed(change.before, change.after):
+            # Also where it is not wanted any more, and its deletion waits for the end of the pause.
+            nodes |= {node for node, session in sessions.items() if session.unsynced.get(change.key) is not None}
         if change.after is None and change.before is not None:
             self._placement.forget(change.before)
         for node in nodes:
             self._sessions.offer(node, change.key, now)
         for node, key in self._placement.referred_by(change):
-            self._sessions.offer(node, key, now)
+            if node in sessions:
+                self._sessions.offer(node, key, now)
+            else:
+                self._sessions.compare((node,))
 
     # ---- kinds and lists -------------------------------------------------------------------------
 
     def kind_synced(self, kind: GroupKind) -> None:
+        self._placement.paused_kinds.kind_synced(kind)
         if self._placement.listed.kind_synced(kind):
             if kind == EDGE_ROUTES:
                 self.input_synced("edgeroutes")
@@ -102,6 +115,15 @@ class ObjectChanges:
     def kind_served(self, kind: GroupKind, answers: Mapping[str, str]) -> None:
         """What the API server says of the apiVersions rules name for a kind: "" it serves this one, or why not."""
         self._sessions.compare(self._placement.rules.set_served(kind, answers))
+
+    def paused_before(self, kinds: Mapping[GroupKind, str]) -> None:
+        """Objects of these kinds (→ apiVersion) were paused when another hub ran."""
+        self._placement.paused_kinds.remember(kinds)
+
+    def all_paused_known(self) -> None:
+        """Every document that could tell is listed."""
+        if self._placement.paused_kinds.listed():
+            self._sessions.compare_all()
 
     def input_synced(self, name: str) -> None:
         """One of ``listed.INPUTS`` is listed."""

@@ -85,6 +85,11 @@ class OpenSessions:
         self._compare_all = True
         self.changed()
 
+    @property
+    def to_compare(self) -> Set[str] | None:
+        """Nodes to be compared again, also those without a session; None: all."""
+        return None if self._compare_all else self._to_compare
+
     # ---- taking ----------------------------------------------------------------------------------
 
     def take_compared(self) -> list[NodeSession]:

@@ -68,7 +68,7 @@ class Reports:
 
     def ended(self, session: NodeSession, why: str, now: float) -> None:
         """The node has no session any more; ``why`` is empty where a newer one follows."""
-        self._sync_controller.ended(session.node)
+        self._sync_controller.ended(session.node, now)
         if why:
             self.cloud_events.node_away(session.node, why, now)
 

@@ -146,6 +146,9 @@ class Deliveries:
             yield frames.delete(self._sent(deletion, len(held.path), now), held)
             return
         live = desired.live
+        if live.paused:
+            objects.pause(key, live.paused, now)
+            return
         if why := objects.view.withheld(objects.node, key):
             objects.unsynced.move(key, "withheld", Withheld(Cause.NOT_GRANTED, why), now)
             return

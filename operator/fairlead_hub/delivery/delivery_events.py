@@ -56,6 +56,12 @@ class Unparked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     why: str
 
 
+class Paused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The newest content waits, because the object is paused."""
+
+    key: str
+
+
 class Retried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A send failed and will be repeated; ``code`` is timeout or the nack's."""
 
@@ -76,7 +82,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     differences: int
 
 
-DeliveryEvent = Acked | Removed | Parked | Unparked | Retried | Recovered | Compared
+DeliveryEvent = Acked | Removed | Parked | Unparked | Paused | Retried | Recovered | Compared
 
 
 def count(events: Iterable[DeliveryEvent], counts: Counts) -> None:
@@ -93,5 +99,5 @@ def count(events: Iterable[DeliveryEvent], counts: Counts) -> None:
                 counts.retried(event.code)
             case Compared():
                 counts.compared(event.divergent_buckets)
-            case Unparked() | Recovered():
+            case Unparked() | Paused() | Recovered():
                 pass

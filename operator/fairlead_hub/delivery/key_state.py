@@ -6,7 +6,8 @@
 a value with what belongs to it, and its class is its name in the table.  IN_SYNC is the absence of a record: a key
 that is in sync costs its entry of what the edge holds, and nothing here.
 
-A pause of the node is no state of a key: it stops all of them at once, and nothing of a key changes by it.
+A pause of the node is no state of a key: it stops all of them at once, and nothing of a key changes by it.  A pause of
+an object is one: its key is WITHHELD at each node where something of it would be sent.
 """
 
 from __future__ import annotations
@@ -64,6 +65,10 @@ class Cause(StrEnum):
     """Too many deletions at once."""
     PAUSE = "pause"
     """The node is paused.  Told, never stored (see the module)."""
+    OBJECT_PAUSED = "object paused"
+    """The object is paused: its newest content waits."""
+    DELETION_PAUSED = "deletion paused"
+    """The object is paused and no longer wanted at this node."""
 
 
 class Withheld(msgspec.Struct, frozen=True, gc=False):
@@ -75,7 +80,7 @@ class Withheld(msgspec.Struct, frozen=True, gc=False):
     @property
     def keeps(self) -> bool:
         """It is a deletion: the node keeps what it should not hold."""
-        return self.cause in (Cause.DELETION_BLOCKED, Cause.DELETION_GUARD)
+        return self.cause in (Cause.DELETION_BLOCKED, Cause.DELETION_GUARD, Cause.DELETION_PAUSED)
 
 
 State = InSync | Queued | InFlight | Backoff | Parked | Withheld

@@ -20,6 +20,7 @@ from fairlead_hub.delivery.delivery_events import (
     Compared,
     DeliveryEvent,
     Parked,
+    Paused,
     Recovered,
     Removed,
     Retried,
@@ -132,17 +133,26 @@ class NodeObjects:
 
     def no_longer_withheld(self) -> list[str]:
         """Keys that waited for a grant, and need not any more: offer them again."""
-        return [key for key in self.unsynced.withheld() if not self.view.withheld(self.node, key)]
+        waiting = [key for key, state in self.unsynced.withheld().items() if state.cause is Cause.NOT_GRANTED]
+        return [key for key in waiting if not self.view.withheld(self.node, key)]
 
     # ---- before a message ------------------------------------------------------------------------
 
     def withheld_deletion(self, key: str, held: Held, now: float) -> Withheld | None:
         """Why what the node holds under this key may not be deleted yet."""
+        if why := self.view.paused(key, held.uid):
+            return Withheld(Cause.DELETION_PAUSED, why)
         if why := self.view.deletion_blocked(self.node, held.path):
             return Withheld(Cause.DELETION_BLOCKED, why)
         if self.guard is not None and (why := self.guard.blocked(key, now)):
             return Withheld(Cause.DELETION_GUARD, why)
         return None
+
+    def pause(self, key: str, why: str, now: float) -> None:
+        """The object is paused; offered again when it changes, or is resumed."""
+        self.unsynced.move(key, "withheld", Withheld(Cause.OBJECT_PAUSED, why), now)
+        if self.unsynced.pending[key].reported is None:
+            self.events.append(Paused(key=key))
 
     def keep(self, key: str, withheld: Withheld, now: float) -> None:
         """Offered again by the diff that follows when the watch becomes certain, or the deletions are approved."""

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fairlead_hub.cluster import object_pause
+from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
 from fairlead_hub.settings import DeletionGuard as Limits
 
-PAUSED = "fairlead.dev/paused"
 APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
 FORMER = {"fairlead.dev/hold": PAUSED, "fairlead.dev/release-brake": APPROVE_DELETIONS}
 """Names of before 0.2, understood for one version more."""
-WHY_CHARS_MAX = 256
-"""Of a pause's reason; an annotation may be a thousand times longer, and is shown in tables."""
 
 
 def current(annotations: Mapping[str, str]) -> Mapping[str, str]:
@@ -31,8 +30,7 @@ def current(annotations: Mapping[str, str]) -> Mapping[str, str]:
 
 def paused(annotations: Mapping[str, str]) -> str:
     """Why nothing is sent to the node; empty when it is not paused."""
-    why = current(annotations).get(PAUSED)
-    return "" if why is None else " ".join(why.split())[:WHY_CHARS_MAX] or "no reason given"
+    return object_pause.reason(current(annotations))
 
 
 class NodeControls:

@@ -114,10 +114,16 @@ class HubMetrics(Collector):
             ),
             (
                 "withheld_objects",
-                "EdgeRoutes whose topics wait to be granted.",
+                "Objects at nodes that wait for a grant of topics, or because they are paused.",
                 sum(each.count(Withheld) - each.kept_count for each in unsynced),
             ),
             ("nodes_paused", "Nodes nothing is sent to, because somebody said so.", len(hub.node_controls.pauses)),
+            (
+                "objects_paused",
+                "Objects that are sent to no node, because their annotation says so.",
+                len(hub.object_cache.paused),
+            ),
+            ("away_waiting", "Objects and away nodes that are to be compared.", hub.sync_controller.away.waiting),
             ("nodes_deletion_guard", "Nodes whose deletions are stopped.", hub.node_controls.tripped()),
             ("fence", "Fencing number.", hub.fence),
         ):

@@ -16,6 +16,7 @@ from fairlead_hub import node_report
 from fairlead_hub.cluster import api_json, content, deletion_blocked, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
+from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery import pause
 from fairlead_hub.io.kind_watch import discover
@@ -103,6 +104,12 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
     found["code"], found["answer"] = _verdict(placement, node, live, record)
     if found["code"] == "held" and live is not None and live.group_kind == content.EDGE_ROUTES:
         found["code"], found["answer"] = await _routes_held(kube, node, placement.rules.routes[name], found["answer"])
+    if live is not None and live.paused and found["code"] in (*WAITING, "held"):
+        where = f"{live.paused} (annotation {PAUSED} on the object)"
+        if found["code"] == "held":
+            found["answer"] += f"; the object is paused, its changes and its deletion wait: {where}"
+        else:
+            found["code"], found["answer"] = "paused", f"paused: {where}"
     if found["code"] in WAITING:
         found["code"], found["answer"] = await _may_send_changed(kube, node, found["code"], found["answer"])
     return found
@@ -125,7 +132,7 @@ async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tu
     except Refused:
         return code, answer
     if why := _paused(account):
-        return "paused", f"paused: {why} (annotation {pause.PAUSED} on EdgeNode {node})"
+        return "paused", f"paused: {why} (annotation {PAUSED} on EdgeNode {node})"
     guard = account.get("status", {}).get("deletionGuard")
     if code == "deleting" and guard and not guard.get("approved"):
         id = guard["id"]

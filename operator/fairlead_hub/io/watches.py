@@ -174,8 +174,12 @@ class _RuleSink:
 class _OwnSink:
     """Documents the hub wrote: records and EdgeNodes."""
 
-    def __init__(self, hub: Hub, collection: str, clock: Clock, counts: IoCounts) -> None:
-        self._hub, self._collection, self._clock, self._counts = hub, collection, clock, counts
+    def __init__(
+        self, hub: Hub, collection: str, clock: Clock, counts: IoCounts, listed: Callable[[], None]
+    ) -> None:
+        """``listed``: perhaps it is known now of more kinds that they have to be watched."""
+        self._hub, self._collection, self._clock = hub, collection, clock
+        self._counts, self._listed = counts, listed
 
     def on_object(self, raw: msgspec.Raw) -> str:
         header = api_json.header(raw)
@@ -204,6 +208,7 @@ class _OwnSink:
     def on_listed(self, identities: set[str], version: str) -> None:
         self._hub.documents_named(self._collection, identities, version, self._clock())
         self._hub.documents_listed(self._collection, self._clock())
+        self._listed()
 
     def _vanished(self, name: status_cache.Name, spec: dict[str, Any], version: str) -> None:
         if self._collection == EDGE_NODES:
@@ -249,7 +254,7 @@ class Watches:
             (f"{OURS}/syncrules", _RuleSink(hub, self._clock, self._changed.set)),
             (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self.counts)),
             *(
-                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock, self.counts))
+                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock, self.counts, self._changed.set))
                 for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)
             ),
         ]
@@ -262,7 +267,7 @@ class Watches:
                 self._follow(group.create_task)
 
     def _follow(self, start: Callable[..., asyncio.Task[None]]) -> None:
-        wanted = self._hub.placement.rules.kinds()
+        wanted = self._hub.placement.kinds()
         wanted.pop(EDGE_ROUTES, None)  # watched whatever rules say
         for kind, (_, task) in list(self._kinds.items()):
             if kind not in wanted:

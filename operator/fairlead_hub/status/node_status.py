@@ -189,6 +189,21 @@ class NodeStatus:
         """How the return after our start ended; given once."""
         return self.returning.summary(now, give_up=self._grace_over) if self._first_report is not None else None
 
+    @property
+    def is_grace_over(self) -> bool:
+        """Nodes that were connected before our start have had the time to return."""
+        return self._grace_over
+
+    def said_away(self, node: str) -> bool:
+        """No EdgeNode says that it is connected: it was away before this hub started."""
+        observed = self._cache.observed.get((EDGE_NODES, "", node))
+        return observed is None or not observed.outline.get("connected")
+
+    def was_ever_connected(self, node: str) -> bool:
+        """To this hub or to one before."""
+        observed = self._cache.observed.get((EDGE_NODES, "", node))
+        return node in self._met or (observed is not None and bool(observed.outline.get("lastContactTime")))
+
     def was_met(self, node: str) -> bool:
         """Did it have a session with this process?"""
         return node in self._met

@@ -8,9 +8,11 @@ digits of its SHA-256.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
+
+from fairlead_hub.cluster.content import GroupKind
 
 GROUP = "fairlead.dev"
 API_VERSION = "fairlead.dev/v1alpha1"
@@ -19,7 +21,12 @@ KIND_LABEL = "fairlead.dev/kind"
 NAME_CHARS_MAX = 253
 LABEL_CHARS_MAX = 63
 
-State = Literal["Synced", "Pending", "Parked", "Deleting"]
+State = Literal["Synced", "Pending", "Behind", "Parked", "Deleting"]
+STATES: Final[frozenset[str]] = frozenset(get_args(State))
+PAUSED: Final = "Paused"
+"""Reason of what waits because its object, or its node, is paused; the message says why."""
+NODE_AWAY: Final = "NodeAway"
+"""Reason of what waits because its node is away."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +53,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return name_of(self.node, self.uid)
 
+    @property
+    def group_kind(self) -> GroupKind:
+        return self.api_version.rpartition("/")[0], self.kind
+
     def says_the_same(self, other: Record) -> bool:
         """Nothing a reader decides by differs; a later ack of the same alone is no reason to write."""
-        same = msgspec.structs.replace(other, last_ack_time=self.last_ack_time, message=self.message)
+        message = other.message if self.reason == PAUSED else self.message
+        same = msgspec.structs.replace(other, last_ack_time=self.last_ack_time, message=message)
         return self == same
 
 
@@ -93,7 +105,7 @@ def status(record: Record, before: list[dict[str, Any]], generation: int, now: s
     """The status subresource; ``before`` are the conditions written last, ``now`` RFC 3339."""
     synced = record.state == "Synced"
     parked = record.state == "Parked"
-    reason = record.reason or record.state
+    reason = record.reason or ("Acknowledged" if synced else record.state)
     stalled = (reason, record.message) if parked else ("NotParked", "")
     return {
         "objectResourceVersion": record.version,
@@ -106,7 +118,7 @@ def status(record: Record, before: list[dict[str, Any]], generation: int, now: s
         "lastAckTime": record.last_ack_time or None,
         "fence": fence,
         "conditions": [
-            condition("Synced", synced, "Acknowledged" if synced else reason, record.message, before, generation, now),
+            condition("Synced", synced, reason, record.message, before, generation, now),
             condition("Stalled", parked, *stalled, before, generation, now),
         ],
     }
@@ -168,7 +180,7 @@ def parse(body: dict[str, Any]) -> Record | None:
         version=_text(found.get("objectResourceVersion")),
         digest=_text(found.get("objectDigest")),
         wanted_version=_text(found.get("wantedResourceVersion")),
-        state=state if state in ("Synced", "Pending", "Parked", "Deleting") else "Pending",
+        state=state if state in STATES else "Pending",
         reason=_text(found.get("reason")),
         message=_message(found.get("conditions")),
         retries=found["retries"] if isinstance(found.get("retries"), int) else 0,

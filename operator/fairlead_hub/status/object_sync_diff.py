@@ -6,10 +6,16 @@ whatever the versions say (seed: reliable message delivery, "SyncController").
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec.structs import replace
+
 from fairlead_hub.cluster.content import Held, LiveObject
-from fairlead_hub.status.object_sync import Record, State
+from fairlead_hub.status.object_sync import NODE_AWAY, PAUSED, Record, State
 from fairlead_wire import version as wire_version
 
+_AWAY = "the node is away"
+_NO_RETRY: dict[str, Any] = {"retries": 0, "next_retry_time": ""}
 Said = tuple[str, str, State]
 """(held version, wanted version, state)"""
 
@@ -30,8 +36,45 @@ def record_of_held(before: Record | None, held: Held, live: LiveObject | None) -
         return held.version, live.version, "Pending"
     if before is None or before.digest != live.digest or before.state != "Synced":
         return live.version, live.version, "Synced"
+    if (before.reason == PAUSED) is not bool(live.paused):
+        return live.version, live.version, "Synced"
     if before.version != before.wanted_version or not wire_version.is_comparable(before.version):
         return live.version, live.version, "Synced"
     if wire_version.is_newer(before.version, live.seen_version):
         return live.version, live.version, "Synced"  # the API server was restored from an older copy
     return None
+
+
+def record_of_away(before: Record, live: LiveObject | None, *, refresh: bool) -> Record | None:
+    """What the ObjectSync of a node that is away should say, by what it says (``before`` itself: that is right).
+
+    None: it should not be there.  ``refresh``: also when only the wanted version is a newer one than it names.
+    """
+    if live is None:
+        if not before.version:
+            return None  # it was never held, and is not wanted any more
+        if before.state == "Deleting":
+            return before
+        return replace(before, state="Deleting", wanted_version="", reason=NODE_AWAY, message=_AWAY, **_NO_RETRY)
+    if before.version and before.digest == live.digest:
+        held = Held(live.path, live.uid, before.digest, before.version)
+        said = record_of_held(before, held, live)
+        if said is None:
+            return before
+        reason, message = (PAUSED, live.paused) if live.paused else ("", "")
+        version, wanted, state = said
+        return replace(
+            before, version=version, wanted_version=wanted, state=state, reason=reason, message=message, **_NO_RETRY
+        )
+    if before.state == "Parked" and before.wanted_version == live.version:
+        return before  # it says more: why the node did not take this very content
+    is_told = before.state == "Behind" and (before.reason == PAUSED) is bool(live.paused)
+    if is_told and (before.wanted_version == live.version or not refresh):
+        return before
+    return behind(before, live)
+
+
+def behind(record: Record, live: LiveObject) -> Record:
+    """The same of a node that is away and should hold this instead."""
+    reason, message = (PAUSED, live.paused) if live.paused else (NODE_AWAY, _AWAY)
+    return replace(record, state="Behind", wanted_version=live.version, reason=reason, message=message, **_NO_RETRY)

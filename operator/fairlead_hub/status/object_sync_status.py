@@ -1,25 +1,27 @@
 """What became of deliveries, turned into ObjectSync documents for the status cache.
 
 A record is written on ack, park, unpark and delete, and when a connected node lags longer than ``pending_seconds``;
-records of a node that is away stay untouched (contract section 3).  Whatever a crash left half done is found again
+of a node that is away when it is behind (``away_objects``).  Whatever a crash left half done is found again
 when the node's next comparison is over (``compared``) or by the SyncController's pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from fairlead_hub.cluster.content import Held, Kind, LiveObject, identity
+from fairlead_hub.cluster.content import GroupKind, Held, Kind, LiveObject, identity
+from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.delivery.delivery_events import Acked, Parked, Recovered, Removed, Unparked
 from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import object_sync, object_sync_diff, status_cache
 from fairlead_hub.status.notice import Notice, Type
-from fairlead_hub.status.object_sync import Record, State
+from fairlead_hub.status.object_sync import PAUSED, Record, State
 from fairlead_hub.wall_clock import WallClock
+from fairlead_wire.resource import Resource
 
 COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
 
@@ -61,7 +63,7 @@ class ObjectSyncStatus:
         wanted = live.version if live is not None and live.uid == held.uid else held.version
         reached = live is not None and live.uid == held.uid and live.digest == held.digest
         record = self._record(session.node, held.path, held.uid, held, wanted, "Synced" if reached else "Pending")
-        self.want(replace(record, last_ack_time=self._clock.text(now)), now)
+        self.want(_paused(replace(record, last_ack_time=self._clock.text(now)), live), now)
 
     def removed(self, session: NodeSession, event: Removed) -> None:
         _, _, namespace, _ = identity(event.path, self._kinds)
@@ -98,7 +100,9 @@ class ObjectSyncStatus:
             return
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
-        reason, text = ("Paused", session.paused) if session.paused else ("Lagging", f"pending for {now - since:.0f} s")
+        reason, text = (PAUSED, session.paused) if session.paused else ("Lagging", f"pending for {now - since:.0f} s")
+        if not session.paused and live is not None and live.paused:
+            reason, text = PAUSED, live.paused
         state = session.state_of(key)
         if isinstance(state, Withheld) and state.cause is Cause.NOT_GRANTED:
             reason, text = "Withheld", state.why
@@ -110,16 +114,22 @@ class ObjectSyncStatus:
         text = "too many deletions at once; EdgeNode says how to approve them"
         self.want(replace(record, reason="DeletionGuard", message=text), now)
 
-    def kept(self, session: NodeSession, held: Held, why: str, now: float) -> None:
+    def kept(self, session: NodeSession, held: Held, withheld: Withheld, now: float) -> None:
         """It should go, and may not yet."""
         record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
-        self.want(replace(record, reason="Kept", message=why), now)
+        reason = PAUSED if withheld.cause is Cause.DELETION_PAUSED else "Kept"
+        self.want(replace(record, reason=reason, message=withheld.why), now)
 
     def recovered(self, session: NodeSession, event: Recovered, live: LiveObject | None, now: float) -> None:
         """It was late, and is as it should be without having been sent."""
-        held = session.held.get(event.key)
+        self.in_sync(session, event.key, live, now)
+
+    def in_sync(self, session: NodeSession, key: str, live: LiveObject | None, now: float) -> None:
+        """The node holds what is wanted, unless that has changed since."""
+        held = session.held.get(key)
         if live is not None and held is not None and held.content_id == live.content_id:
-            self.want(self._record(session.node, live.path, live.uid, live.held, live.version, "Synced"), now)
+            record = self._record(session.node, live.path, live.uid, live.held, live.version, "Synced")
+            self.want(_paused(record, live), now)
 
     def compared(self, session: NodeSession, wanted: Mapping[str, LiveObject], now: float) -> None:
         """The truth of one node is known: set right every record of it that says otherwise."""
@@ -137,7 +147,7 @@ class ObjectSyncStatus:
                 record = self._record(session.node, held.path, held.uid, held, wanted_version, state)
                 last_ack = before.last_ack_time if before is not None else ""
                 last_ack = last_ack or self._clock.text(now)
-                self.want(replace(record, version=version, last_ack_time=last_ack), now)
+                self.want(_paused(replace(record, version=version, last_ack_time=last_ack), live), now)
         for name in self._cache.of_node(session.node):
             if name[0] not in COLLECTIONS or name in names:
                 continue
@@ -146,9 +156,52 @@ class ObjectSyncStatus:
                 live = wanted_by_uid.get(there.uid)
                 if live is None:
                     self.drop(session.node, there.namespace, there.uid)
-                elif there.version or there.state == "Synced":
-                    # The store was wiped or is an older copy: the record must not lead.
+                elif there.version or there.state in ("Synced", "Behind"):
+                    # The store was wiped or is an older copy: the record must not lead.  Or it was away until now.
                     self.want(self._record(session.node, live.path, live.uid, None, live.version, "Pending"), now)
+
+    # ---- nodes that are away ---------------------------------------------------------------------
+
+    def objects_of(self, node: str) -> list[tuple[str, str]]:
+        """(namespace, UID) of every object there is a record of, for this node."""
+        found = []
+        for name in self._cache.of_node(node):
+            observed = self._cache.observed.get(name)
+            if name[0] in COLLECTIONS and observed is not None:
+                spec = observed.head.get("spec") or {}
+                found.append((name[1], str(spec.get("objectUID", ""))))
+        return sorted(found)
+
+    def said(self, node: str, namespace: str, uid: str) -> Record | None:
+        """What is written down, or is about to be; None: nothing, or it is about to go."""
+        name = _name(node, namespace, uid)
+        pending = self._cache.pending(name)
+        if pending is not None:
+            return pending.record if isinstance(pending, RecordDocument) else None
+        return self._outlined(name)
+
+    def never_held(self, node: str, live: LiveObject) -> Record:
+        """Of an object that the node never acknowledged."""
+        return self._record(node, live.path, live.uid, None, live.version, "Pending")
+
+    def want_away(self, about: Record, record: Record | None, since: float) -> None:
+        """The record of a node that is away should say this since then, or (None) go."""
+        if record is None:
+            self.drop(about.node, about.namespace, about.uid)
+        else:
+            self.want(record, since)
+
+    def deletion_blocked(self, record: Record, desired_state: DesiredState) -> bool:
+        """Is it not certain that the node should not hold this any more?"""
+        group, kind = record.group_kind
+        for known in self._kinds.values():
+            if known.group_kind == (group, kind):
+                version = record.api_version.rpartition("/")[2]
+                namespace, name = record.namespace, record.object_name
+                at = Resource(group=group, version=version, plural=known.plural, namespace=namespace, name=name)
+                why = desired_state.paused(at.key, record.uid) or desired_state.deletion_blocked(record.node, at.path)
+                return bool(why)
+        return True
 
     def forget_node(self, node: str) -> int:
         """The Node is gone: so is the status of its objects, also what was not written yet.  Returns how many."""
@@ -163,7 +216,7 @@ class ObjectSyncStatus:
     # ---- status cache ----------------------------------------------------------------------------
 
     def want(self, record: Record, now: float) -> None:
-        """Unless it is what stands there already."""
+        """Unless it is what stands there already; ``now`` is when it began to be so."""
         name = name_of(record)
         there = self._parsed(name)
         if there is not None and not record.last_ack_time:
@@ -189,6 +242,16 @@ class ObjectSyncStatus:
     def listed(self) -> bool:
         """Is it known what stands in the API?"""
         return all(name in self._cache.synced for name in COLLECTIONS)
+
+    def paused_kinds(self, collection: str, known: Container[GroupKind]) -> dict[GroupKind, str]:
+        """Kinds of objects that documents say to be paused, but for the ``known`` ones → an apiVersion of each."""
+        found: dict[GroupKind, str] = {}
+        for name, observed in self._cache.observed.items():
+            if name[0] == collection and observed.outline.get("reason") == PAUSED:
+                record = _parse(name, observed, observed.outline)
+                if record is not None and (kind := record.group_kind) not in known:
+                    found[kind] = record.api_version
+        return found
 
     def nodes(self) -> list[str]:
         """Nodes with any document."""
@@ -229,7 +292,8 @@ class ObjectSyncStatus:
             namespace=namespace,
             object_name=name,
             uid=uid,
-            version=held.version if held is not None and same else "",
+            # Synced is said by content: then both are the version from which the wanted content is, and never differ.
+            version=wanted if state == "Synced" else held.version if held is not None and same else "",
             digest=held.digest if held is not None and same else "",
             wanted_version=wanted,
             state=state,
@@ -239,6 +303,12 @@ class ObjectSyncStatus:
 def _parse(name: status_cache.Name, observed: status_cache.Observed, status: status_cache.Status) -> Record | None:
     body = {"metadata": {"namespace": name[1]}, "spec": observed.head.get("spec"), "status": status}
     return object_sync.parse(body)
+
+
+def _paused(record: Record, live: LiveObject | None) -> Record:
+    """The same, and that its object is paused, if it is."""
+    is_paused = live is not None and live.paused and record.state in ("Synced", "Pending")
+    return replace(record, reason=PAUSED, message=live.paused) if is_paused else record
 
 
 def name_of(record: Record) -> status_cache.Name:

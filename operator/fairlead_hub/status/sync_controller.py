@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from fairlead_hub.cluster import deletion_blocked
+from fairlead_hub.cluster import deletion_blocked, object_pause
 from fairlead_hub.cluster.desired_state import DesiredState
+from fairlead_hub.cluster.object_cache import Change
 from fairlead_hub.delivery.delivery_events import (
     Acked,
     Compared,
     DeliveryEvent,
     Parked,
+    Paused,
     Recovered,
     Removed,
     Retried,
@@ -28,7 +30,9 @@ from fairlead_hub.delivery.delivery_events import (
 )
 from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.settings import Settings
 from fairlead_hub.status import status_cache
+from fairlead_hub.status.away_objects import AwayObjects
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.status.notice import Notice
 from fairlead_hub.status.object_sync_status import ObjectSyncStatus
@@ -48,11 +52,19 @@ class SyncController:
         desired_state: DesiredState,
         object_syncs: ObjectSyncStatus,
         node_status: NodeStatus,
+        settings: Settings,
     ) -> None:
         self._sessions = sessions
         self._desired_state = desired_state
         self._object_syncs = object_syncs
         self._node_status = node_status
+        self.away = AwayObjects(
+            sessions,
+            desired_state=desired_state,
+            object_syncs=object_syncs,
+            node_status=node_status,
+            writes_per_second=settings.record.away_writes_per_second,
+        )
         self._edited: set[str] = set()
         """Nodes with status that somebody else changed or deleted: compared once, however much it was."""
 
@@ -82,6 +94,8 @@ class SyncController:
                         text = f"tried again: {event.why}"
                         notices.append(syncs.notice(node, event, "Normal", "Unparked", text))
                     changed = True
+                case Paused():
+                    self._report_paused(session, event.key, now)
                 case Recovered():
                     syncs.recovered(session, event, live_of(node, event.key), now)
                 case Compared():
@@ -100,19 +114,29 @@ class SyncController:
     def opened(self, node: str) -> None:
         """It has a session with this process."""
         self._node_status.opened(node)
+        self.away.opened(node)
 
-    def ended(self, node: str) -> None:
+    def ended(self, node: str, now: float) -> None:
         """It has none any more."""
         self._node_status.ended(node)
+        self.away.ended(node, now)
 
     def forget_node(self, node: str) -> int:
         """The Node is gone, and the status of its objects with it.  Returns how many documents."""
+        self.away.forget(node)
         return self._object_syncs.forget_node(node)
+
+    def object_changed(self, change: Change, now: float) -> None:
+        """An object is new, another one now, or gone; where it has to be sent its session knows."""
+        self.away.changed(change, now)
+        if object_pause.is_changed(change.before, change.after):
+            self._object_pause_changed(change.key, now)
 
     # ---- every second ----------------------------------------------------------------------------
 
     def sweep(self, now: float, pending_seconds: float) -> None:
         """Write down who lags longer than this, and compare edited status.  Costs nothing for nodes in sync."""
+        self.away.sweep(now)
         edited, self._edited = self._edited, set()
         for node in edited & self._sessions.keys():
             self._compare(self._sessions[node], now)
@@ -141,7 +165,7 @@ class SyncController:
                 self._object_syncs.tripped(session, held, now)
             elif not is_waiting:
                 session.reported(key, held.uid, held.path)
-                self._object_syncs.kept(session, held, state.why, now)
+                self._object_syncs.kept(session, held, state, now)
                 self._node_status.changed(session.node)
 
     def pause_changed(self, session: NodeSession, now: float) -> None:
@@ -149,6 +173,24 @@ class SyncController:
         for key, record in session.unsynced.pending.items():
             if record.reported is not None:
                 live = self._desired_state.live(session.node, key)
+                self._object_syncs.lagging(session, key, live, record.since, now)
+
+    def _report_paused(self, session: NodeSession, key: str, now: float) -> None:
+        """At once: a person has asked for it, and looks."""
+        record, live = session.unsynced.get(key), self._desired_state.live(session.node, key)
+        if record is not None and record.reported is None and live is not None:
+            session.reported(key, live.uid, live.path)
+            self._object_syncs.lagging(session, key, live, record.since, now)
+
+    def _object_pause_changed(self, key: str, now: float) -> None:
+        """An object is paused now, for another reason, or no longer: its status says so."""
+        for node, session in self._sessions.items():
+            if not session.live:
+                continue
+            record, live = session.unsynced.get(key), self._desired_state.live(node, key)
+            if record is None:
+                self._object_syncs.in_sync(session, key, live, now)
+            elif record.reported is not None and live is not None and key in session.unsynced.pending:
                 self._object_syncs.lagging(session, key, live, record.since, now)
 
     # ---- comparing again -------------------------------------------------------------------------
@@ -159,10 +201,14 @@ class SyncController:
             if session.live:
                 session.diff(now)
             self._node_status.changed(session.node)
-        self.compare_all(now)
+        self.compare_all(now, refresh=True)
 
-    def compare_all(self, now: float) -> None:
-        """Set right what the status of every node says, as soon as both sides are known."""
+    def compare_all(self, now: float, *, refresh: bool = False) -> None:
+        """Set right what the status of every node says, as soon as both sides are known.
+
+        ``refresh``: of nodes that are away newer wanted versions are written down, too.
+        """
+        self.away.compare(None, refresh=refresh)
         for session in self._sessions.values():
             self._compare(session, now)
 

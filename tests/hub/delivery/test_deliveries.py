@@ -50,6 +50,9 @@ class Cluster:
     def deletion_blocked(self, node: str, path: str) -> str:
         return self.blocked
 
+    def paused(self, key: str, uid: str) -> str:
+        return ""
+
     def withheld(self, node: str, key: str) -> str:
         return self.ungranted
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairlead_hub.delivery.pause import APPROVE_DELETIONS, PAUSED, WHY_CHARS_MAX, NodeControls, paused
+from fairlead_hub.cluster.object_pause import PAUSED, WHY_CHARS_MAX
+from fairlead_hub.delivery.pause import APPROVE_DELETIONS, NodeControls, paused
 from fairlead_hub.settings import DeletionGuard as Limits
 
 

@@ -42,6 +42,9 @@ class Cluster:
     def deletion_blocked(self, node, path):
         return self.unsure
 
+    def paused(self, key, uid):
+        return ""
+
     def withheld(self, node, key):
         return self.ungranted
 

@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 from tests.support.live import CONFIG_MAP, live
 
+from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.status.object_sync import Record
-from fairlead_hub.status.object_sync_diff import record_of_held
+from fairlead_hub.status.object_sync_diff import record_of_away, record_of_held
 
 LIVE = live(CONFIG_MAP, "a", version="7", data={"k": "v"})
 RECORD = Record(
@@ -59,3 +60,75 @@ def test_held_but_not_wanted_is_deleting():
     """Until its delete was acknowledged."""
     assert record_of_held(None, OLDER, None) == ("5", "", "Deleting")
     assert record_of_held(replace(RECORD, digest="old", version="5"), OLDER, None) is None
+
+
+def paused(why="by hand"):
+    one = live(CONFIG_MAP, "a", version="7", data={"k": "v"}, metadata={"annotations": {PAUSED: why}})
+    assert one.digest == LIVE.digest
+    return one
+
+
+def test_a_pause_is_written_down_where_nothing_waits_either():
+    """And its end."""
+    assert record_of_held(RECORD, LIVE.held, paused()) == ("7", "7", "Synced")
+    assert record_of_held(replace(RECORD, reason="Paused"), LIVE.held, paused()) is None
+    assert record_of_held(replace(RECORD, reason="Paused"), LIVE.held, LIVE) == ("7", "7", "Synced")
+
+
+BEHIND = replace(RECORD, digest="old", version="5", state="Behind", reason="NodeAway", message="the node is away")
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "says"),
+    [
+        (replace(RECORD, digest="old", version="5", wanted_version="5"), LIVE, ("Behind", "NodeAway", "7")),
+        (
+            replace(RECORD, digest="old", version="5", state="Pending", reason="Lagging"),
+            LIVE,
+            ("Behind", "NodeAway", "7"),
+        ),
+        (replace(RECORD, digest="old", version="5", state="Deleting"), LIVE, ("Behind", "NodeAway", "7")),
+        (replace(BEHIND, state="Parked", wanted_version="6", retries=5), LIVE, ("Behind", "NodeAway", "7")),
+        (BEHIND, paused(), ("Behind", "Paused", "7")),
+        (replace(BEHIND, digest=LIVE.digest), LIVE, ("Synced", "", "7")),
+        (replace(RECORD, state="Deleting", wanted_version=""), LIVE, ("Synced", "", "7")),
+        (RECORD, paused(), ("Synced", "Paused", "7")),
+        (RECORD, None, ("Deleting", "NodeAway", "")),
+        (BEHIND, None, ("Deleting", "NodeAway", "")),
+    ],
+)
+def test_what_is_said_of_an_away_node_follows_the_content(before, wanted, says):
+    """By state, reason and wanted version; nothing is tried again while the node is away."""
+    after = record_of_away(before, wanted, refresh=False)
+    assert after is not None and (after.state, after.reason, after.wanted_version) == says
+    assert (after.retries, after.next_retry_time) == (0, "") and after.digest == before.digest
+    assert after.state != "Synced" or after.version == after.wanted_version
+    assert record_of_away(after, wanted, refresh=True) is after, "once"
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted"),
+    [
+        (RECORD, LIVE),
+        (BEHIND, LIVE),
+        (replace(BEHIND, state="Parked", retries=5), LIVE),
+        (replace(RECORD, state="Deleting"), None),
+    ],
+)
+def test_what_says_it_already_is_left_alone(before, wanted):
+    """Parked, because it says more about this very content."""
+    assert record_of_away(before, wanted, refresh=False) is before
+    assert record_of_away(before, wanted, refresh=True) is before
+
+
+def test_a_newer_wanted_version_alone_waits_for_the_slow_pass():
+    """However often the object changes."""
+    older = replace(BEHIND, wanted_version="6")
+    assert record_of_away(older, LIVE, refresh=False) is older
+    after = record_of_away(older, LIVE, refresh=True)
+    assert after is not None and after.wanted_version == "7"
+
+
+def test_what_was_never_held_and_is_not_wanted_goes():
+    """There is nothing to say of it."""
+    assert record_of_away(replace(BEHIND, version="", digest=""), None, refresh=False) is None

@@ -5,6 +5,7 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.live import CONFIG_MAP, ROUTES, live
 
+from fairlead_hub import node_report
 from fairlead_hub.delivery.delivery_events import Unparked
 from fairlead_hub.settings import Record
 from fairlead_hub.status import object_sync, status_cache
@@ -187,18 +188,6 @@ async def test_a_crash_before_the_write_is_made_good(core):
     assert core.status(one)["state"] == "Synced"
 
 
-async def test_records_of_a_node_that_is_away_stay_untouched(core):
-    """EdgeNode says that it is away."""
-    edge, _ = await delivered(core, "a")
-    edge.leave()
-    writes = core.api.writes
-    core.put("a", data={"n": "2"}, version="2")
-    core.hub.sweep(1000.0)
-    core.hub.reconcile(1000.0)
-    await core.flush()
-    assert core.api.writes == writes
-
-
 @pytest.mark.parametrize("lie", [{"objectResourceVersion": "99"}, {"state": "Parked"}, {"objectDigest": ""}])
 async def test_a_record_changed_by_hand_is_set_right(core, lie):
     """Nobody can make a record say what is not."""
@@ -296,3 +285,36 @@ async def test_how_far_records_are_behind_is_known(core):
     assert list(core.hub.status_cache.behind_since.values()) == [5.0]
     await core.flush()
     assert not core.hub.status_cache.behind_since and core.status(one)["state"] == "Synced"
+
+
+async def test_synced_names_one_version_after_a_change_that_was_taken_back_in_flight(core):
+    """The node holds what is wanted, under an older version: both columns show the newer one, and so does explain."""
+    core.put("a", version="5", data={"n": "1"})
+    edge = core.connect()
+    [update] = edge.sent()
+    core.put("a", version="6", data={"n": "2"})
+    one = core.put("a", version="7", data={"n": "1"})
+    edge.ack(update)
+    assert edge.sent() == []
+    await core.flush()
+    status = core.status(one)
+    assert (status["state"], status["objectResourceVersion"], status["wantedResourceVersion"]) == ("Synced", "7", "7")
+    told = node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)
+    assert told["wanted"] == told["held"]
+
+
+async def test_a_change_of_status_alone_moves_neither_version(core):
+    """Nothing is delivered, and nothing is written."""
+    one = core.put("a", version="5", data={"n": "1"})
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    writes = core.api.writes
+    core.put("a", version="6", data={"n": "1"}, status={"phase": "x"})
+    core.hub.sweep(core.now)
+    core.hub.reconcile(core.now)
+    assert edge.sent() == []
+    await core.flush()
+    assert core.api.writes == writes
+    status = core.status(one)
+    assert (status["state"], status["objectResourceVersion"], status["wantedResourceVersion"]) == ("Synced", "5", "5")

@@ -89,6 +89,10 @@ def _column(column: Column) -> dict[str, Any]:
     return {"name": column.name, "type": column.type, "jsonPath": column.path, **wide}
 
 
+def _condition(type: str, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{type}")].{field}'
+
+
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
 _MESSAGE = Column("Message", ".status.message")
 _RECORD: Mapping[str, Any] = {
@@ -102,9 +106,11 @@ _RECORD: Mapping[str, Any] = {
         Column("Wanted", ".status.wantedResourceVersion"),
         Column("Held", ".status.objectResourceVersion"),
         Column("State", ".status.state"),
+        Column("Since", _condition("Synced", "lastTransitionTime"), "date"),
         Column("Retries", ".status.retries", "integer"),
         _AGE,
         Column("Reason", ".status.reason", wide=True),
+        Column("Message", _condition("Synced", "message"), wide=True),
         Column("Next retry", ".status.nextRetryTime", wide=True),
     ),
     "spec": statuses.ObjectSyncSpec,
@@ -113,10 +119,6 @@ _RECORD: Mapping[str, Any] = {
     "status_description": "What is known of it; written by the hub alone.",
     "selectable": (".spec.nodeName",),
 }
-
-
-def _condition(type: str, field: str) -> str:
-    return f'.status.conditions[?(@.type=="{type}")].{field}'
 
 
 ALL = (

@@ -173,16 +173,22 @@ class ObjectSyncStatus(Status):
     wanted_resource_version: str | None = Field(
         default=None,
         max_length=128,
-        description="The version the wanted content came from; empty when the object is no longer wanted.",
-    )
-    state: Literal["Synced", "Pending", "Parked", "Deleting"] | None = Field(
-        default=None,
         description=(
-            "Synced: the node holds what is wanted. Pending: on its way. Parked: given up for now. Deleting: to be"
-            " removed."
+            "The version the wanted content came from, as of when state was written; empty when the object is no longer"
+            " wanted. When Synced it is the held version: content is compared, so a change of status alone moves"
+            " neither."
         ),
     )
-    reason: str | None = Field(default=None, max_length=1024, description="Why it is not Synced, for programs.")
+    state: Literal["Synced", "Pending", "Behind", "Parked", "Deleting"] | None = Field(
+        default=None,
+        description=(
+            "Synced: the node holds what is wanted. Pending: on its way. Behind: the node is away and the wanted"
+            " version is newer than the held one. Parked: given up for now. Deleting: to be removed."
+        ),
+    )
+    reason: str | None = Field(
+        default=None, max_length=1024, description="Why it is not Synced, for programs; Paused also where it is."
+    )
     retries: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="Sends that failed since it was last parked or acknowledged."
     )

@@ -1,0 +1,221 @@
+"""Which nodes that are away are behind: ObjectSync state ``Behind``, also after a start of the hub.
+
+    an object changed                          ─▶ key  ┐         what the ObjectSync says the node holds
+    a node left, rules or labels changed       ─▶ node ├─sweep─▶ against what it should hold ─▶ ObjectSync
+    documents listed, every reconcile interval ─▶ all  ┘         only where it should say something else now
+
+A node at rest costs no write, and a delivery costs nothing: a change marks its key, whatever the number of nodes, and
+``sweep`` does the rest in pieces: at most ``COMPARISONS_MAX`` comparisons, and ``away_writes_per_second`` writes, a
+second.  An object that changes all the time is looked at every ``AGAIN_SECONDS``, and an ObjectSync that says Behind is
+written again for a newer version in the slow pass only (docs/decisions/0451-behind-is-written-at-a-bounded-rate.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from fairlead_hub.cluster.desired_state import DesiredState
+from fairlead_hub.cluster.object_cache import Change
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.delivery.token_bucket import TokenBucket
+from fairlead_hub.status import object_sync_diff
+from fairlead_hub.status.node_status import NodeStatus
+from fairlead_hub.status.object_sync import Record
+from fairlead_hub.status.object_sync_status import ObjectSyncStatus
+
+COMPARISONS_MAX: Final = 2000
+"""Objects of nodes compared in one sweep: about 20 ms of one core."""
+AGAIN_SECONDS: Final = 10.0
+"""An object is compared at all away nodes at most this often, where that wrote something or was not cheap."""
+CHEAP_NODES: Final = 100
+AWAY_SECONDS: Final = 3.0
+"""Links break and are back within this."""
+KEYS_MAX: Final = 100
+"""When more objects than this have changed, each away node is compared once instead."""
+CREATION_WRITES: Final = 2.0
+"""An ObjectSync that is not there yet is created, then its status is written."""
+
+
+class _Changed(msgspec.Struct):
+    """One object; times are seconds of the monotonic clock."""
+
+    since: float
+    namespace: str
+    uids: set[str]
+    """Its own, and those of namesakes that are gone."""
+
+
+class _Comparison(msgspec.Struct, frozen=True):
+    """One object, or namesakes under one key, at one node."""
+
+    node: str
+    key: str
+    """Empty: nothing is wanted under this UID."""
+    namespace: str
+    uids: tuple[str, ...]
+    since: float | None = None
+    """When it changed; None: nobody saw it."""
+    refresh: bool = False
+
+
+class AwayObjects:
+    """See the module.  ``sessions`` are the open ones; ``now`` is always seconds of one monotonic clock."""
+
+    def __init__(
+        self,
+        sessions: Mapping[str, NodeSession],
+        *,
+        desired_state: DesiredState,
+        object_syncs: ObjectSyncStatus,
+        node_status: NodeStatus,
+        writes_per_second: float,
+    ) -> None:
+        self._sessions = sessions
+        self._desired_state = desired_state
+        self._object_syncs = object_syncs
+        self._node_status = node_status
+        self._is_on = writes_per_second > 0
+        self._writes = TokenBucket(writes_per_second, max(1.0, writes_per_second))
+        self._keys: dict[str, _Changed] = {}
+        self._again: dict[str, float] = {}
+        """Keys compared lately → when they may be compared again."""
+        self._nodes: dict[str, bool] = {}
+        """To be compared → whether a newer wanted version alone is written, too."""
+        self._left: dict[str, float] = {}
+        """Nodes whose session with this process ended → when."""
+        self._comparisons: Iterator[_Comparison] = iter(())
+        self._grace_was_over = False
+
+    @property
+    def waiting(self) -> int:
+        """Objects and nodes that are to be compared."""
+        return len(self._keys) + len(self._nodes)
+
+    # ---- what happened ---------------------------------------------------------------------------
+
+    def changed(self, change: Change, now: float) -> None:
+        """An object is new, another one now, or gone."""
+        if not self._is_on or len(self._sessions) >= len(self._desired_state.nodes):
+            return
+        known = self._keys.get(change.key)
+        if known is None:
+            if len(self._keys) >= KEYS_MAX:
+                self._keys.clear()
+                self.compare(None)
+                return
+            namespace = next(live.resource.namespace for live in (change.after, change.before) if live is not None)
+            known = self._keys[change.key] = _Changed(now, namespace, set())
+        known.uids.update(live.uid for live in (change.before, change.after) if live is not None)
+
+    def opened(self, node: str) -> None:
+        """It has a session: what it holds is known from itself."""
+        self._left.pop(node, None)
+        self._nodes.pop(node, None)
+
+    def ended(self, node: str, now: float) -> None:
+        """Its session is over."""
+        self._left[node] = now
+        self.compare((node,))
+
+    def forget(self, node: str) -> None:
+        """There is no such Node any more."""
+        self.opened(node)
+
+    def compare(self, nodes: Iterable[str] | None, *, refresh: bool = False) -> None:
+        """What they should hold may be something else now; None: every node that is away.
+
+        ``refresh``: newer wanted versions are written down, too.
+        """
+        if not self._is_on or (nodes is not None and not nodes):
+            return
+        known = self._desired_state.nodes
+        for node in known if nodes is None else sorted(nodes):
+            if node in known and node not in self._sessions:
+                self._nodes[node] = refresh or self._nodes.get(node, False)
+
+    # ---- every second ----------------------------------------------------------------------------
+
+    def sweep(self, now: float) -> None:
+        """Compare a part of what is to be compared, and want the ObjectSyncs that should say something else."""
+        if not self._is_on or not self._object_syncs.listed or not self._node_status.is_reporting:
+            return
+        if self._node_status.is_grace_over and not self._grace_was_over:
+            self._grace_was_over = True
+            self.compare(None)
+        self._again = {key: at for key, at in self._again.items() if now < at}
+        for _ in range(COMPARISONS_MAX):
+            if not self._writes.has_one(now):
+                return
+            comparison = next(self._comparisons, None)
+            if comparison is None:
+                found = self._next(now)
+                if found is None:
+                    return
+                self._comparisons = found
+            elif self._is_away(comparison.node, now):
+                self._compare(comparison, now)
+
+    def _next(self, now: float) -> Iterator[_Comparison] | None:
+        for key in self._keys:
+            if key not in self._again:
+                nodes = sorted(self._desired_state.nodes.keys() - self._sessions.keys())
+                if len(nodes) > CHEAP_NODES:
+                    self._again[key] = now + AGAIN_SECONDS
+                return self._of_key(key, self._keys.pop(key), nodes)
+        for node in self._nodes:
+            if now - self._left.get(node, float("-inf")) >= AWAY_SECONDS:
+                refresh = self._nodes.pop(node)
+                # One that is not called away yet is compared when the grace period is over.
+                return self._of_node(node, refresh=refresh) if self._is_away(node, now) else iter(())
+        return None
+
+    def _is_away(self, node: str, now: float) -> bool:
+        """No link that breaks for a moment, and no node that is about to come back to a hub that has just started."""
+        if node in self._sessions or node not in self._desired_state.nodes:
+            return False
+        left = self._left.get(node)
+        if left is not None:
+            return now - left >= AWAY_SECONDS
+        return self._grace_was_over or self._node_status.said_away(node)
+
+    def _of_key(self, key: str, changed: _Changed, nodes: list[str]) -> Iterator[_Comparison]:
+        uids = tuple(sorted(changed.uids))
+        return (_Comparison(node, key, changed.namespace, uids, changed.since) for node in nodes)
+
+    def _of_node(self, node: str, *, refresh: bool) -> Iterator[_Comparison]:
+        """What there is an ObjectSync of, then what is wanted besides."""
+        keys = {live.uid: key for key, live in self._desired_state.desired_objects(node).items()}
+        for namespace, uid in self._object_syncs.objects_of(node):
+            yield _Comparison(node, keys.pop(uid, ""), namespace, (uid,), refresh=refresh)
+        for uid, key in keys.items():
+            yield _Comparison(node, key, key.split("/", 2)[1], (uid,), refresh=refresh)
+
+    def _compare(self, at: _Comparison, now: float) -> None:
+        if self._desired_state.not_synced(at.node):
+            return  # all nodes are compared when everything is listed
+        live = self._desired_state.live(at.node, at.key) if at.key else None
+        for uid in at.uids:
+            wanted = live if live is not None and live.uid == uid else None
+            before = self._object_syncs.said(at.node, at.namespace, uid)
+            writes = 1.0
+            if before is not None:
+                record = object_sync_diff.record_of_away(before, wanted, refresh=at.refresh)
+                if record is before or (record is not None and self._is_kept(record)):
+                    continue
+            elif wanted is not None and self._node_status.was_ever_connected(at.node):
+                before = self._object_syncs.never_held(at.node, wanted)
+                record, writes = object_sync_diff.behind(before, wanted), CREATION_WRITES
+            else:
+                # Of a node that never came nothing is known, and thousands may be made before they are installed.
+                continue
+            self._writes.take(now, writes)
+            self._object_syncs.want_away(before, record, at.since if at.since is not None else now)
+            if at.since is not None:
+                self._again[at.key] = now + AGAIN_SECONDS
+
+    def _is_kept(self, record: Record) -> bool:
+        """Is it not certain, or not allowed, that it is deleted there?"""
+        return record.state == "Deleting" and self._object_syncs.deletion_blocked(record, self._desired_state)
