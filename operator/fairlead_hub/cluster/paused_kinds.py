@@ -41,7 +41,7 @@ class PausedKinds:
 
     def kinds(self) -> dict[GroupKind, tuple[str, ...]]:
         """To be watched at these apiVersions."""
-        found = {kind: (version,) for kind, version in self._remembered.items()}
+        found: dict[GroupKind, tuple[str, ...]] = {kind: (version,) for kind, version in self._remembered.items()}
         for key in self._object_cache.paused:
             live = self._object_cache.get(key)
             if live is not None:

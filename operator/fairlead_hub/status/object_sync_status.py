@@ -307,8 +307,9 @@ def _parse(name: status_cache.Name, observed: status_cache.Observed, status: sta
 
 def _paused(record: Record, live: LiveObject | None) -> Record:
     """The same, and that its object is paused, if it is."""
-    is_paused = live is not None and live.paused and record.state in ("Synced", "Pending")
-    return replace(record, reason=PAUSED, message=live.paused) if is_paused else record
+    if live is None or not live.paused or record.state not in ("Synced", "Pending"):
+        return record
+    return replace(record, reason=PAUSED, message=live.paused)
 
 
 def name_of(record: Record) -> status_cache.Name:
