@@ -174,9 +174,7 @@ class _RuleSink:
 class _OwnSink:
     """Documents the hub wrote: records and EdgeNodes."""
 
-    def __init__(
-        self, hub: Hub, collection: str, clock: Clock, counts: IoCounts, listed: Callable[[], None]
-    ) -> None:
+    def __init__(self, hub: Hub, collection: str, clock: Clock, counts: IoCounts, listed: Callable[[], None]) -> None:
         """``listed``: perhaps it is known now of more kinds that they have to be watched."""
         self._hub, self._collection, self._clock = hub, collection, clock
         self._counts, self._listed = counts, listed
