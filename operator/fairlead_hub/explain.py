@@ -178,7 +178,9 @@ def _withheld(withheld: Withheld, at: Delivery) -> Step:
             text = f"paused, waiting since {at.seconds:.1f} s: {why} (annotation fairlead.dev/paused on its EdgeNode)"
             return Step("paused", text)
         case Cause.OBJECT_PAUSED:
-            return Step("paused", f"paused, waiting since {at.seconds:.1f} s: {why} (annotation {PAUSED} on the object)")
+            return Step(
+                "paused", f"paused, waiting since {at.seconds:.1f} s: {why} (annotation {PAUSED} on the object)"
+            )
         case Cause.DELETION_PAUSED:
             text = f"paused, no longer wanted there and not deleted yet: {why} (annotation {PAUSED} on the object)"
             return Step("paused", text)
