@@ -38,8 +38,9 @@ from tests.sim.link import Link
 
 from fairlead_edge.objects.sync.events import Received
 from fairlead_hub.cluster.listed import EDGE_NODES
+from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.delivery.frames import Frame
-from fairlead_hub.delivery.pause import APPROVE_DELETIONS, PAUSED
+from fairlead_hub.delivery.pause import APPROVE_DELETIONS
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import DeletionGuard, Reconcile, Record, Settings, WindowLimits
 from fairlead_hub.settings import Link as LinkSettings

@@ -75,7 +75,9 @@ def test_a_pause_is_written_down_where_nothing_waits_either():
     assert record_of_held(replace(RECORD, reason="Paused"), LIVE.held, LIVE) == ("7", "7", "Synced")
 
 
-BEHIND = replace(RECORD, digest="old", version="5", state="Behind", reason="NodeAway", message="the node is away")
+BEHIND = replace(
+    RECORD, digest="old", version="5", state="Behind", reason="NodeAway", message="the node is away"
+)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +119,8 @@ def test_what_is_said_of_an_away_node_follows_the_content(before, wanted, says):
 )
 def test_what_says_it_already_is_left_alone(before, wanted):
     """Parked, because it says more about this very content."""
-    assert record_of_away(before, wanted, refresh=False) is before
-    assert record_of_away(before, wanted, refresh=True) is before
+    found = [record_of_away(before, wanted, refresh=refresh) for refresh in (False, True)]
+    assert all(each is before for each in found)
 
 
 def test_a_newer_wanted_version_alone_waits_for_the_slow_pass():
