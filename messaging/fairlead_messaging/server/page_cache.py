@@ -1,8 +1,9 @@
 """Pages many readers ask for, kept as they were answered, within a budget of bytes.
 
-Only pages made of plain messages are kept (no transaction, no ttl of their own), so no commit, rollback or
-timeout can change them.  What still can is checked at every use: expiry, and messages added behind a page
-that reached the end.  The answer is therefore never different from the store's.
+Two kinds are kept: pages of plain messages (no transaction, no ttl of their own), which are the same for every reader,
+and decided pages, of which each transaction has ended: the same for readers of one isolation.  No commit, rollback or
+timeout can change either.  What still can is checked at every use: expiry by the topic's ttl and by a message's own,
+and messages added behind a page that reached the end.  The answer is therefore never different from the store's.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from fairlead_messaging.api.message_id import MessageId
+from fairlead_messaging.server.log.reader import LASTING_MS
 from fairlead_messaging.server.log.topic import Topic
 
+ANY = ""
+"""The isolation of pages that are the same whatever a reader's is."""
 ENTRY_OVERHEAD_BYTES = 500
 """What an entry costs beside its body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageKey:
-    """All that decides a page's content, but for expiry and what is added later.
+    """All that decides a page's content, but for the reader's isolation, expiry and what is added later.
 
     ``after`` is where the page was really read from: a poll that waits moves on over what its reader may not see,
     which other readers may.
@@ -48,6 +52,8 @@ class CachedPage:
     oldest_live: MessageId
     end: bytes | None
     complete: bool = True
+    lasts_until_ms: int = LASTING_MS
+    """Its first message with a ttl of its own is over after this."""
 
 
 def page_key(topic: Topic, after: MessageId, limit: int, content_type: str) -> PageKey:
@@ -66,31 +72,39 @@ class PageCache:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._pages: OrderedDict[PageKey, CachedPage] = OrderedDict()
+        self._pages: OrderedDict[tuple[PageKey, str], CachedPage] = OrderedDict()
+        """By key, and by the isolation of its readers: ``ANY`` for pages that are the same for all."""
         self.size = 0
         self.hits = 0
         self.misses = 0
 
-    def get(self, key: PageKey, oldest_live: MessageId, log_end: bytes | None) -> CachedPage | None:
-        """The page, if it is what the store would answer now."""
-        found = self._pages.get(key)
-        if (
-            found is None
-            or found.first <= oldest_live
-            or oldest_live < found.oldest_live
-            or (found.end is not None and found.end != log_end)
-        ):
-            self.misses += 1
-            return None
-        self._pages.move_to_end(key)
-        self.hits += 1
-        return found
+    def get(
+        self, key: PageKey, isolation: str, *, oldest_live: MessageId, log_end: bytes | None, now_ms: int
+    ) -> CachedPage | None:
+        """The page for a reader of this isolation, if the store would answer it now; ``ANY``: only what is for all.
 
-    def put(self, key: PageKey, page: CachedPage) -> None:
+        ``oldest_live`` is the bound of expiry, ``log_end`` where the topic ends now.
+        """
+        for place in dict.fromkeys(((key, ANY), (key, isolation))):
+            found = self._pages.get(place)
+            if (
+                found is not None
+                and found.oldest_live <= oldest_live < found.first
+                and (found.end is None or found.end == log_end)
+                and now_ms <= found.lasts_until_ms
+            ):
+                self._pages.move_to_end(place)
+                self.hits += 1
+                return found
+        self.misses += 1
+        return None
+
+    def put(self, key: PageKey, isolation: str, page: CachedPage) -> None:
         """Too large a page for the budget is simply not kept."""
-        before = self._pages.pop(key, None)
+        place = (key, isolation)
+        before = self._pages.pop(place, None)
         self.size += _size(page) - (_size(before) if before is not None else 0)
-        self._pages[key] = page
+        self._pages[place] = page
         while self.size > self._bytes_max:
             _, dropped = self._pages.popitem(last=False)
             self.size -= _size(dropped)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.message_id import FIRST, ID_BYTES, MessageId
 from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.page_cache import CachedPage, PageCache, page_key
+from fairlead_messaging.server.page_cache import ANY, CachedPage, PageCache, PageKey, page_key
 
 TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=10)
 
@@ -23,17 +24,29 @@ def page(size: int, *, first: MessageId, end: bytes | None = None) -> CachedPage
     return CachedPage(body=bytes(size), next_position=FIRST, count=1, first=first, oldest_live=FIRST, end=end)
 
 
+def got(
+    cache: PageCache,
+    key: PageKey,
+    *,
+    isolation: str = "none",
+    oldest_live: MessageId = FIRST,
+    log_end: bytes | None = None,
+    now_ms: int = 0,
+) -> CachedPage | None:
+    return cache.get(key, isolation, oldest_live=oldest_live, log_end=log_end, now_ms=now_ms)
+
+
 def test_the_budget_holds_and_the_least_used_goes_first() -> None:
     """Bytes kept never exceed what was allowed."""
     cache = PageCache(5000)
     for number in range(5):
-        cache.put(page_key(TOPIC, at(number), 10, "x"), page(500, first=at(5)))
-        cache.get(page_key(TOPIC, at(0), 10, "x"), FIRST, None)
+        cache.put(page_key(TOPIC, at(number), 10, "x"), ANY, page(500, first=at(5)))
+        got(cache, page_key(TOPIC, at(0), 10, "x"))
         assert cache.size <= 5000
-    cache.put(page_key(TOPIC, at(98), 10, "x"), page(3000, first=at(5)))
-    assert cache.get(page_key(TOPIC, at(0), 10, "x"), FIRST, None) is not None
-    assert cache.get(page_key(TOPIC, at(1), 10, "x"), FIRST, None) is None
-    cache.put(page_key(TOPIC, at(99), 10, "x"), page(6000, first=at(5)))
+    cache.put(page_key(TOPIC, at(98), 10, "x"), ANY, page(3000, first=at(5)))
+    assert got(cache, page_key(TOPIC, at(0), 10, "x")) is not None
+    assert got(cache, page_key(TOPIC, at(1), 10, "x")) is None
+    cache.put(page_key(TOPIC, at(99), 10, "x"), ANY, page(6000, first=at(5)))
     assert (cache.size, len(cache)) == (0, 0)
 
 
@@ -41,10 +54,27 @@ def test_expired_and_outgrown_pages_are_not_served() -> None:
     """A page whose first message expired, or behind whose end something came, is asked anew."""
     cache = PageCache(5000)
     key = page_key(TOPIC, FIRST, 10, "x")
-    cache.put(key, page(1, first=at(5), end=b"high"))
-    assert cache.get(key, at(4), b"high") is not None
-    assert cache.get(key, at(4), b"higher") is None
-    assert cache.get(key, at(5), b"high") is None
+    cache.put(key, ANY, page(1, first=at(5), end=b"high"))
+    assert got(cache, key, oldest_live=at(4), log_end=b"high") is not None
+    assert got(cache, key, oldest_live=at(4), log_end=b"higher") is None
+    assert got(cache, key, oldest_live=at(5), log_end=b"high") is None
+
+
+def test_a_decided_page_is_for_readers_of_its_isolation_while_it_lasts() -> None:
+    """A plain one is for all; what has a ttl of its own is asked anew once that is over."""
+    cache = PageCache(5000)
+    key = page_key(TOPIC, FIRST, 10, "x")
+    lasting = CachedPage(
+        body=b"x", next_position=FIRST, count=1, first=at(5), oldest_live=FIRST, end=None, lasts_until_ms=7
+    )
+    cache.put(key, "read_committed", lasting)
+    assert got(cache, key) is None
+    assert got(cache, key, isolation=ANY) is None
+    assert got(cache, key, isolation="read_committed", now_ms=7) is lasting
+    assert got(cache, key, isolation="read_committed", now_ms=8) is None
+    cache.put(key, ANY, page(1, first=at(5)))
+    assert got(cache, key) is not None
+    assert got(cache, key, isolation=ANY) is not None
 
 
 async def test_cached_answers_follow_every_change(topics: Topics) -> None:
@@ -78,6 +108,55 @@ async def test_cached_answers_follow_every_change(topics: Topics) -> None:
     await topics.ok("DELETE", "topics/t")
     await topics.create("t")
     assert await twice() == []
+
+
+async def test_pages_of_transactions_and_own_ttls_are_kept(topics: Topics) -> None:
+    """Once each transaction has ended, and while each message lives; an open one's page is asked for each time."""
+    await topics.create("t")
+
+    async def hits(*payloads: str, **body: object) -> int:
+        before = topics.broker.cache.hits
+        for _ in range(3):
+            assert await topics.payloads("t", **body) == list(payloads)
+        return topics.broker.cache.hits - before
+
+    pointer, snapshot = await topics.start()
+    await topics.publish("t", "a", tx=pointer)
+    await topics.store("t", "b", "c", tx=pointer)
+    await topics.publish("t", tx=pointer)
+    await topics.publish("t", "d")
+    assert await hits(isolation="read_committed") == 0
+    assert await hits("a", "b", "c", "d") == 2
+    await topics.finish(pointer, "commit")
+    assert await hits("a", "b", "c", "d", isolation="read_committed") == 2
+    assert await hits("a", "b", "c", "d", transaction=snapshot) == 0
+    await topics.publish("t", {"payload": b64("e"), "ttl": 5})
+    for isolation in ("none", "read_committed"):
+        assert await hits("a", "b", "c", "d", "e", isolation=isolation) == 2
+    topics.clock.forward(5000)
+    assert await hits("a", "b", "c", "d", "e") == 3
+    topics.clock.forward(1)
+    assert await hits("a", "b", "c", "d") == 0
+    await topics.broker.cleaner.clean()
+    assert await hits("a", "b", "c", "d") == 2
+
+
+async def test_an_aborted_transaction_with_own_ttls(topics: Topics) -> None:
+    """Its page is kept until cleaning may take a message that it passed over."""
+    await topics.create("t")
+    await topics.publish("t", "a")
+    pointer, _ = await topics.start()
+    await topics.publish("t", {"payload": b64("x"), "ttl": 5}, tx=pointer)
+    await topics.finish(pointer, "abort")
+    await until(lambda: topics.broker.unmarked == 0)
+    first = await topics.poll("t", isolation="read_committed")
+    hits = topics.broker.cache.hits
+    assert await topics.poll("t", isolation="read_committed") == first
+    assert topics.broker.cache.hits == hits + 1
+    topics.clock.forward(5001)
+    await topics.broker.cleaner.clean()
+    after = await topics.poll("t", isolation="read_committed")
+    assert (after.payloads, after.next_position) == (["a"], after.ids[0])
 
 
 async def test_no_cache_at_all() -> None:
@@ -123,7 +202,7 @@ async def test_what_lives_again_is_shown_again(topics: Topics, longer: str) -> N
     assert await topics.payloads("t") == ["old", "new"]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 async def test_the_same_answers_with_and_without(seed: int) -> None:
     """Two services to which the same is done, one of them with a small cache: every poll answers the same."""
     random = Random(seed)
@@ -132,10 +211,28 @@ async def test_the_same_answers_with_and_without(seed: int) -> None:
         for each in pair:
             await each.create("t", ttl=5)
         begun: list[tuple[int, ...]] = []
+        stored: set[tuple[int, ...]] = set()
+        details: list[tuple[tuple[int, ...], list[Any]]] = []
         starts: list[str | int | None] = [None, cached.clock.now_ms]
         for number in range(150):
             doing = random.choice(
-                ["publish", "publish", "poll", "poll", "poll", "begin", "inside", "end", "time", "wait", "clean", "ttl"]
+                [
+                    "publish",
+                    "publish",
+                    "poll",
+                    "poll",
+                    "poll",
+                    "begin",
+                    "inside",
+                    "inside",
+                    "store",
+                    "end",
+                    "roll back",
+                    "time",
+                    "wait",
+                    "clean",
+                    "ttl",
+                ]
             )
             texts = [f"{number}.{index}" for index in range(random.randint(1, 4))]
             if doing == "publish":
@@ -144,9 +241,22 @@ async def test_the_same_answers_with_and_without(seed: int) -> None:
                     await each.publish("t", *short)
             elif doing == "begin":
                 begun.append(tuple([(await each.start())[0] for each in pair]))
-            elif doing == "inside" and begun:
+            elif doing == "inside" and begun and begun[0] not in stored:
+                short = [{"payload": b64(text), "ttl": 1} for text in texts] if random.random() < 0.3 else texts
+                found_details = [
+                    await each.publish("t", *short, tx=pointer) for each, pointer in zip(pair, begun[0], strict=True)
+                ]
+                details.append((begun[0], found_details))
+            elif doing == "store" and begun:
+                stored.add(begun[0])
                 for each, pointer in zip(pair, begun[0], strict=True):
-                    await each.publish("t", *texts, tx=pointer)
+                    await each.store("t", *texts, tx=pointer)
+                    await each.publish("t", tx=pointer)
+            elif doing == "roll back" and details:
+                pointers, sent_back = random.choice(details)
+                if pointers in begun:
+                    for each, detail in zip(pair, sent_back, strict=True):
+                        await each.ask("POST", "topics/t/rollback", detail)
             elif doing == "end" and begun:
                 how = random.choice(["commit", "abort"])
                 for each, pointer in zip(pair, begun.pop(0), strict=True):

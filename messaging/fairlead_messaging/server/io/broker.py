@@ -110,19 +110,21 @@ class Broker:
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
 
-    def cached(self, topic: Topic, key: PageKey) -> CachedPage | None:
+    def cached(self, topic: Topic, key: PageKey, isolation: str) -> CachedPage | None:
         """A page that another reader got before, if the store would still answer the same."""
         try:
             log_end = self._kv.get(keys.log_end(topic))
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
         with self._cache_lock:
-            return self._cache.get(key, reader.oldest_live(topic, self.now_ms()), log_end)
+            now_ms = self.now_ms()
+            oldest_live = reader.oldest_live(topic, now_ms)
+            return self._cache.get(key, isolation, oldest_live=oldest_live, log_end=log_end, now_ms=now_ms)
 
-    def keep(self, key: PageKey, page: CachedPage) -> None:
+    def keep(self, key: PageKey, isolation: str, page: CachedPage) -> None:
         """Called by reader threads."""
         with self._cache_lock:
-            self._cache.put(key, page)
+            self._cache.put(key, isolation, page)
 
     @property
     def cache(self) -> PageCache:

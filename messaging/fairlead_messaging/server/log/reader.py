@@ -26,6 +26,8 @@ from fairlead_messaging.server.log.row_state import RowState, RowStates
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
+LASTING_MS = 2**63 - 1
+"""Later than any time there is."""
 JUDGED_ROWS_MAX = 50_000
 """Rows that must be judged one by one before a page ends early, so that one poll is bounded work."""
 
@@ -48,11 +50,21 @@ class Page:
     expired: int = 0
     judged: int = 0
     """Rows that were not plain: with a transaction or a ttl of their own."""
+    lasts_until_ms: int = LASTING_MS
+    """The first of its rows that has a ttl of its own is over after this."""
 
     @property
     def plain(self) -> bool:
         """Whether nothing but expiry by the topic's ttl, and growth, can change this page."""
         return not self.judged
+
+    @property
+    def decided(self) -> bool:
+        """Whether the same holds for readers of its kind until ``lasts_until_ms``: each row is committed or aborted.
+
+        Not when it passed over expired rows, which cleaning removes: it would end, and go on, elsewhere then.
+        """
+        return not self.blocked and not self.expired and self.judged < JUDGED_ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +149,7 @@ def select_visible(
 
 def _read_row(position: PositionBytes, row: rows.Row, page: Page, asked: OffsetRange, state: RowState) -> None:
     """A message in the row itself: shown, or counted by why not; the page is blocked by an uncommitted living one."""
+    _note_expiry(position, row.ttl_seconds, page)
     if state is RowState.ABORTED:
         page.aborted += 1
     elif is_expired(position, row.ttl_seconds, asked.now_ms):
@@ -155,6 +168,11 @@ def _read_row(position: PositionBytes, row: rows.Row, page: Page, asked: OffsetR
 def _past(position: PositionBytes, page: Page, upto: MessageId) -> MessageId:
     """The position after everything of one row, never beyond what was asked for."""
     return min(max(page.next_position, last_of(position)), upto)
+
+
+def _note_expiry(position: PositionBytes, ttl_seconds: int, page: Page) -> None:
+    if ttl_seconds:
+        page.lasts_until_ms = min(page.lasts_until_ms, timestamp_of(position) + ttl_seconds * 1000)
 
 
 def is_expired(position: PositionBytes, ttl_seconds: int, now_ms: int) -> bool:
@@ -183,6 +201,7 @@ def _read_payloads(
         for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
             stored = rows.decode(value)
             message_id = id_of(position, keys.position(key))
+            _note_expiry(position, stored.ttl_seconds, page)
             is_over = aborted or is_expired(position, stored.ttl_seconds, asked.now_ms)
             if state is RowState.UNCOMMITTED and not is_over:
                 page.blocked = True

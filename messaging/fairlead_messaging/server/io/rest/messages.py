@@ -123,9 +123,11 @@ async def poll(request: web.Request) -> web.StreamResponse:
     limit = requests.limit(asked.limit, broker.settings.poll_limit_max)
     within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
     key = page_cache.page_key(topic, after, limit, content_type)
-    kept = broker.cached(topic, key)
+    # What a snapshot shows is asked for by one transaction; only what is the same for all is kept for it.
+    isolation = page_cache.ANY if within is not None else asked.isolation or "none"
+    kept = broker.cached(topic, key, isolation)
     if kept is None:
-        ask = _Ask(broker, key, within, asked.isolation == "read_committed")
+        ask = _Ask(broker, key, isolation, within, asked.isolation == "read_committed")
         kept = await broker.read_until((namespace, name), ask.look, _is_enough, requests.wait_ms(asked.wait_ms))
     metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
@@ -135,9 +137,12 @@ async def poll(request: web.Request) -> web.StreamResponse:
 class _Ask:
     """One poll, looked at again each time the topic changes while it waits."""
 
-    def __init__(self, broker: Broker, key: PageKey, within: TransactionSnapshot | None, read_committed: bool) -> None:
+    def __init__(
+        self, broker: Broker, key: PageKey, isolation: str, within: TransactionSnapshot | None, read_committed: bool
+    ) -> None:
         self._broker = broker
         self._key = key
+        self._isolation = isolation
         self._within = within
         self._read_committed = read_committed
         self._after = key.after
@@ -166,9 +171,14 @@ class _Ask:
             oldest_live=reader.oldest_live(topic, now_ms),
             end=snapshot.get(keys.log_end(topic)) if page.complete else None,
             complete=page.complete,
+            lasts_until_ms=page.lasts_until_ms,
         )
-        if page.ids and page.plain and topic.generation == self._key.generation:
-            self._broker.keep(replace(self._key, after=read_from), kept)
+        if page.ids and topic.generation == self._key.generation:
+            key = replace(self._key, after=read_from)
+            if page.plain:
+                self._broker.keep(key, page_cache.ANY, kept)
+            elif page.decided and self._within is None:
+                self._broker.keep(key, self._isolation, kept)
         return kept
 
 
