@@ -24,26 +24,45 @@ from tests.support.cluster import Cluster
 PROCESS_MARKS = frozenset(["process", "kube", "spark", "faults"])
 # Tests that share what takes seconds to start run in one worker, and so do those of one file, in their order.
 SHARED = {"cluster": "kube", "spark": "spark"}
+# By what they start: the order of the groups.
+LONGEST_FIRST = ("spark", "kube", "faults", "process")
+# Against what hangs, not a promise: what verifies starts many programs, on machines that others keep busy.
+VERIFY_SECONDS = 900
 _STARTS = frozenset(["subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty"])
 
-# The same examples at every run, so that a good change is never refused by chance; `make verify` looks for new ones.
-hypothesis.settings.register_profile("fixed", derandomize=True)
-hypothesis.settings.register_profile("fresh", derandomize=False, print_blob=True)
+# The same examples at every run, so that a good change is never refused by chance; `make fresh` looks for new ones.
+# No time limit for one example and no complaint about slow ones: both say how busy the machine is.
+_any_time = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("fixed", _any_time, derandomize=True)
+hypothesis.settings.register_profile("fresh", _any_time, derandomize=False, print_blob=True)
 hypothesis.settings.load_profile("fresh" if os.environ.get("FAIRLEAD_EXAMPLES") == "fresh" else "fixed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that asks for the cluster carries the mark `kube`, so that `-m "not kube"` leaves it out."""
+    """Marks that follow from others, the group of each test, and the long groups first.
+
+    A test that asks for the cluster carries the mark `kube`, so that `-m "not kube"` leaves it out.
+    """
+    group_of: dict[pytest.Item, str] = {}
+    rank_of: dict[str, int] = {}
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "cluster" in fixtures:
             item.add_marker(pytest.mark.kube)
         if item.get_closest_marker("faults"):
             item.add_marker(pytest.mark.verify)
+        if item.get_closest_marker("verify") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(VERIFY_SECONDS))
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fresh)
         groups = [group for fixture, group in SHARED.items() if fixture in fixtures]
-        item.add_marker(pytest.mark.xdist_group(groups[-1] if groups else item.nodeid.partition("::")[0]))
+        group = groups[-1] if groups else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+        group_of[item] = group
+        rank = next((rank for rank, mark in enumerate(LONGEST_FIRST) if item.get_closest_marker(mark)), 9)
+        rank_of[group] = min(rank, rank_of.get(group, 9))
+    # Short ones come last, so that both workers end at about the same time.
+    items.sort(key=lambda item: rank_of[group_of[item]])
 
 
 class _Processes:

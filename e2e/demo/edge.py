@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 HOST = "127.0.0.1"
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 30.0
 
 
 class Refused(AssertionError):

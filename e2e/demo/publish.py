@@ -19,7 +19,7 @@ BATCH = 20
 PACE_SECONDS = 0.12
 """Between two batches: about 160 messages a second and node, so that things happen while others go on."""
 RETRY_SECONDS = 0.2
-GIVE_UP_SECONDS = 90.0
+GIVE_UP_SECONDS = 240.0
 
 
 class NotAccepted(AssertionError):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-GONE_SECONDS = 20.0
+GONE_SECONDS = 60.0
 START_TIME_FIELD = 19
 
 

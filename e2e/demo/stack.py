@@ -27,9 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FAIRLEAD = Path(sys.executable).parent / "fairlead"
 NODES = ("edge-1", "edge-2", "edge-3")
 TOPICS = ("harbour/telemetry", "harbour/alarms")
-READY_SECONDS = 60.0
-HUB_BACK_SECONDS = 15.0
-TOOL_SECONDS = 60.0
+READY_SECONDS = 180.0
+TOOL_SECONDS = 180.0
 INGEST_ONCE_SECONDS = 600.0
 INGEST_READY_SECONDS = 300.0
 JAVA_LEAST = 17
@@ -141,7 +140,9 @@ class Stack:
         name = f"link-{node}"
         command = [sys.executable, "-m", "e2e.demo.proxy", str(self._links[node]), str(self._hub_link)]
         running = self._start(name, command, folder=ROOT)
-        self._screen.wait(f"{name} carries", lambda: "->" in running.log.read_text(), seconds=20, describe=running.tail)
+        self._screen.wait(
+            f"{name} carries", lambda: "->" in running.log.read_text(), seconds=READY_SECONDS, describe=running.tail
+        )
 
     def cut_link(self, node: str) -> None:
         """Break what the link carries, and refuse what is tried."""
@@ -302,7 +303,7 @@ class Stack:
 
 def get_text(port: int, path: str) -> str:
     """GET from loopback; raises AssertionError on any status but 200, OSError without an answer."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=5)
+    connection = http.client.HTTPConnection(HOST, port, timeout=20)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

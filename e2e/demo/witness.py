@@ -15,8 +15,8 @@ from e2e.demo.screen import Screen
 from e2e.demo.stack import NODES, Stack
 from e2e.demo.table import read_rows
 
-CONVERGE_SECONDS = 60.0
-DRAIN_SECONDS = 60.0
+CONVERGE_SECONDS = 180.0
+DRAIN_SECONDS = 180.0
 
 KINDS = {
     "Pod": "/api/v1/namespaces/harbour/pods",

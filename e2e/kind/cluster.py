@@ -13,7 +13,7 @@ from pathlib import Path
 from e2e.node.node import CommandError
 
 CONFIG = Path(__file__).resolve().parents[1] / "kind.yaml"
-COMMAND_SECONDS = 420.0
+COMMAND_SECONDS = 960.0
 CREATE_SECONDS = 600.0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 MOUNT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids", "systemd")
 UNIFIED_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
-GONE_SECONDS = 5.0
+GONE_SECONDS = 60.0
 
 
 def unified(mount: Path = MOUNT) -> bool:

@@ -22,7 +22,7 @@ from e2e.node.link import ip
 from e2e.node.plan import Plan
 
 TMPFS = ("/run", "/var/log", "/var/lib")
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 240.0
 OFFLINE = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
 """Taken out of the programs' environment: everything they ask is on this machine."""
 

@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER_MODE = 0o700
-UP_SECONDS = 120.0
-DEAD_SECONDS = 30.0
-COMMAND_SECONDS = 420.0
+UP_SECONDS = 300.0
+DEAD_SECONDS = 120.0
+COMMAND_SECONDS = 960.0
 LOGS_ON_FAILURE = ("init", "containerd", "kube-apiserver", "kubelet")
 
 

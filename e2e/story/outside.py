@@ -15,7 +15,7 @@ from tests.support.processes import Running, free_ports, start
 
 ROOT = Path(__file__).resolve().parents[2]
 PRIVATE_MODE = 0o600
-REQUEST_SECONDS = 10.0
+REQUEST_SECONDS = 60.0
 
 
 class Outside:
@@ -74,6 +74,10 @@ class Outside:
             raise
         data: dict[str, str] = found["data"]
         return data
+
+    def has_routes(self) -> bool:
+        """Whether it takes messages."""
+        return any(each["accepted"] for each in self._call("GET", "/v1/status")["routes"].values())
 
     def publish(self, bodies: list[Any]) -> list[str]:
         """Publish messages; returns their ids once they are on disk."""

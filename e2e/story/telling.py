@@ -26,8 +26,8 @@ NODE_PORT = 30900
 MESSAGES = 1000
 WHILE_AWAY = 100
 FROM_THE_POD = 50
-INSTALL_SECONDS = 360
-WAIT_SECONDS = 240.0
+INSTALL_SECONDS = 900
+WAIT_SECONDS = 600.0
 ROOMS = ("hub", "messaging", "ingest", "edge")
 CRDS = tuple(
     f"{plural}.fairlead.dev" for plural in ("objectsyncs", "clusterobjectsyncs", "syncrules", "edgeroutes", "edgenodes")
@@ -40,7 +40,7 @@ def call(method, path, body=None):
     request = urllib.request.Request("https://127.0.0.1:10550" + path, method=method,
         data=None if body is None else json.dumps(body).encode(),
         headers={"Authorization": "Bearer " + open("/data/token").read().strip(), "Content-Type": "application/json"})
-    return json.load(urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=10))
+    return json.load(urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=60))
 """
 READ_IN_POD = (
     IN_POD
@@ -137,9 +137,10 @@ class Story:
     def upstream(self) -> None:
         """A thousand messages from outside and some from the Pod, each once in the table."""
         began = time.monotonic()
+        # Refused as a whole until the edge's first EdgeRoutes have arrived.
+        self._until("the edge outside has its routes", self.outside.has_routes)
         for start in range(0, MESSAGES, 100):
             self.published += self.outside.publish([{"n": start + n} for n in range(100)])
-        # Refused as a whole until its first EdgeRoutes have arrived.
         self.published += self._until(
             "the edge in its Pod takes messages", lambda: json.loads(self._in_edge_pod(PUBLISH_IN_POD))
         )

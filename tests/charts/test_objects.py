@@ -121,7 +121,7 @@ def test_unit_file_says_what_the_howto_says() -> None:
 def test_systemd_understands_the_unit_file() -> None:
     """No unknown key and no bad value; that the program is not installed here is all it may find."""
     done = subprocess.run(
-        ["systemd-analyze", "verify", str(UNIT)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        ["systemd-analyze", "verify", str(UNIT)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
     )
     found = [line for line in done.stderr.splitlines() if UNIT.name in line and "is not executable" not in line]
     assert found == []

@@ -26,12 +26,22 @@ def asked_hub(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     It ends with its module: a hub that lived on would hold the Lease and collect the records of all tests behind it.
     """
     cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cli-test"}})
     cluster.apply([edge_node("edge-near"), edge_node("edge-far")])
     cluster.apply([config_map("a", "cli-test", v="1"), config_map("b", "cli-test", v="1")])
     cluster.apply(sync_rule("cli-test", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": ["cli-test"]}))
     hub = HubProcess(cluster, tmp_path_factory.mktemp("hub"), toml="[record]\nflush_seconds = 0.1\n").start()
+    try:
+        yield from _with_a_node(cluster, hub)
+    finally:
+        hub.stop()
+        cluster.kubectl("delete", "node", "edge-near", "edge-far")
+        cluster.kubectl("delete", "syncrule", "cli-test")
+        cluster.kubectl("delete", "configmaps,objectsyncs", "--all", "-n", "cli-test")
+
+
+def _with_a_node(cluster: Cluster, hub: HubProcess) -> Iterator[HubProcess]:
     loop, enough = asyncio.new_event_loop(), asyncio.Event()
 
     async def connected() -> None:
@@ -40,18 +50,17 @@ def asked_hub(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
     thread = threading.Thread(target=loop.run_until_complete, args=(connected(),), daemon=True)
     thread.start()
-    wait_until("records", lambda: cluster.kubectl("get", "osync", "-n", "cli-test").count("Synced") >= 2, seconds=30)
+    synced = ("get", "osync", "-n", "cli-test")
     # EdgeNodes are written behind: that one is there does not say that it counts the objects yet.
     account = ("get", "enode", "edge-near", "-o", "jsonpath={.status.connected} {.status.objectsHeld}")
-    wait_until("account", lambda: cluster.kubectl(*account) == "true 2", seconds=60)
-    yield hub
-    loop.call_soon_threadsafe(enough.set)
-    thread.join()
-    loop.close()
-    hub.stop()
-    cluster.kubectl("delete", "node", "edge-near", "edge-far")
-    cluster.kubectl("delete", "syncrule", "cli-test")
-    cluster.kubectl("delete", "configmaps,objectsyncs", "--all", "-n", "cli-test")
+    try:
+        wait_until("records", lambda: cluster.kubectl(*synced).count("Synced") >= 2, seconds=120, describe=hub.tail)
+        wait_until("account", lambda: cluster.kubectl(*account) == "true 2", seconds=120, describe=hub.tail)
+        yield hub
+    finally:
+        loop.call_soon_threadsafe(enough.set)
+        thread.join()
+        loop.close()
 
 
 @pytest.fixture

@@ -99,6 +99,7 @@ def urls() -> Iterator[dict[str, str]]:
     threading.Thread(target=babble, daemon=True).start()
     found["mail"] = f"http://127.0.0.1:{listener.getsockname()[1]}"
     yield found
+    listener.shutdown(socket.SHUT_RDWR)  # else the thread would wait in accept() for ever
     listener.close()
     for server in servers:
         server.shutdown()

@@ -448,7 +448,7 @@ def test_the_program_prints_them_and_exits_2(room: str, tmp_path: Path) -> None:
     file.write_text('log_levl = "x"\nlog_level = "loud"\n')
     command = [sys.executable, "-m", "fairlead_cli.main", room, "run", "--config", str(file)]
     variables = {**os.environ, f"FAIRLEAD_{room.upper()}_SECURTY": "insecure"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=variables, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables, check=False)
     lines = done.stderr.splitlines()
     assert done.returncode == 2 and all(line.startswith(f"fairlead {room}: ") for line in lines), done.stderr
     variable = f"FAIRLEAD_{room.upper()}_SECURTY"

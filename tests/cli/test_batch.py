@@ -60,4 +60,4 @@ def test_a_reader_that_goes_away_is_no_failure() -> None:
     process.stdin.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=120) == 0

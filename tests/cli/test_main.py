@@ -156,7 +156,7 @@ def test_every_command_without_its_extra_names_it(line: list[str], extra: str, t
         "FAIRLEAD_INGEST_TOPICS": '["a/b"]', "FAIRLEAD_INGEST_TABLE": "t", "FAIRLEAD_INGEST_CHECKPOINT": "c",
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, str(blocker), *line], cwd=tmp_path, capture_output=True, text=True, env=settings, timeout=60
+        [sys.executable, str(blocker), *line], cwd=tmp_path, capture_output=True, text=True, env=settings, timeout=120
     )
     if line[0] == "topics" and done.returncode == 1:
         return  # its client needs nothing that every room has not

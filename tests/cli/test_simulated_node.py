@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from tests.support.edge_link import until
 from tests.support.hub_server import HubServer, config_map
 
 from fairlead_cli.simulated_node import SimulatedNode
@@ -54,10 +55,11 @@ async def test_the_behaviour_silent_never_acknowledges() -> None:
         peer = await hub.accept()
         await peer.welcome(fence=1)
         await peer.update(config_map("a"))
+        await until(lambda: node.figures.updates == 1)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await peer.expect(message.Ack)
-        assert node.figures.updates == 1 and not node.held
+        assert not node.held
 
 
 async def test_a_wiped_disk_has_a_new_epoch() -> None:

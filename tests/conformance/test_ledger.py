@@ -39,7 +39,7 @@ async def target(request: pytest.FixtureRequest) -> AsyncIterator[tuple[status_c
     cluster = request.getfixturevalue("cluster")
     namespace = request.getfixturevalue("namespace")
     cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     kube = Kube(access(str(cluster.kubeconfig)))
     yield KubeStatusClient(kube), namespace
     await kube.close()

@@ -485,7 +485,7 @@ async def test_what_another_program_answers_is_refused_politely(kind: str, what:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with Client(kind, url, timeout_seconds=5, answer_bytes_max=100) as client:
+    async with Client(kind, url, timeout_seconds=60, answer_bytes_max=100) as client:
         with pytest.raises(expected) as refused:
             await client.ask.topics("n")
     if what == "busy":

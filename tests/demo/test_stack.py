@@ -59,7 +59,7 @@ def test_the_demo_without_java_fails_in_one_line(tmp_path: Path) -> None:
     """Exit 1, a last line that says why, no stack trace, nothing started."""
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-m", "e2e.demo"], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "e2e.demo"], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("demo: failed: needs Java")
@@ -70,7 +70,7 @@ def test_a_folder_with_something_else_is_never_emptied(tmp_path: Path) -> None:
     """A misspelt --folder must not cost anybody their files."""
     (tmp_path / "thesis.txt").write_text("years of work")
     command = [sys.executable, "-m", "e2e.demo", "--folder", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "holds something else than a demo's state" in done.stdout
     assert (tmp_path / "thesis.txt").exists()
@@ -127,7 +127,7 @@ def link(folder: Path, listen: int, target: int) -> Running:
     """A running link."""
     command = [sys.executable, "-m", "e2e.demo.proxy", str(listen), str(target)]
     running = start("link", command, folder / f"{os.urandom(4).hex()}.log", folder=ROOT)
-    wait_until("it carries", lambda: "->" in running.log.read_text(), seconds=20, describe=running.tail)
+    wait_until("it carries", lambda: "->" in running.log.read_text(), seconds=120, describe=running.tail)
     return running
 
 
@@ -135,15 +135,15 @@ def test_a_link_carries_breaks_refuses_and_returns(tmp_path: Path, echo: int) ->
     """Cut means: what was open ends, what is tried is refused; afterwards the same port carries again."""
     [port] = free_ports(1)
     first = link(tmp_path, port, echo)
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as near:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as near:
         near.sendall(b"hello")
         assert near.recv(16) == b"hello"
         first.kill()
         assert near.recv(16) == b""
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=10)
+        socket.create_connection(("127.0.0.1", port), timeout=60)
     second = link(tmp_path, port, echo)
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as near:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as near:
         near.sendall(b"again")
         assert near.recv(16) == b"again"
     second.kill()
@@ -153,6 +153,6 @@ def test_a_link_without_a_hub_closes(tmp_path: Path) -> None:
     """The edge sees an end, not silence."""
     listen, nobody = free_ports(2)
     running = link(tmp_path, listen, nobody)
-    with socket.create_connection(("127.0.0.1", listen), timeout=10) as near:
+    with socket.create_connection(("127.0.0.1", listen), timeout=60) as near:
         assert near.recv(16) == b""
     running.kill()

@@ -37,7 +37,7 @@ def test_room_starts_with_its_own_packages_alone(room: str, tmp_path: Path) -> N
         # -S: without the environment this test runs in.
         [sys.executable, "-S", "-c", START.format(room=room)],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([*sources, str(tmp_path)])},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-1500:]
 

@@ -172,7 +172,7 @@ def test_killed_harness_leaves_nothing(tmp_path: Path) -> None:
     harness.send_signal(signal.SIGKILL)
     harness.wait()
     harness.stdout.close()
-    wait_until("nothing of the node is left", lambda: not traces.left(plan), seconds=20)
+    wait_until("nothing of the node is left", lambda: not traces.left(plan), seconds=120)
 
 
 def test_slot_is_claimed_once(tmp_path: Path) -> None:

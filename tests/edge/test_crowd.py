@@ -28,7 +28,7 @@ def descriptors() -> Iterator[None]:
 
 def ask(port: int, path: str) -> socket.socket:
     """A client that asks once and keeps its connection."""
-    client = socket.create_connection(("127.0.0.1", port), timeout=20)
+    client = socket.create_connection(("127.0.0.1", port), timeout=60)
     client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     return client
 
@@ -65,8 +65,8 @@ def test_more_watchers_than_there_is_room_for(tmp_path: Path) -> None:
         assert answers.count(b"HTTP/1.1 200") == 256
         assert answers.count(b"HTTP/1.1 429") == WATCHERS - 256
         others_get_in(edge)
-        silent = [socket.create_connection(("127.0.0.1", edge.port), timeout=20) for _ in range(CLIENTS)]
-        slow = [socket.create_connection(("127.0.0.1", edge.port), timeout=20) for _ in range(300)]
+        silent = [socket.create_connection(("127.0.0.1", edge.port), timeout=60) for _ in range(CLIENTS)]
+        slow = [socket.create_connection(("127.0.0.1", edge.port), timeout=60) for _ in range(300)]
         for client in slow:
             client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
         others_get_in(edge)

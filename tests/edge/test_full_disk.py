@@ -73,12 +73,12 @@ def test_a_full_disk_drains_when_the_link_returns_and_a_restart_while_full_start
         assert edge.get("/readyz") == b"ok"
         hub.mend()
         assert edge.running is not None
-        wait_until("the outbox drains", edge.drained, seconds=60, describe=edge.running.tail)
+        wait_until("the outbox drains", edge.drained, seconds=120, describe=edge.running.tail)
         bodies = [bytes(each.body) for each in hub.stored.values() if b'"n"' in bytes(each.body)]
         assert len(bodies) == answered == len(set(bodies))
         sent = sum(queue["sent"] for queue in edge.status()["queues"])
         assert sent == answered
-        wait_until("there is room again", lambda: _accepts(edge), seconds=60)
+        wait_until("there is room again", lambda: _accepts(edge), seconds=120)
         hub.wait_for(answered + 1)
         log = (edge.folder / "edge.log").read_text()
         assert "Traceback" not in log and '"traceback"' not in log

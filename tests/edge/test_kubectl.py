@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -49,10 +50,27 @@ class Kubectl:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=30,
+            timeout=120,
             env={"HOME": str(self._home), "PATH": "/usr/bin:/bin"},
         )
         return done.returncode, done.stdout
+
+    @contextlib.asynccontextmanager
+    async def lines(self, *arguments: str) -> AsyncIterator[asyncio.StreamReader]:
+        """What it prints while it runs."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            *arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env={"HOME": str(self._home), "PATH": "/usr/bin:/bin"},
+        )
+        try:
+            assert process.stdout is not None
+            yield process.stdout
+        finally:
+            process.kill()
+            await process.wait()
 
 
 @pytest.fixture
@@ -100,15 +118,12 @@ async def test_describe_and_wait(kubectl: Kubectl) -> None:
 
 async def test_watching(kubectl: Kubectl) -> None:
     """get -w prints what is there and then what comes."""
-    watching = asyncio.create_task(
-        kubectl("get", "cm", "-n", "shop", "-w", "--request-timeout=2s", "-o", "name", "-l", "odd=1")
-    )
-    async with asyncio.timeout(20):
-        while not len(kubectl.api.objects.watches):  # noqa: ASYNC110 - kubectl does not say that it watches now
-            await asyncio.sleep(0.01)
-    await kubectl.api.hold(put(config_map("cm-new", labels={"odd": "1"})))
-    _, printed = await watching
-    assert "configmap/cm-1" in printed and "configmap/cm-new" in printed
+    watch = "get", "cm", "-n", "shop", "-w", "-o", "name", "-l", "odd=1"
+    async with kubectl.lines(*watch) as printed, asyncio.timeout(100):
+        there = [await printed.readline() for _ in range(3)]
+        assert there == [b"configmap/cm-1\n", b"configmap/cm-3\n", b"configmap/cm-5\n"]
+        await kubectl.api.hold(put(config_map("cm-new", labels={"odd": "1"})))
+        assert await printed.readline() == b"configmap/cm-new\n"
 
 
 async def test_refusals_are_readable(kubectl: Kubectl) -> None:

@@ -24,7 +24,7 @@ FILES = (
     *("outbox.db", "outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema", "outbox.db.handed-out"),
     *("objects.db", "objects.db-wal", "objects.db.schema", "routes.copy"),
 )
-DRAIN_SECONDS = 60.0
+DRAIN_SECONDS = 120.0
 START_TRIES = 3
 
 
@@ -62,7 +62,7 @@ def _one(folder: Path, seed: int) -> Count:
         ]
         if how != "running":
             edge.start()
-        wait_until("it serves", lambda: _serves(edge), seconds=30)
+        wait_until("it serves", lambda: _serves(edge), seconds=120)
         hub.mend()
         for _ in range(3):
             _publish(edge, answered, random)
@@ -112,7 +112,7 @@ def _publish(edge: EdgeProgram, answered: dict[int, str], random: Random) -> Non
             return False
         return True
 
-    wait_until("it takes messages", accepted, seconds=60, describe=lambda: (edge.folder / "edge.log").read_text())
+    wait_until("it takes messages", accepted, seconds=120, describe=lambda: (edge.folder / "edge.log").read_text())
     answered.update(pads)
 
 

@@ -39,8 +39,8 @@ RECORDS = f"apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
 KIND = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 REAL = "edge-real"
 NODES = ("edge-well", "edge-deaf", "edge-flaps", "edge-slow", REAL)
-CALM_SECONDS = 120.0
-DARK_SECONDS_MAX = 30.0
+CALM_SECONDS = 240.0
+DARK_SECONDS_MAX = 120.0
 SLOW_BYTES_PER_SECOND = 20_000
 HUB = """
 [record]
@@ -113,7 +113,7 @@ class _World:
     def _prepare(self) -> None:
         self.cluster.start()
         self.cluster.apply(CRDS)
-        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
         self.cluster.kubectl("create", "namespace", NAMESPACE)
         self.cluster.apply([edge_node(name) for name in NODES])
         self.cluster.apply(sync_rule("faults", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE]}))

@@ -40,7 +40,7 @@ PAYLOAD_PAD = 200
 WORK_BYTES = 2000
 """Of a unit of work's buffer: small units are published, larger ones stored on the way."""
 TOLD_WAITING = 5000
-FLUSH_SECONDS = 60.0
+FLUSH_SECONDS = 120.0
 SECONDS_BETWEEN = (0.02, 0.4)
 TOPIC = ("default", "faults")
 

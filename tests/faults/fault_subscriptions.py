@@ -29,7 +29,7 @@ ROOM = "messaging"
 KILLS = 40
 TOPIC, DEAD = ("default", "pushed"), ("default", "dead")
 EACH_ROUND = 40
-SETTLE_SECONDS = 120.0
+SETTLE_SECONDS = 240.0
 SECONDS_BETWEEN = (0.1, 0.8)
 POLICY = {"retries_with_no_delay": 1, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
 

@@ -25,7 +25,7 @@ ROOM = "upstream"
 KILLS = 60
 BATCH_MAX = 40
 SECONDS_BETWEEN = (0.05, 0.6)
-DRAIN_SECONDS = 60.0
+DRAIN_SECONDS = 120.0
 
 
 class Producer:

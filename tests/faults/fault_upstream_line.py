@@ -22,7 +22,7 @@ from tests.support.whole_line import WholeLine
 ROOM = "upstream"
 KILLS = 30
 SECONDS_BETWEEN = (0.2, 1.5)
-DRAIN_SECONDS = 120.0
+DRAIN_SECONDS = 240.0
 
 
 class Victim(Protocol):

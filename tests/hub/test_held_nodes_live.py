@@ -23,7 +23,7 @@ WHY = "disk swap on Tuesday"
 def kube(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with our definitions, and without our objects afterwards."""
     cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply(edge_node("edge-1"))
     yield cluster
     cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
@@ -45,7 +45,7 @@ def edge(hub: HubProcess, tmp_path: Path) -> Iterator[EdgeAgent]:
     assert agent.stop() == 0
 
 
-def wait_until(what: str, condition: Callable[[], Any], *, seconds: float = 30.0) -> None:
+def wait_until(what: str, condition: Callable[[], Any], *, seconds: float = 120.0) -> None:
     processes.wait_until(what, condition, seconds=seconds)
 
 
@@ -72,7 +72,7 @@ def condition(kube: Cluster, type: str) -> tuple[str, str]:
 
 def fairlead(*arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "fairlead_cli.main", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "fairlead_cli.main", *arguments], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -116,7 +116,7 @@ def test_a_node_is_held_by_kubectl_over_a_kill_of_the_hub_and_released(
     assert hub.metric("fairlead_hub_nodes_paused") == 1
     assert WHY in kube.kubectl("get", "enode", "edge-1")
     kube.kubectl("annotate", "enode", "edge-1", "fairlead.dev/paused-")
-    wait_until("all is there", lambda: held(edge, namespace) == {"c0": "2", "c9": "1"}, seconds=5)
+    wait_until("all is there", lambda: held(edge, namespace) == {"c0": "2", "c9": "1"})
     wait_until("the record is true", lambda: record(kube, namespace, "c0").get("state") == "Synced")
     wait_until("no longer held", lambda: condition(kube, "Paused")[0] == "False")
 

@@ -21,7 +21,7 @@ PATH = "/apis/fairlead.dev/v1alpha1/edgenodes/edge-1"
 @pytest.fixture
 def kube(cluster: Cluster) -> Iterator[Cluster]:
     cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply(edge_node("edge-1"))
     yield cluster
     cluster.kubectl("delete", "nodes,edgenodes", "--all", "--wait=true")
@@ -64,7 +64,7 @@ async def test_an_old_certificate_waits_for_approval(kube: Cluster, tmp_path: Pa
         annotation = f"{APPROVE}={second}"
         await asyncio.to_thread(kube.kubectl, "annotate", "enode", "edge-1", "--overwrite", annotation)
         async with fleet(hub, "edge-1", context=context) as nodes:
-            await until("approved, it is served", nodes["edge-1"].connected.is_set, seconds=60)
+            await until("approved, it is served", nodes["edge-1"].connected.is_set, seconds=120)
             await until("and bound anew", lambda: status(kube)["identity"]["nodeUID"] == second)
     finally:
         assert hub.stop() == 0

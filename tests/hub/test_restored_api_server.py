@@ -16,7 +16,7 @@ def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster of this test alone: it is taken back in time."""
     with Cluster(tmp_path / "cluster") as running:
         running.apply(CRDS)
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
         yield running
 
 
@@ -53,11 +53,11 @@ async def test_nodes_follow_the_restored_cluster(own_cluster: Cluster, tmp_path:
             for number in range(20):
                 cluster.apply(config_map("old", "shop", v=f"later {number}"))
             cluster.apply(config_map("new", "shop", v="1"))
-            await until("the later state", lambda: "configmaps/shop/new" in node.held, seconds=40)
+            await until("the later state", lambda: "configmaps/shop/new" in node.held, seconds=120)
             await until("its content", lambda: b"later 19" in node.contents["configmaps/shop/old"])
 
             restore(cluster, tmp_path / "copy")
-            await until("what came later is gone", lambda: "configmaps/shop/new" not in node.held, seconds=60)
+            await until("what came later is gone", lambda: "configmaps/shop/new" not in node.held, seconds=120)
             await until("the older content", lambda: b'"v":"1"' in node.contents["configmaps/shop/old"])
             live = cluster.get("/api/v1/namespaces/shop/configmaps/old")["metadata"]
 
@@ -68,7 +68,7 @@ async def test_nodes_follow_the_restored_cluster(own_cluster: Cluster, tmp_path:
                     ("Synced", live["resourceVersion"])
                 ]
 
-            await until("the record", recorded, seconds=40)
+            await until("the record", recorded, seconds=120)
     finally:
         assert hub.stop() == 0
     assert '"traceback"' not in (tmp_path / "hub.log").read_text()

@@ -28,7 +28,7 @@ MESSAGE = {"messages": [{"source": "/messages/modules/m/outputs/o", "body": {}}]
 def kube(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with our definitions, and without our objects afterwards."""
     cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply([edge_node("edge-1"), edge_node("edge-2")])
     yield cluster
     cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
@@ -80,7 +80,7 @@ def lacks(node: SimulatedNode, key: str) -> bool:
 
 
 def wait_until(what: str, condition: Callable[[], Any]) -> Any:
-    return processes.wait_until(what, condition, seconds=30)
+    return processes.wait_until(what, condition, seconds=120)
 
 
 def explained(kube: Cluster, hub: HubProcess, name: str) -> set[tuple[int, str]]:
@@ -88,7 +88,7 @@ def explained(kube: Cluster, hub: HubProcess, name: str) -> set[tuple[int, str]]
     found = set()
     for way in (("--hub", f"http://127.0.0.1:{hub.http_port}"), ("--kubeconfig", str(kube.kubeconfig))):
         command = [sys.executable, "-m", "fairlead_cli.main", "explain", name, "--node", "edge-1", "-o", "json", *way]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         found.add((done.returncode, json.loads(done.stdout)["code"]))
     return found
 

@@ -31,7 +31,7 @@ def kube(cluster: Cluster) -> Iterator[Cluster]:
     definition = json.loads((Path(__file__).parent / "widget.json").read_text().replace("widget", "gizmo"))
     text = json.dumps(definition).replace("Widget", "Gizmo").replace("example.com", "unreadable.example.com")
     cluster.apply(json.loads(text))
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply(edge_node("edge-1"))
     yield cluster
     cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
@@ -44,7 +44,7 @@ def post(kube: Cluster, path: str, body: bytes, method: str = "POST") -> None:
     request.add_header("Authorization", f"Bearer {kube.token}")
     request.add_header("Content-Type", "application/json")
     context = ssl.create_default_context(cafile=str(kube.ca))
-    with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+    with urllib.request.urlopen(request, context=context, timeout=60) as answer:
         assert answer.status < 300
 
 
@@ -56,7 +56,7 @@ def gizmo(name: str, spec: bytes) -> bytes:
 def explain(hub: HubProcess, what: str, namespace: str) -> str:
     command = [sys.executable, "-m", "fairlead_cli.main", "explain", what, "-n", namespace]
     command += ["--node", "edge-1", "--hub", f"http://127.0.0.1:{hub.http_port}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
 
 
 def records(kube: Cluster, namespace: str) -> dict[str, dict[str, Any]]:
@@ -171,7 +171,7 @@ async def test_other_answers_in_the_api_servers_place(
         try:
             await until("it has asked", lambda: front.seen("GET", "leases") >= 2)
             front.pass_everything()
-            await until("the hub is ready", hub.is_ready, seconds=60)
+            await until("the hub is ready", hub.is_ready, seconds=120)
             async with fleet(hub, "edge-1") as nodes:
                 held = nodes["edge-1"].held
                 await until("both are held", lambda: len(held) >= 2)

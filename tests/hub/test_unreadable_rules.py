@@ -23,7 +23,7 @@ OURS = "/apis/fairlead.dev/v1alpha1"
 def kube(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with the definitions of earlier days; afterwards with today's."""
     cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply([lax(CRDS, "syncrules"), lax(CRDS, "edgeroutes")])
     yield cluster
     cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
@@ -65,7 +65,7 @@ def condition(kube: Cluster, plural: str, name: str, type: str) -> tuple[str, st
 
 def fairlead(*arguments: str, exit: int = 0) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "fairlead_cli.main", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "fairlead_cli.main", *arguments], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == exit, done.stdout + done.stderr
     return done.stdout

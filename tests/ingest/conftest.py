@@ -32,7 +32,7 @@ TEST_CONF = {
 
 HERE = Path(__file__).parent
 # Spark takes seconds to start and a minute where others use the same cores.
-SPARK_SECONDS = 300
+SPARK_SECONDS = 600
 
 
 @pytest.fixture(scope="session")

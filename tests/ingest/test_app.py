@@ -44,7 +44,7 @@ def events(running: Running) -> list[str]:
 
 def answered(port: int, path: str) -> int:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -70,7 +70,7 @@ def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str,
     path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     kept = [each for each in path.read_text().splitlines() if not each.startswith(line.split(" ")[0] + " ")]
     path.write_text("\n".join([*kept, line.replace("{folder}", str(tmp_path))]))
-    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=30)
+    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=120)
     assert ended.returncode == 2
     assert f"fairlead ingest: {path}: {key}: " in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -81,7 +81,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     """One sentence, exit 2."""
     path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     environ = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
-    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=30, env=environ)
+    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=120, env=environ)
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1
     assert "Java 17" in ended.stderr
@@ -153,8 +153,8 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
                 seconds=SPARK_SECONDS,
                 describe=running.tail,
             )
-            wait_until("it is ready", lambda: answered(port, "/readyz") == 200, seconds=10.0)
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+            wait_until("it is ready", lambda: answered(port, "/readyz") == 200, seconds=120)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
                 text = response.read().decode()
             assert 'fairlead_ingest_rows_total{pipeline="ingest"} 20.0' in text
             assert 'fairlead_ingest_lag_rows{pipeline="ingest",topic="default/t"}' in text

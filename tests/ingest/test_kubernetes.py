@@ -30,7 +30,7 @@ ENVIRON = {**os.environ, "SPARK_HOME": str(HOME), "PYSPARK_PYTHON": sys.executab
 SECONDS = 200.0
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_spark_submit_makes_the_drivers_pod(cluster: Cluster, namespace: str) -> None:
     """With the image, the shared volume, the account and the program's own arguments; the API server has taken it."""
     cluster.kubectl("apply", "-n", namespace, "-f", str(EXAMPLES / "rbac.yaml"))

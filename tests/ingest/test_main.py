@@ -17,32 +17,32 @@ from tests.support.processes import Running, free_ports, start, wait_until
 import fairlead_ingest.__main__ as program
 
 HOME = Path(pyspark.__file__).parent
-SECONDS = 110.0
+SECONDS = 200.0
 ENVIRON = {**os.environ, "SPARK_HOME": str(HOME), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
+def master(tmp_path: Path) -> Iterator[str]:
     """The master's address; two workers of one core each."""
     port, page, *pages = free_ports(4)
-    master = f"spark://127.0.0.1:{port}"
+    address = f"spark://127.0.0.1:{port}"
     base = [str(HOME / "bin" / "spark-class")]
     environ = {**ENVIRON, "SPARK_DAEMON_MEMORY": "256m"}
-    address = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page)]
+    listen = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page)]
     started: list[Running] = []
     try:
-        command = [*base, "org.apache.spark.deploy.master.Master", *address]
+        command = [*base, "org.apache.spark.deploy.master.Master", *listen]
         started.append(start("master", command, tmp_path / "master.log", environ=environ))
         for number, each in enumerate(pages):
             worker = ["--cores", "1", "--memory", "1g", "--webui-port", str(each), "--work-dir", str(tmp_path / "work")]
-            command = [*base, "org.apache.spark.deploy.worker.Worker", *worker, master]
+            command = [*base, "org.apache.spark.deploy.worker.Worker", *worker, address]
             started.append(start(f"worker-{number}", command, tmp_path / f"worker-{number}.log", environ=environ))
 
         def registered() -> bool:
             return len(re.findall("Registering worker", (tmp_path / "master.log").read_text())) == 2
 
         wait_until("both workers have registered", registered, seconds=SECONDS, describe=started[0].tail)
-        yield master
+        yield address
     finally:
         for running in reversed(started):
             running.kill()
@@ -51,7 +51,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_spark_submit_runs_the_job_on_a_cluster(
-    cluster: str, messaging: MessagingService, topic: str, tmp_path: Path
+    master: str, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Files are written by the workers, committed by the driver; no row less than on one machine."""
     messaging.publish(topic, [upstream_message(number) for number in range(200)])
@@ -60,7 +60,7 @@ def test_spark_submit_runs_the_job_on_a_cluster(
         f'messaging_url = "{messaging.url}"\nsecurity = "insecure"\ntopics = ["{topic}"]\ntrigger = "available-now"\n'
         f'table = "{tmp_path}/rows"\ncheckpoint = "{tmp_path}/checkpoint"\n[limits]\nsplit_bytes = 1\n'
     )
-    command = [str(HOME / "bin" / "spark-submit"), "--master", cluster, "--executor-memory", "512m"]
+    command = [str(HOME / "bin" / "spark-submit"), "--master", master, "--executor-memory", "512m"]
     submitted = start(
         "submit", [*command, program.__file__, "--config", str(config)], tmp_path / "submit.log", environ=ENVIRON
     )

@@ -17,7 +17,7 @@ from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.sync_client import Client
 
 COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
-SPARK_SECONDS = 240.0
+SPARK_SECONDS = 280.0
 
 
 def launch(folder: Path, messaging: MessagingService, **more: Any) -> Running:

@@ -38,7 +38,7 @@ def test_bad_settings_are_exit_2(tmp_path: Path, text: str, reason: str) -> None
     config = tmp_path / "messaging.toml"
     config.write_text(text)
     command = [sys.executable, "-c", PROGRAM, "messaging", "run", "--config", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stderr.startswith(f"fairlead messaging: {config}: ")
     assert reason in done.stderr
@@ -50,7 +50,7 @@ def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
     program = MessagingProgram(tmp_path, more='system_topics = ["audit"]')
     with program:
         for path in ("healthz", "readyz", "metrics"):
-            with urllib.request.urlopen(f"http://127.0.0.1:{program.health_port}/{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{program.health_port}/{path}", timeout=60) as answer:
                 assert answer.status == 200
         assert program.stop() == 0
 

@@ -23,7 +23,7 @@ from fairlead_wire.log_limiter import LogLimiter
 pytestmark = pytest.mark.process
 
 LATE = -datetime.timedelta(minutes=1)
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 100.0
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
         text = "\n".join(blocks)
         assert ADDRESS in text
         program.write_text(text.replace(ADDRESS, service.url) + "\nstore([b'row'])\n")
-        done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         with Client(service.url) as client:
             stored = [message.payload for message in client.messages("shop", "orders")]
@@ -58,4 +58,4 @@ def test_every_command_of_the_page_exists() -> None:
     assert len(words) > 3
     for word, more in words:
         command = [sys.executable, "-m", "fairlead_cli.main", "topics", word, *([more] if more else []), "--help"]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=120)

@@ -122,7 +122,7 @@ def test_a_table_is_read_as_the_page_says(block: Block, tmp_path: Path) -> None:
     """With no more than Delta's own library."""
     row = {"node": "edge-1", "enqueued_at": "2026-11-20T12:00:00Z", "body": "{}", "_topic": "default/telemetry"}
     write_deltalake(str(tmp_path / "telemetry"), pa.Table.from_pylist([row]), partition_by=["_topic"])
-    done = subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.stdout == "1 rows of version 0\n", done.stderr
 
 
@@ -235,7 +235,7 @@ DO: dict[str, Callable[[Block, Desk], None]] = {
 
 @pytest.mark.verify
 @pytest.mark.kube
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @of("apply", "live", "python", "json")
 def test_the_pages_work_as_written(block: Block, desk: Desk) -> None:
     """In the order in which somebody reads them."""
@@ -244,7 +244,7 @@ def test_the_pages_work_as_written(block: Block, desk: Desk) -> None:
 
 @pytest.mark.verify
 @pytest.mark.kube
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_readmes_message_is_in_its_topic(desk: Desk) -> None:
     """After the pages above were played: its routes live beside the demo's, and both objects are accepted whole."""
     told = json.loads(desk.run("kubectl get eroutes -o json"))

@@ -39,7 +39,7 @@ ROUTES = {
 def kube(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with our definitions, and without our objects afterwards."""
     cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     yield cluster
     cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
 
@@ -47,7 +47,7 @@ def kube(cluster: Cluster) -> Iterator[Cluster]:
 def tail(messaging: MessagingService) -> list[dict[str, Any]]:
     """What a user sees."""
     command = [sys.executable, "-m", "fairlead_cli.main", "topics", "--url", messaging.url, "tail", "system/events"]
-    done = subprocess.run([*command, "--limit", "1000", "-o", "json"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, "--limit", "1000", "-o", "json"], capture_output=True, text=True, timeout=120)
     return [json.loads(base64.b64decode(json.loads(line)["payload"])) for line in done.stdout.splitlines()]
 
 
@@ -61,17 +61,17 @@ def test_a_parked_object_is_on_the_system_topic(kube: Cluster, namespace: str, t
         kube.apply(ROUTES)
         kube.apply(sync_rule("story", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [namespace]}))
         edge.start()
-        wait_until("the node is there", lambda: hub.metric("fairlead_hub_events_published_total") >= 3, seconds=30)
+        wait_until("the node is there", lambda: hub.metric("fairlead_hub_events_published_total") >= 3, seconds=120)
         messaging.kill()
         kube.kubectl("create", "-f", "-", stdin=json.dumps(config_map("too-large", namespace, **TOO_LARGE)))
-        wait_until("it is parked", lambda: hub.metric("fairlead_hub_parked_objects") == 1, seconds=30)
+        wait_until("it is parked", lambda: hub.metric("fairlead_hub_parked_objects") == 1, seconds=120)
         messaging.start()
         edge.kill()
 
         def left() -> bool:
             return any(each["type"] == "dev.fairlead.node.away" for each in tail(messaging))
 
-        wait_until("the node has left", left, seconds=60)
+        wait_until("the node has left", left, seconds=120)
         events = [each for each in tail(messaging) if each.get("node") == "story-1"]
         types = [each["type"].removeprefix("dev.fairlead.") for each in events]
         assert types == ["node.connected", "routes.refused", "object.parked", "node.away"]

@@ -22,7 +22,7 @@ from tests.support.assets import assets
 
 ROOT = Path(__file__).resolve().parents[2]
 CHARTS = ROOT / "charts"
-HELM_SECONDS = 60
+HELM_SECONDS = 120
 RELEASE = "fl"
 NAMESPACE = "fairlead"
 

@@ -221,7 +221,7 @@ class Cluster(Kubernetes):
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._tls)
         )
-        with opener.open(request, timeout=5) as answer:
+        with opener.open(request, timeout=20) as answer:
             body: bytes = answer.read()
         return body
 

@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.processes import Running, free_ports, start, wait_until
 
 PROGRAM = Path(sys.executable).parent / "fairlead"
-START_SECONDS = 20.0
+START_SECONDS = 100.0
 
 
 class EdgeAgent:
@@ -74,7 +74,7 @@ class EdgeAgent:
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, method=method, data=content, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 status, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             status, text = error.code, error.read()

@@ -28,8 +28,8 @@ from websockets.exceptions import ConnectionClosed
 
 from fairlead_wire import codec, digest, message
 
-UP_SECONDS = 20.0
-ROUTES_SECONDS = 60.0
+UP_SECONDS = 100.0
+ROUTES_SECONDS = 100.0
 ROUTES_PATH = "apis/fairlead.dev/v1alpha1/edgeroutes/all"
 ALL_PRIORITIES = {
     "schemaVersion": "1.1.0",
@@ -105,7 +105,7 @@ class CountingHub:
     def mend(self) -> None:
         self._cut.clear()
 
-    def wait_for(self, count: int, seconds: float = 60.0) -> None:
+    def wait_for(self, count: int, seconds: float = 120.0) -> None:
         """Until so many different messages were taken."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.stored) >= count, seconds):
@@ -257,7 +257,7 @@ class EdgeProgram:
         return not any(queue["length"] for queue in self.status()["queues"])
 
     def get(self, path: str) -> bytes:
-        with urllib.request.urlopen(self.url + path, timeout=10) as response:
+        with urllib.request.urlopen(self.url + path, timeout=60) as response:
             return bytes(response.read())
 
     def status(self) -> dict[str, Any]:
@@ -279,7 +279,7 @@ class EdgeProgram:
         def accepts() -> bool:
             request = b'{"messages":[{"source":"/messages/modules/m","body":0}]}'
             try:
-                with urllib.request.urlopen(f"{self.url}/v1/messages", data=request, timeout=10) as response:
+                with urllib.request.urlopen(f"{self.url}/v1/messages", data=request, timeout=60) as response:
                     return bool(response.status == 200)
             except urllib.error.HTTPError as error:
                 assert error.code == 503, error

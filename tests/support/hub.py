@@ -21,7 +21,7 @@ from tests.support.processes import Running, free_ports, start, wait_until
 
 from fairlead_cli.simulated_node import SimulatedNode
 
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 EDGE_LABEL = "node-role.kubernetes.io/edge"
 CRDS = Path(__file__).parents[2] / "crds"
 
@@ -81,7 +81,7 @@ class HubProcess:
 
     def text(self, path: str) -> str:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as answer:
+        with opener.open(f"http://127.0.0.1:{self.http_port}{path}", timeout=20) as answer:
             body: bytes = answer.read()
         return body.decode()
 
@@ -98,6 +98,10 @@ class HubProcess:
         assert self.running is not None
         lines = (json.loads(line) for line in self.running.log.read_text().splitlines() if line.startswith("{"))
         return [line for line in lines if line["event"] == event]
+
+    def tail(self) -> str:
+        """The end of its log, for failure texts."""
+        return self.running.tail() if self.running is not None else ""
 
     def kill(self) -> None:
         assert self.running is not None
@@ -122,7 +126,7 @@ async def fleet(hub: HubProcess, *names: str, **options: Any) -> AsyncIterator[d
 
 
 async def until(
-    what: str, condition: Callable[[], Any], *, seconds: float = 20.0, describe: Callable[[], str] = lambda: ""
+    what: str, condition: Callable[[], Any], *, seconds: float = 120.0, describe: Callable[[], str] = lambda: ""
 ) -> Any:
     """``wait_until`` for tests whose nodes run in the same loop: the condition is asked in a thread."""
     return await asyncio.to_thread(wait_until, what, condition, seconds=seconds, describe=describe)

@@ -18,7 +18,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 
 from fairlead_wire import codec, digest, message
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 100.0
 Header = TypeVar("Header")
 
 

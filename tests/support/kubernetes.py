@@ -11,8 +11,8 @@ from typing import Any
 from tests.support.assets import assets
 from tests.support.processes import wait_until
 
-KUBECTL_SECONDS = 60.0
-CRD_SECONDS = 30.0
+KUBECTL_SECONDS = 120.0
+CRD_SECONDS = 100.0
 
 
 class KubectlError(AssertionError):

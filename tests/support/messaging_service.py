@@ -21,7 +21,7 @@ from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import Permanent, Temporary
 
-UP_SECONDS = 20.0
+UP_SECONDS = 100.0
 BATCH = 1000
 
 
@@ -54,7 +54,7 @@ class MessagingService:
             f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\n{security}'
             f'store = "{store}"\n[cleanup]\ninterval_seconds = {cleanup_seconds}\n'
         )
-        self._client = Client(self.url, tls=self.tls, timeout_seconds=10.0)
+        self._client = Client(self.url, tls=self.tls, timeout_seconds=60.0)
         self._running: Running | None = None
 
     def start(self) -> MessagingService:
@@ -115,11 +115,15 @@ class MessagingService:
                 raise AssertionError(str(error)) from error
             return True
 
-        wait_until("the messages are stored", stored, seconds=60.0)
+        wait_until("the messages are stored", stored, seconds=120)
 
     def readers(self, topic: str) -> list[dict[str, Any]]:
         """What the service knows of the topic's readers."""
         return [msgspec.to_builtins(reader) for reader in self._client.readers(*_names(topic))]
+
+    def visible(self, topic: str) -> int:
+        """How many messages a reader would get now."""
+        return sum(each.state == "visible" for each in self._client.inspect(*_names(topic), limit=1000))
 
     def _is_up(self) -> bool:
         try:

@@ -6,8 +6,10 @@ start(...) ──► Running ──► wait_until(condition) ──► stop() | 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -20,12 +22,16 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL_SECONDS = 0.05
-STOP_SECONDS = 20.0
+STOP_SECONDS = 60.0
 LOG_TAIL_LINES = 25
 LOG_LINE_CHARS = 600
 PR_SET_PDEATHSIG = 1
+PORTS = range(15_000, 30_000)
+"""Below the ephemeral ports (32768 to 60999) and the cluster's node ports (30000 to 32767)."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_dice = random.SystemRandom()
+_given: set[int] = set()
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
 
@@ -65,15 +71,22 @@ def wait_until(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now, all different. A caller that loses the race afterwards starts again with others."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports that are free now, all different, none given twice by this process.
+
+    They lie below the kernel's ephemeral ports: neither a connection that goes out nor a listener on port 0 can take
+    one before its program listens, or while that program is killed and started again.
+    """
+    found: list[int] = []
+    for port in _dice.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            break
+        if port in _given:
+            continue
+        with socket.socket() as looking, contextlib.suppress(OSError):
+            looking.bind(("127.0.0.1", port))
+            found.append(port)
+            _given.add(port)
+    return found
 
 
 def die_with_parent() -> None:

@@ -115,7 +115,7 @@ class FakeHub:
         await until(condition)
 
 
-async def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], Any], seconds: float = 100.0) -> None:
     """Wait for a condition over several objects, with a limit."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - nobody could set an event for all of them

@@ -34,7 +34,7 @@ class WholeLine:
         self.cluster.start()
         try:
             self.cluster.apply(CRDS)
-            self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+            self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
             self.cluster.apply(edge_node("edge-1"))
             self.cluster.apply(
                 {
@@ -80,6 +80,6 @@ class WholeLine:
             headers={"Content-Type": "application/json"},
             method="POST",
         )
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             page: list[dict[str, Any]] = json.loads(response.read())
         return page

@@ -24,7 +24,7 @@ def fake_assets(folder: Path, *names: str) -> Path:
 def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run the builder as a program with nothing in its environment but `environ`."""
     return subprocess.run(
-        [sys.executable, str(BUILDER), *arguments], env=environ, capture_output=True, text=True, timeout=30
+        [sys.executable, str(BUILDER), *arguments], env=environ, capture_output=True, text=True, timeout=120
     )
 
 
@@ -139,7 +139,7 @@ def test_two_builds_at_once_make_a_program_once(tmp_path: Path) -> None:
         subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    answers = [each.communicate(timeout=30)[0] for each in both]
+    answers = [each.communicate(timeout=120)[0] for each in both]
     assert answers[0] == answers[1] != ""
     assert count.read_text() == "made\n"
 

@@ -17,7 +17,7 @@ def test_a_subscription_from_put_to_delete(run: Run) -> None:
     policy = '{"minimum_delay": 60, "maximum_delay": 60, "retries_with_no_delay": 0}'
     assert run("subscriptions", "put", "t", "s", "http://127.0.0.1:9/", "--delivery", policy).exit_code == 0
     run("publish", "t", "a")
-    wait_until("a retry", lambda: "attempt 2 in" in run("subscriptions", "list", "t").stdout, seconds=30)
+    wait_until("a retry", lambda: "attempt 2 in" in run("subscriptions", "list", "t").stdout, seconds=120)
     [listed] = json.loads(run("subscriptions", "list", "t", "-o", "json").stdout)
     assert (listed["name"], listed["delivered"], listed["attempts"]) == ("s", 0, 1)
     assert "its own policy: 6 retries" in run("subscriptions", "list", "t").stdout

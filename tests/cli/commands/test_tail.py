@@ -94,15 +94,15 @@ def test_following_survives_restarts_without_loss_or_repeats(tmp_path: Path) -> 
             def seen(count: int) -> Callable[[], bool]:
                 return lambda: out.read_text().count("\n") >= count
 
-            wait_until("the first is shown", seen(1), seconds=30)
+            wait_until("the first is shown", seen(1), seconds=120)
             for number in range(1, 4, 2):
                 service.publish("default/t", [b"%d" % number])
-                wait_until("it is shown", seen(number + 1), seconds=30)
+                wait_until("it is shown", seen(number + 1), seconds=120)
                 service.kill()
-                wait_until("the outage is reported", lambda: "waiting for it" in err.read_text(), seconds=30)
+                wait_until("the outage is reported", lambda: "waiting for it" in err.read_text(), seconds=120)
                 service.start()
                 service.publish("default/t", [b"%d" % (number + 1)])
-                wait_until("it goes on", seen(number + 2), seconds=30)
+                wait_until("it goes on", seen(number + 2), seconds=120)
             assert [line.split()[-1] for line in out.read_text().splitlines()] == ["0", "1", "2", "3", "4"]
             assert err.read_text().count("it is back") == 2
         finally:
@@ -125,7 +125,7 @@ def test_it_ends_when_its_output_is_closed(tmp_path: Path) -> None:
         assert following.stdout is not None
         assert following.stdout.readline().split()[-1] == b"0"
         following.stdout.close()
-        assert following.wait(timeout=60) == 0
+        assert following.wait(timeout=120) == 0
 
 
 @pytest.mark.process
@@ -140,6 +140,6 @@ def test_a_topic_that_goes_away_ends_it(tmp_path: Path) -> None:
         assert following.stdout is not None
         assert following.stdout.readline().split()[-1] == "0"
         service.delete("default/t")
-        _, reason = following.communicate(timeout=60)
+        _, reason = following.communicate(timeout=120)
         assert following.returncode == 1
         assert "does not exist" in reason

@@ -47,7 +47,7 @@ async def test_what_is_held_is_counted_and_reported(tmp_path: Path, monkeypatch:
     store.log.listen(reporter.follow)
     running = asyncio.create_task(reporter.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(100):
             assert (await reports.get()).held == 1
             b = put(config_map("b"))
             await store.apply([b, put(config_map("c"))], now=0)

@@ -23,7 +23,7 @@ from fairlead_hub.io.acceptor import Acceptor
 from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_wire.io import tls
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 100.0
 HALF = b"GET / HTTP/1.1\r\nHost: hub\r\n"
 """An upgrade that never ends."""
 
@@ -36,7 +36,7 @@ class Door:
         self.opened: list[LinkSocket] = []
         self.most = 0
         self._hold = hold
-        options = {"slots_max": 4, "seconds_max": 10.0, **options}
+        options = {"slots_max": 4, "seconds_max": WAIT_SECONDS, **options}
         self.acceptor = Acceptor(self._take, context=context, failed=self.failed, **options)
         self.url = ""
         self.port = 0

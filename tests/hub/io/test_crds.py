@@ -124,7 +124,7 @@ def refusals(cluster: Cluster, kind: str, specs: list[dict[str, Any]], validate:
     command = [str(cluster.assets / "kubectl"), "--kubeconfig", str(cluster.kubeconfig), "create", "--dry-run=server"]
     done = subprocess.run(
         [*command, f"--validate={validate}", "-o", "name", "-f", "-"],
-        input=listed, capture_output=True, text=True, timeout=60, check=False,
+        input=listed, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     taken = {line.rpartition("/n")[2] for line in done.stdout.split()}
     return ["" if str(n) in taken else done.stderr for n in range(len(specs))]

@@ -52,6 +52,6 @@ async def test_without_the_right_it_is_tried_again(owned: Cluster, monkeypatch: 
         front.answer("PATCH", "edgenodes", status=403)
         front.answer("PATCH", "edgenodes", status=409)
         front.answer("GET", "edgenodes", body=b"<html>")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(100):
             await edge_node_owners.drop(front.client())
     assert "ownerReferences" not in metadata(owned, "old-1")

@@ -87,7 +87,7 @@ async def test_an_api_server_that_does_not_answer_costs_hints_alone(
         for number in range(20):
             about = Regarding(kind="ObjectSync", namespace=namespace, name=f"edge-{number}.u")
             noted.note(about, "Warning", "Parked", "no room", 0.0, "2026-11-20T12:00:00Z")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(100):
             assert await recorder.write(noted.take()) == 0
         assert recorder.dropped == 20
         silent.set()

@@ -87,7 +87,7 @@ async def test_a_kind_nobody_serves_is_frozen_until_it_is_there(
         await until(lambda: hub.placement.listed.not_synced("edge-1") == "")
         await apply(kube, crd)
         try:
-            await until(lambda: GADGET in hub.placement.listed.kinds, seconds=30)
+            await until(lambda: GADGET in hub.placement.listed.kinds, seconds=120)
             await until(lambda: hub.placement.listed.frozen == {} == hub.placement.rules.unserved)
         finally:
             await asyncio.to_thread(kube.kubectl, "delete", "crd", "gadgets.example.com")
@@ -130,7 +130,7 @@ async def test_a_kind_nobody_answers_for_keeps_no_node_waiting(
                 "edge-1", "api/v1/namespaces/shop/configmaps/a"
             )
             front.pass_everything()
-            await until(lambda: own(hub, namespace) == {"a"}, seconds=40)
+            await until(lambda: own(hub, namespace) == {"a"}, seconds=120)
             await until(lambda: hub.placement.listed.frozen == {})
 
 

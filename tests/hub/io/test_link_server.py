@@ -27,7 +27,7 @@ from fairlead_hub.settings import Link, WindowLimits
 from fairlead_wire import codec, message
 from fairlead_wire.io import tls
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 100.0
 
 
 class Served:
@@ -95,7 +95,7 @@ async def refused(socket: ClientConnection) -> message.Refuse:
 async def serving(
     *nodes: str,
     context: ssl.SSLContext | None = None,
-    opening_seconds: float = 10.0,
+    opening_seconds: float = 60.0,
     may_send: Callable[[], bool] = lambda: True,
     **settings: Any,
 ) -> AsyncIterator[Served]:
@@ -350,7 +350,7 @@ async def test_upstream_without_messaging_is_not_now(served: Served) -> None:
 async def test_a_message_that_takes_long_to_arrive_is_a_sign_of_life_and_is_answered_with_one() -> None:
     """On a thin line one batch takes longer than the silence that ends a session: nobody may take it for dead."""
     async with (
-        serving("edge-1", link=Link(keepalive_seconds=0.2)) as served,
+        serving("edge-1", link=Link(keepalive_seconds=0.4)) as served,
         SlowLink(served.port, bytes_per_second=40_000) as line,
         connect(line.url, compression=None, proxy=None) as socket,
     ):

@@ -16,7 +16,7 @@ from websockets.frames import CloseCode, Frame, Opcode
 from fairlead_hub.io.acceptor import Acceptor
 from fairlead_hub.io.link_socket import FRAGMENTS_MAX, LinkSocket
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 100.0
 
 
 class Ends:

@@ -60,10 +60,10 @@ async def test_documents_wait_until_their_writer_asks(core: Core) -> None:
     edge.ack(*[header for header in edge.sent() if hasattr(header, "uid")])
     loop.perform()
     assert len(core.hub.status_cache) == 1
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         [write] = await loop.documents()
     assert write.wanted.name[2].endswith(one.uid)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         assert await loop.documents() == [] == await loop.kube_events()
 
 
@@ -93,5 +93,5 @@ async def test_a_socket_that_fails_costs_no_document(core: Core, caplog: pytest.
             raise RuntimeError("a mistake of ours")
 
     loop._sender = Broken(core)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         assert len(await loop.documents()) == 1

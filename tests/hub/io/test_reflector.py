@@ -511,5 +511,5 @@ async def test_an_api_server_that_is_killed_and_comes_back(cluster: Cluster, cli
         await until(lambda: heard.lists)
         await asyncio.to_thread(cluster.restart_apiserver)
         await put(client, namespace, "b")
-        await until(lambda: own(heard) == {"a", "b"}, seconds=30)
+        await until(lambda: own(heard) == {"a", "b"}, seconds=120)
         assert heard.lost == 0

@@ -28,7 +28,7 @@ class Desk:
 
     def another(self) -> EventPublisher:
         """Of the next run."""
-        client = Client(self.url, timeout_seconds=5.0, connect_seconds=5.0)
+        client = Client(self.url, timeout_seconds=60.0, connect_seconds=60.0)
         return EventPublisher(client, self.metrics, topic=f"system/{self.name}", source="/fairlead/ingest/i")
 
     def count(self, outcome: str) -> float:

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.support.dose import dose
 from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.message_id import FIRST, ID_BYTES, MessageId
@@ -202,7 +203,7 @@ async def test_what_lives_again_is_shown_again(topics: Topics, longer: str) -> N
     assert await topics.payloads("t") == ["old", "new"]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", dose(range(8), 3))
 async def test_the_same_answers_with_and_without(seed: int) -> None:
     """Two services to which the same is done, one of them with a small cache: every poll answers the same."""
     random = Random(seed)

@@ -142,7 +142,7 @@ async def test_when_the_agent_stops_every_watch_ends(api: Api) -> None:
     watch = await api.watch(f"{WATCH}&resourceVersion=1000")
     assert len(api.objects.watches) == 1
     api.objects.watches.end()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(100):
         assert await event(watch) == {}
     assert len(api.objects.watches) == 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.support.dose import dose
 from tests.support.held import config_map, put
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
@@ -70,7 +71,7 @@ async def live(folder: Path, seed: int) -> None:
         raise
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", dose(range(30), 10))
 async def test_any_damage_is_survived(tmp_path: Path, seed: int) -> None:
     """Stopped or killed: nothing else is served, and what the hub sends again is held."""
     await live(tmp_path, seed)

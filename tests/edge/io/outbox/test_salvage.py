@@ -13,6 +13,7 @@ from random import Random
 
 import apsw
 import pytest
+from tests.support.dose import dose
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import NotOurs, StoreDamaged, StoreTooNew
@@ -165,10 +166,10 @@ async def _live(folder: Path, seed: int) -> None:
         raise
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", dose(range(40), 10))
 async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
     """Stopped or killed, whichever file, whatever was done to it."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(280):
         await live(tmp_path, seed)
 
 
@@ -212,7 +213,9 @@ EDITS = (
 WHOLE_TABLES = ("DELETE FROM usage", "DELETE FROM queues", "DELETE FROM owner", "DELETE FROM clock")
 
 
-@pytest.mark.parametrize("is_kept", [True, False], ids=["totals", "no-totals"])
+@pytest.mark.parametrize(
+    "is_kept", [pytest.param(True, id="totals"), pytest.param(False, id="no-totals", marks=pytest.mark.verify)]
+)
 @pytest.mark.parametrize("edit", [*(f"UPDATE {each}" for each in EDITS), *WHOLE_TABLES])
 async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept: bool) -> None:
     """The store opens, is sound from then on, takes and delivers, and its books balance; nothing waiting is lost."""

@@ -57,7 +57,7 @@ async def test_disk_that_fails_under_the_pump_is_reported_to_the_owner(
     running = asyncio.create_task(upstream.run())
     hub.connect()
     await upstream.publisher.publish(body({}))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         with pytest.raises(StoreFailed, match="the disk failed"):
             await running
     await upstream.outbox.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from tests.support.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import StoreFull
-from fairlead_edge.io.outbox import upstream_pump
+from fairlead_edge.io.outbox import store_clock, upstream_pump
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_wire import message
 from fairlead_wire.delivery import DeliveryPolicy
@@ -231,14 +231,24 @@ async def test_a_queue_that_stands_still_is_said_once_and_that_it_moves(
     assert (events.count("queue_stalled"), events.count("queue_moves")) == (1, 1)
 
 
-async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(hub: FakeHub, upstream: Upstream) -> None:
+@pytest.fixture
+def skip(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Let so many seconds pass for the store."""
+    real, skipped = store_clock.boot_seconds, [0.0]
+    monkeypatch.setattr(store_clock, "boot_seconds", lambda: real() + sum(skipped))
+    return skipped.append
+
+
+async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(
+    hub: FakeHub, upstream: Upstream, skip: Callable[[float], None]
+) -> None:
     """A hundred in flight, their time over and swept meanwhile: sent, every one of them, and none expired."""
     hub.hold.clear()
     hub.connect()
-    await publish(upstream, 100, 5, ttl="0.3")
+    await publish(upstream, 100, 5, ttl="600")
     await hub.until(lambda: bool(hub.batches))
     first = len(hub.batches[0][1])
-    await asyncio.sleep(0.4)
+    skip(601)
     await upstream.sweeper.sweep(entire=True)
     [queue] = (await upstream.status()).queues
     assert (queue.length, queue.expired) == (first, 100 - first)
@@ -249,14 +259,16 @@ async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(hub: 
     assert len(hub.stored) == first
 
 
-async def test_messages_that_expire_after_the_link_broke_are_in_doubt(hub: FakeHub, upstream: Upstream) -> None:
+async def test_messages_that_expire_after_the_link_broke_are_in_doubt(
+    hub: FakeHub, upstream: Upstream, skip: Callable[[float], None]
+) -> None:
     """They may be in the topic, and count as expired: how many is said."""
     hub.hold.clear()
     hub.connect()
-    await publish(upstream, 10, 5, ttl="0.3")
+    await publish(upstream, 10, 5, ttl="600")
     await hub.until(lambda: bool(hub.batches))
     hub.cut()
-    await asyncio.sleep(0.4)
+    skip(601)
     await upstream.sweeper.sweep(entire=True)
     [queue] = (await upstream.status()).queues
     assert (queue.expired, queue.in_doubt) == (10, len(hub.batches[0][1]))

@@ -109,7 +109,7 @@ async def test_waiting_jobs_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
 
     def stall(_: apsw.Connection) -> None:
         loop.call_soon_threadsafe(stalled.set)
-        go_on.wait(10)
+        go_on.wait(100)
 
     first = asyncio.create_task(writer.submit(stall))
     await stalled.wait()

@@ -24,7 +24,7 @@ def server(health: Health) -> Iterator[HealthServer]:
 
 
 def ask(server: HealthServer, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", path)
     response = connection.getresponse()
     answer = response.status, response.read().decode()

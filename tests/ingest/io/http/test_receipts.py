@@ -47,7 +47,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def ask(port: int, target: str) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", receipts.PATH + target)
     response = connection.getresponse()
     answer = response.status, json.loads(response.read())

@@ -215,7 +215,7 @@ def test_messages_that_expired_unread_are_counted_and_no_gap(
     run()
     messaging.publish(topic, [upstream_message(2), upstream_message(3)])
     messaging.configure(topic, ttl=1)
-    wait_until("they have expired", lambda: messaging.readers(topic)[0]["lag_messages"] == 0, seconds=10.0)
+    wait_until("they have expired", lambda: messaging.readers(topic)[0]["lag_messages"] == 0, seconds=120)
     job = run()
     assert job.metrics.expired_unread.labels(job.name)._value.get() == 2
     messaging.configure(topic, ttl=3600)

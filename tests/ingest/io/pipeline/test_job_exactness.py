@@ -275,16 +275,12 @@ def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
     if tidy:
         service.create(topic)
 
-    def alive() -> int:
-        with Client(service.url) as client:
-            return sum(each.state == "visible" for each in client.inspect(*topic.split("/"), limit=1000))
-
     def lose(count: int) -> None:
-        before = alive()
+        before = service.visible(topic)
         service.publish(topic, messages(*range(count)), ttl=1 if own else None)
         if not own:
             service.configure(topic, ttl=1)
-        wait_until("they have expired", lambda: alive() <= (before if own else 0), seconds=20.0)
+        wait_until("they have expired", lambda: service.visible(topic) <= (before if own else 0), seconds=120)
 
     def go() -> tuple[int, int, int]:
         run(sink=sink, on_expired="gap", messaging_url=service.url)
@@ -344,7 +340,7 @@ def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
     job = Job(spark, settings, settings.jobs()[0], Metrics())
     job.put_aside({topic: {names[1]: "it breaks the pipeline"}})
     job.start()
-    wait_until("the query has ended", lambda: not job.is_running, seconds=90.0)
+    wait_until("the query has ended", lambda: not job.is_running, seconds=120)
     assert job.failure() is None
     job.finish()
     assert [row["_id"] for row in found("delta", tmp_path)] == [names[0], names[2]]

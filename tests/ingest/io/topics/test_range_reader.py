@@ -42,7 +42,7 @@ def test_the_next_page_is_made_while_one_is_worked_on() -> None:
 
     coming = range_reader.one_ahead(pages())
     assert next(coming) == 1
-    assert [made.get(timeout=10.0), made.get(timeout=10.0)] == [1, 2]
+    assert [made.get(timeout=100.0), made.get(timeout=100.0)] == [1, 2]
     assert made.empty()
     assert list(coming) == [2, 3, 4]
 

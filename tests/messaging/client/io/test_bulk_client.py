@@ -91,7 +91,7 @@ def test_an_answer_that_is_no_arrow_stream_is_refused() -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        with BulkClient(url, timeout_seconds=5) as asking, pytest.raises(RemoteError):
+        with BulkClient(url, timeout_seconds=60) as asking, pytest.raises(RemoteError):
             asking.poll(TOPIC, after="")
         thread.join()
 

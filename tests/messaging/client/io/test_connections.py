@@ -65,7 +65,7 @@ def answering(body: bytes = b"[]", context: ssl.SSLContext | None = None) -> Ite
 
 
 def get(asking: Connections, path: str = "/") -> Response:
-    return asking.exchange("GET", path, None, {}, answer_seconds=10)
+    return asking.exchange("GET", path, None, {}, answer_seconds=60)
 
 
 def test_a_connection_is_kept_and_used_again() -> None:
@@ -85,7 +85,7 @@ def test_a_prefix_of_the_address_is_kept() -> None:
     """For services behind a gateway."""
     with answering() as (url, _):
         asking = Connections(f"{url}/close/", tls=None)
-        assert asking.exchange("GET", "", None, {}, answer_seconds=10).headers["connection"] == "close"
+        assert asking.exchange("GET", "", None, {}, answer_seconds=60).headers["connection"] == "close"
 
 
 def test_not_more_is_read_than_allowed() -> None:

@@ -87,7 +87,7 @@ def test_a_program_that_just_ends_sends_what_waits(service: MessagingService, tm
         f"publisher = BufferedPublisher(Client({service.url!r}), 'default', 'exit')\n"
         "for number in range(100): publisher.publish(b'%d' % number)\n"
     )
-    subprocess.run([sys.executable, str(program)], check=True, timeout=60)
+    subprocess.run([sys.executable, str(program)], check=True, timeout=120)
     with Client(service.url) as client:
         seen = [message.payload for message in client.messages("default", "exit")]
     assert seen == [b"%d" % number for number in range(100)]
