@@ -127,7 +127,7 @@ def test_garbled_transactions_stop_nothing_else(tmp_path: Path) -> None:
         assert "fairlead_messaging_transactions_unavailable 1.0" in _get(f"{service.url}/metrics")
         file.execute("UPDATE kv SET v = ? WHERE k = ?", (right, key))
         file.close()
-        wait_until("transactions recover", lambda: "transactions" not in _get(f"{service.url}/readyz"), seconds=60)
+        wait_until("transactions recover", lambda: "transactions" not in _get(f"{service.url}/readyz"), seconds=120)
         client.finish_transaction(started.transactionWritePointer, "commit")
         found = client.poll("default", "t", read_committed=True)
         assert [each.payload for each in found.messages] == [b"inside", b"plain"]
@@ -135,5 +135,5 @@ def test_garbled_transactions_stop_nothing_else(tmp_path: Path) -> None:
 
 
 def _get(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return str(answer.read().decode())

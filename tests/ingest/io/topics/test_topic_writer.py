@@ -69,7 +69,7 @@ def test_a_task_renews_while_it_computes(messaging: MessagingService, topic: str
     def rows() -> Iterator[pa.RecordBatch]:
         yield from batches(b"1")
         begun = expires()
-        wait_until("a renewal", lambda: expires() > begun, seconds=60)
+        wait_until("a renewal", lambda: expires() > begun, seconds=120)
         yield from batches(b"2")
 
     writer.commit([writer.write(rows())])
@@ -128,7 +128,7 @@ async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_p
             stored = await asyncio.to_thread(writer.write, batches(b"1"))
             between.lose(1_000_000, containing=b"/commit")
             committing = asyncio.create_task(asyncio.to_thread(writer.commit, [stored]))
-            await asyncio.to_thread(wait_until, "an answer was lost", lambda: between.lost, seconds=30)
+            await asyncio.to_thread(wait_until, "an answer was lost", lambda: between.lost, seconds=120)
             await asyncio.to_thread(service.kill)
             between.lose(0)
             await asyncio.to_thread(service.start)

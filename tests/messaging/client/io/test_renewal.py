@@ -71,7 +71,7 @@ def test_renewals_and_what_was_stored_survive_kill_9(tmp_path: Path) -> None:
         client.renew_transaction(left_alone, 0.001)
         service.kill()
         service.start()
-        wait_until("it ends", lambda: not client.transactions(), seconds=60)
+        wait_until("it ends", lambda: not client.transactions(), seconds=120)
         with pytest.raises(TransactionOver) as over:
             client.commit(left_alone)
         assert (over.value.state, over.value.ended_by) == ("invalid", "timeout")
