@@ -1,0 +1,144 @@
+"""`fairlead messaging dump`: the tables of a store that no service has open, row by row."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from fairlead_cli import messaging_account, moments
+
+if TYPE_CHECKING:
+    from fairlead_messaging.server.io.stores.offline_store import Kind
+
+TABLES = (
+    "topics", "messages", "payloads", "transactions", "producers", "subscriptions", "readers", "indexes", "service",
+)  # fmt: skip
+BODY_BYTES = 1024
+"""Of one body, when `--bodies` names no number."""
+BODY_BYTES_MAX = 64 * 1024 * 1024
+
+
+def register(root: click.Group) -> None:
+    """Add `dump` to `messaging`."""
+    messaging = root.commands["messaging"]
+    assert isinstance(messaging, click.Group)
+    messaging.add_command(dump)
+
+
+@click.command(short_help="The tables of a stopped store, row by row.")
+@click.option(
+    "--data-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    help="Of a service that is stopped; or a copy made while it was, or a snapshot of its volume.",
+)
+@click.option("--store", type=click.Choice(["rocksdb", "sqlite"]), help="Needed only where both lie in the folder.")
+@click.option("--table", "tables", type=click.Choice(TABLES), multiple=True, help="May be repeated; default: all.")
+@click.option("--topic", type=messaging_account.TopicName(), help="NAMESPACE/NAME, or NAME in `default`.")
+@click.option("--generation", type=click.IntRange(1, 2**31 - 1), help="Only this generation of topics.")
+@click.option("--from", "since", type=moments.Moment(), help=f"Published, written or begun since. {moments.HELP}")
+@click.option("--until", type=moments.Moment(), help="… and before.")
+@click.option("--transaction", type=click.IntRange(1, 2**63 - 1), metavar="POINTER", help="What belongs to it.")
+@click.option("--count", is_flag=True, help="Rows and bytes of each table, topic and generation instead of rows.")
+@click.option(
+    "--bodies",
+    type=click.IntRange(0, BODY_BYTES_MAX),
+    is_flag=False,
+    flag_value=BODY_BYTES,
+    default=0,
+    metavar="[BYTES]",
+    help=f"So many bytes of each message (base64), {BODY_BYTES} when no number is given; none otherwise.",
+)
+@click.option("--keys", "raw_keys", is_flag=True, help="The raw key of each row in hex.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["jsonl", "json", "text"]),
+    default="jsonl",
+    show_default=True,
+    help="One JSON object a line (json is the same), or name=value.",
+)
+def dump(
+    data_dir: Path,
+    store: str | None,
+    tables: tuple[str, ...],
+    topic: tuple[str, str] | None,
+    generation: int | None,
+    since: str | int | None,
+    until: str | int | None,
+    transaction: int | None,
+    count: bool,
+    bodies: int,
+    raw_keys: bool,
+    output: str,
+) -> None:
+    """The tables of a messaging store, row by row, keys and values decoded. It writes nothing, whatever it meets.
+
+    \b
+    How much is in which table:      fairlead messaging dump --data-dir DATA --count
+    Messages of a topic, an hour:    fairlead messaging dump --data-dir DATA --table messages --topic orders --from 1h
+    All of one transaction:          fairlead messaging dump --data-dir DATA --transaction 1763800000000000000
+    With the first 200 bytes:        fairlead messaging dump --data-dir DATA --table payloads --bodies 200
+    What is not as it should be:     fairlead messaging dump --data-dir DATA | jq 'select(.undecodable)'
+
+    A row that is damaged is a line with `undecodable` (why) and its raw key, and the next one follows; the exit code
+    is 1 then. It is also 1, with one sentence, for a store that a service has open. Tables, keys and fields:
+    docs/reference/messaging-store.md
+    """
+    from fairlead_messaging.api.errors import StorageError
+    from fairlead_messaging.server.dump import table_dump
+    from fairlead_messaging.server.dump.selection import Selection
+    from fairlead_messaging.server.io.stores import offline_store
+
+    selection = Selection(
+        tables=tables,
+        topic=topic,
+        generation=generation,
+        since_ms=_milliseconds(since),
+        until_ms=_milliseconds(until),
+        transaction=transaction,
+    )
+    damaged = 0
+    try:
+        with offline_store.opened(data_dir, cast("Kind | None", store)) as rows:
+            meaning = table_dump.context(rows, bodies)
+            found: Iterator[dict[str, Any]] = (
+                table_dump.counts(rows, selection, meaning)
+                if count
+                else table_dump.lines(rows, selection, meaning, raw_keys=raw_keys)
+            )
+            for line in found:
+                damaged += line.get("undecodable", 0) if count else "undecodable" in line
+                click.echo(json.dumps(line) if output != "text" else _text(line))
+    except offline_store.NoStore as error:
+        raise click.UsageError(str(error)) from None
+    except StorageError as error:
+        click.echo(f"fairlead messaging dump: {error}", err=True)
+        sys.exit(1)
+    if damaged:
+        click.echo(f"fairlead messaging dump: rows that cannot be decoded: {damaged}", err=True)
+        sys.exit(1)
+
+
+def _milliseconds(place: str | int | None) -> int | None:
+    """Of a message id, when it was published."""
+    if not isinstance(place, str):
+        return place
+    try:
+        return int(place[:16], 16)
+    except ValueError:
+        raise click.BadParameter(f"{place!r} is no message id") from None
+
+
+def _text(line: dict[str, Any]) -> str:
+    pairs = (
+        f"{name}={value if isinstance(value, str | int) else json.dumps(value)}"
+        for name, value in line.items()
+        if name != "table"
+    )
+    return messaging_account.shown("  ".join([f"{line['table']:<13}", *pairs]).encode())

@@ -1,0 +1,154 @@
+"""A store that no service has open, read without changing a byte of it.
+
+data_dir/lock       a service holds it: refused, naming its process.  While this reads, it holds the lock shared, so
+                    none starts meanwhile; without the file (a copy) there is none to keep away
+sqlite              read-only, also its index of the write-ahead log; after a clean stop there is no log at all, and
+                    where only the index is missing, in a copy, file and log are copied to a folder that is removed
+rocksdb             read-only, through a folder of links that is removed: the binding writes beside the files it
+                    opens, and a log that was not written into tables yet is replayed in memory
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import rocksdict
+
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.io.stores.data_dir import HOLDER_BYTES_MAX, LOCK_NAME
+from fairlead_messaging.server.io.stores.rocksdb_kv import RocksSnapshot
+from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME
+
+ROCKSDB_FOLDER = "rocksdb"
+ROCKSDICT_FILE = "rocksdict-config.json"
+"""What the binding writes anew whenever it opens a store."""
+
+Kind = Literal["rocksdb", "sqlite"]
+
+
+class InUse(StorageError):
+    """A service has it open."""
+
+
+class NoStore(StorageError):
+    """There is none, or it must be said which."""
+
+
+class SqliteRows:
+    """Rows of an SQLite file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+        try:
+            yield from self._connection.execute("SELECT k, v FROM kv WHERE k >= ? AND k < ? ORDER BY k", (low, high))
+        except sqlite3.Error as error:
+            raise StorageError(f"sqlite read: {error}") from error
+
+
+def kind_of(data_dir: Path) -> Kind:
+    """Which store lies there.  Raises: NoStore."""
+    kinds: list[Kind] = []
+    if (data_dir / ROCKSDB_FOLDER / "CURRENT").exists():
+        kinds.append("rocksdb")
+    if (data_dir / FILE_NAME).exists():
+        kinds.append("sqlite")
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds:
+        raise NoStore(f"{data_dir} holds a rocksdb and a sqlite store; say --store rocksdb or --store sqlite")
+    raise NoStore(f"{data_dir} holds no store: neither {ROCKSDB_FOLDER}/CURRENT nor {FILE_NAME}")
+
+
+@contextlib.contextmanager
+def opened(data_dir: Path, kind: Kind | None = None) -> Iterator[SqliteRows | RocksSnapshot]:
+    """The rows of the store in ``data_dir``.  Raises: InUse, NoStore, StorageError when it cannot be opened."""
+    with _kept_away(data_dir), contextlib.ExitStack() as stack:
+        found = kind or kind_of(data_dir)
+        home = data_dir / (ROCKSDB_FOLDER if found == "rocksdb" else FILE_NAME)
+        if not home.exists():
+            raise NoStore(f"{data_dir} holds no {found} store: there is no {home.name}")
+        if found == "rocksdb":
+            yield stack.enter_context(_rocksdb(home))
+        else:
+            yield stack.enter_context(_sqlite(home))
+
+
+@contextlib.contextmanager
+def _kept_away(data_dir: Path) -> Iterator[None]:
+    try:
+        file = os.open(data_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if not data_dir.is_dir():
+            raise NoStore(f"{data_dir} is no folder") from None
+        yield
+        return
+    except OSError as error:
+        raise StorageError(f"{data_dir / LOCK_NAME}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(file, HOLDER_BYTES_MAX, 0).decode(errors="replace").strip()
+            raise InUse(
+                f"{data_dir} is in use by {holder or 'another process'}; stop that service, or dump a copy of the "
+                "folder made while it was stopped, or a snapshot of its volume"
+            ) from None
+        yield
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def _sqlite(file: Path) -> Iterator[SqliteRows]:
+    log, index = (file.with_name(file.name + end) for end in ("-wal", "-shm"))
+    with contextlib.ExitStack() as stack:
+        if not log.exists() or not log.stat().st_size:
+            how = "mode=ro&immutable=1"
+        elif index.exists():
+            how = "mode=ro&readonly_shm=1"
+        else:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-dump-")))
+            for each in (file, log):
+                shutil.copyfile(each, scratch / each.name)
+            file, how = scratch / file.name, "mode=ro"
+        try:
+            connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?{how}", uri=True)
+            stack.callback(connection.close)
+            connection.execute("SELECT k FROM kv LIMIT 1").fetchone()
+        except sqlite3.Error as error:
+            raise StorageError(f"sqlite open {file}: {error}") from error
+        yield SqliteRows(connection)
+
+
+@contextlib.contextmanager
+def _rocksdb(folder: Path) -> Iterator[RocksSnapshot]:
+    with tempfile.TemporaryDirectory(prefix="fairlead-dump-") as name:
+        view = Path(name)
+        for each in folder.iterdir():
+            if each.name == ROCKSDICT_FILE:
+                shutil.copyfile(each, view / each.name)
+            else:
+                (view / each.name).symlink_to(each.absolute())
+        options = rocksdict.Options(raw_mode=True)
+        options.create_if_missing(False)
+        try:
+            database = rocksdict.Rdict(str(view), options, access_type=rocksdict.AccessType.read_only())
+        except Exception as error:
+            raise StorageError(f"rocksdb open {folder}: {str(error).replace(str(view), str(folder))}") from error
+        snapshot = RocksSnapshot(database.iter())
+        try:
+            yield snapshot
+        finally:
+            snapshot.close()
+            database.close()
