@@ -135,7 +135,7 @@ def test_a_store_in_use_is_refused_politely(tmp_path: Path) -> None:
         ([], "holds no store"),
         (["--store", "sqlite"], "holds no sqlite store"),
         (["--table", "paper"], "is not one of"),
-        (["--bodies=-1"], "--bodies"),
+        (["--bodies", "many"], "--bodies"),
         (["--from", "z" * 40], "is no message id"),
         (["--transaction", "0"], "--transaction"),
     ],

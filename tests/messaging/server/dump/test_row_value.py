@@ -97,8 +97,7 @@ def test_a_record_under_another_key_is_damaged() -> None:
 def test_everything_a_service_writes_can_be_decoded() -> None:
     """Every table has a row here, and none is undecodable; a url shows no secrets."""
     core = Core(limits=TransactionLimits(hold_up_seconds_max=10**6))
-    core.create("t")
-    core.create("gone")
+    core.create("t", 10**6)
     core.do(publish("t", "a", "aa", producer=producer(1, 2)))
     core.do(publish("t", "b", producer=producer(5, epoch=2, fence=True)))
     core.do(publish("t", *["x"] * 2000))
