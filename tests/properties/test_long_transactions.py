@@ -53,6 +53,10 @@ class Known:
     expires_ms: int
     held_ms: dict[str, int] = field(default_factory=dict)
     stored: dict[str, list[str]] = field(default_factory=dict)
+    """By topic: not published yet; an empty list where all of it is.  Rows may come before these and not after."""
+
+    def unpublished(self) -> list[str]:
+        return [topic for topic, payloads in self.stored.items() if payloads]
 
     def end(self) -> tuple[int, str]:
         last_ms = self.started_ms + int(LIMITS.lifetime_seconds_max * 1000)
@@ -175,7 +179,7 @@ class History:
     def inside(self) -> None:
         if (some := self.some()) is not None:
             topic, payloads = self.random.choice(["patient", "short", "long"]), self.payloads()
-            if self.try_on(*some, publish(topic, *payloads, pointer=some[0])):
+            if topic not in some[1].stored and self.try_on(*some, publish(topic, *payloads, pointer=some[0])):
                 some[1].held_ms.setdefault(topic, self.core.now_ms)
                 self.rows[topic] += [(some[0], payload) for payload in payloads]
 
@@ -187,16 +191,23 @@ class History:
                 some[1].stored.setdefault(topic, []).extend(payloads)
 
     def reference(self) -> None:
-        if (some := self.some()) is not None and some[1].stored:
-            topic = self.random.choice(list(some[1].stored))
-            if self.try_on(*some, publish(topic, pointer=some[0])):
-                some[1].held_ms.setdefault(topic, self.core.now_ms)
-                self.rows[topic] += [(some[0], payload) for payload in some[1].stored.pop(topic)]
+        if (some := self.some()) is not None and some[1].unpublished():
+            self.publish_stored(*some)
+
+    def publish_stored(self, pointer: int, known: Known) -> None:
+        topic = self.random.choice(known.unpublished())
+        if self.try_on(pointer, known, publish(topic, pointer=pointer)):
+            known.held_ms.setdefault(topic, self.core.now_ms)
+            self.rows[topic] += [(pointer, payload) for payload in known.stored[topic]]
+            known.stored[topic] = []
 
     def finish(self) -> None:
         if (some := self.some()) is not None:
             pointer, known = some
             commits = self.random.random() < 0.7
+            if commits and known.unpublished():
+                self.publish_stored(pointer, known)  # a commit would be refused
+                return
             command = Commit(pointer=pointer, changes=[]) if commits else Abort(pointer=pointer)
             if self.try_on(pointer, known, command):
                 self.states[pointer] = "committed" if commits else "gone"

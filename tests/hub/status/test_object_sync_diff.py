@@ -75,9 +75,7 @@ def test_a_pause_is_written_down_where_nothing_waits_either():
     assert record_of_held(replace(RECORD, reason="Paused"), LIVE.held, LIVE) == ("7", "7", "Synced")
 
 
-BEHIND = replace(
-    RECORD, digest="old", version="5", state="Behind", reason="NodeAway", message="the node is away"
-)
+BEHIND = replace(RECORD, digest="old", version="5", state="Behind", reason="NodeAway", message="the node is away")
 
 
 @pytest.mark.parametrize(
