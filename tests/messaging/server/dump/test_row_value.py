@@ -109,7 +109,7 @@ def test_everything_a_service_writes_can_be_decoded() -> None:
     core.do(Start(timeout_seconds=5))
     core.do(Commit(pointer=one, changes=["k"]))
     core.do(Abort(pointer=three))
-    place = {"namespace": NAMESPACE, "name": "t"}
+    place: dict[str, Any] = {"namespace": NAMESPACE, "name": "t"}
     page = core.page("t")
     core.do(RecordReaderPosition(**place, reader="r", position=page.ids[0], generation=1))
     given = subscription.Subscription(url="https://me:secret@host/hook?key=secret")
