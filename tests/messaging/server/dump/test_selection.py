@@ -69,7 +69,7 @@ def test_ranges_hold_what_the_filter_lets_through(
     pointer = pointers[nth] if nth is not None else None
 
     def wanted(line: Fields) -> bool:
-        at_ms = int(line.get("published_ms", line.get("written_ms", -1)))
+        at_ms: int = line.get("published_ms") or line.get("written_ms") or 0
         return (
             line["table"] in ("messages", "payloads")
             and (topic is None or line["topic"] == "/".join(topic))
