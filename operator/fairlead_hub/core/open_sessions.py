@@ -59,7 +59,8 @@ class OpenSessions:
     def touch(self, session: NodeSession) -> None:
         """It may have delivery events, or frames to send."""
         self._touched.add(session)
-        self.changed()
+        if not self._notified:
+            self.changed()
 
     def touch_all(self) -> None:
         self._touched.update(self.by_node.values())

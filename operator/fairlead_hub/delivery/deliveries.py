@@ -10,7 +10,7 @@ frames and the time, and sends what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 
 from fairlead_hub.cluster.content import Held
 from fairlead_hub.cluster.desired_state import View
@@ -31,7 +31,6 @@ from fairlead_hub.delivery.key_state import (
     is_pending,
 )
 from fairlead_hub.delivery.node_objects import NodeObjects, is_same
-from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
 
@@ -39,7 +38,7 @@ from fairlead_wire import message
 class Deliveries:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
 
-    __slots__ = ("_chunk_bytes", "_fault", "_policy", "_take_id", "in_flight", "live", "objects", "paused")
+    __slots__ = ("_chunk_bytes", "_fault", "_policy", "_take_id", "in_flight", "live", "objects", "paused", "unsynced")
 
     def __init__(
         self,
@@ -54,6 +53,7 @@ class Deliveries:
         guard: DeletionGuard | None = None,
     ) -> None:
         self.objects = NodeObjects(node, view, reconcile=reconcile, guard=guard)
+        self.unsynced = self.objects.unsynced
         self.in_flight = InFlightWindow(limits)
         self.live = False
         """It is known what the node holds: ``held`` is true, changes flow."""
@@ -123,45 +123,47 @@ class Deliveries:
         if not self.live or self.paused:
             return out
         self._wake(now)
-        while len(out) < limit and self.in_flight.has_room:
-            key = self.unsynced.first_queued()
+        unsynced, in_flight = self.unsynced, self.in_flight
+        while len(out) < limit and in_flight.has_room:
+            key = unsynced.first_queued()
             if key is None:
                 break
-            out.extend(self._message(key, now))
+            out += self._message(key, now)
         return out
 
-    def _message(self, key: str, now: float) -> Iterator[Frame]:
+    def _message(self, key: str, now: float) -> Sequence[Frame]:
+        """The frames about this key; none where there is nothing to send, or nothing may be sent yet."""
         objects = self.objects
         desired = objects.desired(key)
         held = objects.held.get(key)
         if is_same(held, desired):
             objects.matched(key, objects.unsynced.pending[key])
-            return
+            return ()
         if desired is None:
             assert held is not None
             if withheld := objects.withheld_deletion(key, held, now):
                 objects.keep(key, withheld, now)
-                return
+                return ()
             deletion = InFlightMessage(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
-            yield frames.delete(self._sent(deletion, len(held.path), now), held)
-            return
+            return (frames.delete(self._sent(deletion, len(held.path), now), held),)
         live = desired.live
         if live.paused:
             objects.pause(key, live.paused, now)
             return
         if why := objects.view.withheld(objects.node, key):
             objects.unsynced.move(key, "withheld", Withheld(Cause.NOT_GRANTED, why), now)
-            return
+            return ()
         update = InFlightMessage(key=key, uid=live.uid, path=live.path, held=live.held, policy=desired.delivery)
         if live.problem is not None:
             objects.park(update, live.problem.code, live.problem.reason, now)
-            return
-        id = self._sent(update, len(live.content), now, in_parts=frames.parts(live, self._chunk_bytes) > 0)
-        yield from frames.update(id, live, self._chunk_bytes)
+            return ()
+        size = len(live.content)
+        id = self._sent(update, size, now, in_parts=size > self._chunk_bytes)
+        return frames.update(id, live, self._chunk_bytes)
 
     def _sent(self, sent: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> int:
         id = self._take_id()
-        self.unsynced.move(sent.key, "sent", InFlight(id, sent.content_id), now)
+        self.unsynced.move(sent.key, "sent", InFlight(id, sent), now)
         self.in_flight.sent(id, sent, size, now, in_parts=in_parts)
         return id
 
@@ -250,16 +252,8 @@ class Deliveries:
         return self.objects.held
 
     @property
-    def unsynced(self) -> UnsyncedKeys:
-        return self.objects.unsynced
-
-    @property
     def guard(self) -> DeletionGuard | None:
         return self.objects.guard
-
-    @property
-    def has_events(self) -> bool:
-        return bool(self.objects.events)
 
     def take_events(self) -> list[DeliveryEvent]:
         """What happened since the last call; each is given out once."""

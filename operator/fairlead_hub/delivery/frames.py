@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fairlead_hub.cluster.content import Held, LiveObject
 from fairlead_wire import message
 
 Frame = tuple[message.FromHub, bytes]
 
 
-def parts(live: LiveObject, chunk_bytes: int) -> int:
+def parts_of(live: LiveObject, chunk_bytes: int) -> int:
     """In how many parts its packed content travels; 0: whole, within the update itself."""
     size = len(live.content)
     return -(-size // chunk_bytes) if size > chunk_bytes else 0
 
 
-def update(id: int, live: LiveObject, chunk_bytes: int) -> Iterator[Frame]:
+def update(id: int, live: LiveObject, chunk_bytes: int) -> list[Frame]:
     """In the order in which they are sent; content is shared by all nodes, never copied where it is sent whole."""
-    count = parts(live, chunk_bytes)
+    count = parts_of(live, chunk_bytes)
     header = message.Update(
         id=id,
         resource=live.path,
@@ -28,9 +26,13 @@ def update(id: int, live: LiveObject, chunk_bytes: int) -> Iterator[Frame]:
         encoding=live.encoding,
         chunks=count,
     )
-    yield header, b"" if count else live.content
-    for index in range(count):
-        yield message.Chunk(id=id, index=index), live.content[index * chunk_bytes : (index + 1) * chunk_bytes]
+    if not count:
+        return [(header, live.content)]
+    size, content = chunk_bytes, live.content
+    parts: list[Frame] = [
+        (message.Chunk(id=id, index=index), content[index * size : (index + 1) * size]) for index in range(count)
+    ]
+    return [(header, b""), *parts]
 
 
 def delete(id: int, held: Held) -> Frame:

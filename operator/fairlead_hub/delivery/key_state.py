@@ -21,6 +21,7 @@ import msgspec
 from fairlead_hub.cluster.content import ContentId
 from fairlead_hub.delivery.backoff import Failures
 from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_wire.errors import LocalError
 
 # ---- states --------------------------------------------------------------------------------------
@@ -41,9 +42,14 @@ class InFlight(msgspec.Struct, frozen=True, gc=False):
     """Sent, and not answered yet."""
 
     id: int
-    content_id: ContentId
+    message: InFlightMessage
     again: int | None = None
     """Something newer is wanted: the priority with which the key is queued after the answer."""
+
+    @property
+    def content_id(self) -> ContentId:
+        """What was sent, or deleted."""
+        return self.message.content_id
 
 
 class Backoff(msgspec.Struct, frozen=True, gc=False):

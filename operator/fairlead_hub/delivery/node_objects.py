@@ -117,8 +117,8 @@ class NodeObjects:
             case Queued(priority=before):
                 if priority < before:
                     self.unsynced.move(key, "offered", Queued(priority), now)
-            case InFlight(id=id, content_id=sent, again=again):
-                if again is not None or sent != content_id:
+            case InFlight(id=id, message=sent, again=again):
+                if again is not None or sent.content_id != content_id:
                     again = priority if again is None else min(again, priority)
                     self.unsynced.move(key, "offered", InFlight(id, sent, again), now)
             case Parked() as parked:

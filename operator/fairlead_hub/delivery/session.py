@@ -94,7 +94,7 @@ class NodeSession:
 
     @property
     def has_events(self) -> bool:
-        return self.deliveries.has_events
+        return bool(self.deliveries.objects.events)
 
     def take_events(self) -> list[DeliveryEvent]:
         """What became of deliveries since the last call; each is given out once."""

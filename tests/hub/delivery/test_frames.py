@@ -21,10 +21,10 @@ def test_a_large_object_travels_in_parts_that_make_up_the_whole() -> None:
     size = len(one.content) // 3
     first, *rest = frames.update(7, one, size)
     assert isinstance(first[0], message.Update) and first == (first[0], b"")
-    assert first[0].chunks == len(rest) == frames.parts(one, size)
+    assert first[0].chunks == len(rest) == frames.parts_of(one, size)
     assert [header.index for header, _ in rest if isinstance(header, message.Chunk)] == list(range(len(rest)))
     assert b"".join(part for _, part in rest) == one.content and max(len(part) for _, part in rest) == size
-    assert frames.parts(one, len(one.content)) == 0
+    assert frames.parts_of(one, len(one.content)) == 0
 
 
 def test_a_delete_names_what_it_is_about() -> None:

@@ -2,9 +2,10 @@
 
 from typing import get_args
 
-from fairlead_hub.cluster.content import ContentId
+from fairlead_hub.cluster.content import ContentId, Held
 from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_hub.delivery.key_state import (
     IN_SYNC,
     NAMES,
@@ -16,12 +17,14 @@ from fairlead_hub.delivery.key_state import (
     Queued,
     Withheld,
 )
+from fairlead_hub.settings import Delivery
 
 ONE = ContentId("u", "1")
+SENT = InFlightMessage(key="k", uid="u", path="p", held=Held("p", "u", "1", "1"), policy=Delivery())
 STATES = (
     IN_SYNC,
     Queued(5),
-    InFlight(1, ONE),
+    InFlight(1, SENT),
     Backoff(1.0, 1),
     Parked(key="k", content_id=ONE, path="p", code="no", reason="", retries=0, next_retry_at=1.0),
     Withheld(Cause.NOT_GRANTED, "why"),

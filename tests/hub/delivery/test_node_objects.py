@@ -3,7 +3,6 @@
 import pytest
 from tests.hub.delivery.test_deliveries import POLICY, Cluster, key_of, made
 
-from fairlead_hub.cluster.content import ContentId
 from fairlead_hub.delivery.delivery_events import Acked, Parked, Recovered, Removed
 from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_hub.delivery.key_state import IN_SYNC, Backoff, Cause, ImpossibleTransition, InFlight, Queued, Withheld
@@ -30,7 +29,7 @@ def message_about(one):
 def send(objects, one, id=1):
     """As ``Deliveries`` does: the key is in flight."""
     sent = message_about(one)
-    objects.unsynced.move(one.key, "sent", InFlight(id, sent.content_id), 0.0)
+    objects.unsynced.move(one.key, "sent", InFlight(id, sent), 0.0)
     return sent
 
 
@@ -103,4 +102,4 @@ def test_what_was_reported_as_late_is_reported_again_when_that_is_over(objects, 
 def test_a_transition_that_is_none_is_refused(objects):
     """A mistake in this program, found where it is made."""
     with pytest.raises(ImpossibleTransition):
-        objects.unsynced.move(A, "sent", InFlight(1, ContentId("u", "d")), 0.0)
+        objects.unsynced.move(A, "sent", InFlight(1, message_about(made("a", "1"))), 0.0)
