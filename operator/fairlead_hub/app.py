@@ -53,6 +53,7 @@ def run(config: Path | None) -> int:
         settings = wire_settings.load(ROOM, hub_settings.Settings, config, os.environ)
         logs.configure(ROOM, settings.log_level)
         wire_settings.tell_strange(os.environ)
+        wire_settings.tell_former(ROOM, hub_settings.Settings, config, os.environ)
         access = kube.access(settings.kubeconfig)
         authorities = Authorities(settings) if settings.security == "mtls" else None
     except wire_settings.SettingsError as error:

@@ -74,7 +74,7 @@ class Hub:
         self._open = OpenSessions()
         self.sessions: Mapping[str, NodeSession] = self._open.by_node
         self.identities = identities.Identities(accept_recreated=settings.link.recreated_nodes == "accept")
-        self.node_controls = NodeControls(settings.brake, text=clock.text)
+        self.node_controls = NodeControls(settings.deletion_guard, text=clock.text)
         # What we write.
         self.status_cache = cache = status_cache.StatusCache(fence)
         self.edge_routes = routes = EdgeRoutesController(self.sessions, placement, cache)

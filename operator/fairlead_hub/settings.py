@@ -6,8 +6,8 @@ Times are seconds, sizes bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal, Self
 
 import pydantic
 from pydantic import AfterValidator, Field
@@ -143,6 +143,10 @@ class Events(Model):
 class Settings(Model):
     """The whole file."""
 
+    FORMER_NAMES: ClassVar[Mapping[str, str]] = {
+        f"brake.{key}": f"deletion_guard.{key}" for key in DeletionGuard.model_fields
+    }
+
     kubeconfig: FilePath | None = None
     """Path; absent: in-cluster."""
     namespace: str | None = None
@@ -175,7 +179,7 @@ class Settings(Model):
     delivery: DeliverySettings = DeliverySettings()
     record: Record = Record()
     reconcile: Reconcile = Reconcile()
-    brake: DeletionGuard = DeletionGuard()
+    deletion_guard: DeletionGuard = DeletionGuard()
     window: WindowLimits = WindowLimits()
     link: Link = Link()
     events: Events = Events()

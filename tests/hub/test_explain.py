@@ -139,7 +139,7 @@ def test_every_step_has_its_words(core):
 def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
     """A hub that starts after the rule was deleted never learns what the kind is called, but the node holds it."""
     one = core.put("a")
-    after = Core("edge-1", brake=DeletionGuard(removals_max=1))
+    after = Core("edge-1", deletion_guard=DeletionGuard(removals_max=1))
     edge = after.connect("edge-1", one, live(CONFIG_MAP, "b"))
     assert edge.sent() == []
     after.hub.desired_state.kinds.clear()

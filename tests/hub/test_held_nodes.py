@@ -14,7 +14,7 @@ WHY = "disk swap on Tuesday"
 
 @pytest.fixture
 def core():
-    made = Core("edge-1", "edge-2", brake=DeletionGuard(removals_max=2))
+    made = Core("edge-1", "edge-2", deletion_guard=DeletionGuard(removals_max=2))
     made.rule(CONFIG_MAPS)
     return made
 
@@ -284,7 +284,7 @@ async def test_a_braked_node_stays_braked_over_a_restart_of_the_hub(core):
         core.remove(one)
         edge.ack(*edge.sent())
     id = (await reported(core))["deletionGuard"]["id"]
-    after = Core("edge-1", brake=DeletionGuard(removals_max=2), listed=False)
+    after = Core("edge-1", deletion_guard=DeletionGuard(removals_max=2), listed=False)
     after.rule(CONFIG_MAPS)
     after.api = core.api
     after.annotate("edge-1")

@@ -15,7 +15,7 @@ from tests.support.cluster import Cluster
 from tests.support.edge_agent import EdgeAgent
 from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
 
-TOML = "[record]\nflush_seconds = 0.2\npending_seconds = 1\n[brake]\nremovals_max = 3\n"
+TOML = "[record]\nflush_seconds = 0.2\npending_seconds = 1\n[deletion_guard]\nremovals_max = 3\n"
 WHY = "disk swap on Tuesday"
 
 

@@ -191,7 +191,7 @@ def test_a_parked_object_is_not_tried_again_while_it_is_paused(core):
 
 def test_a_paused_deletion_does_not_trip_the_deletion_guard():
     """Nothing of it is removed."""
-    core = Core("edge-1", brake=DeletionGuard(removals_max=1))
+    core = Core("edge-1", deletion_guard=DeletionGuard(removals_max=1))
     core.rule(CONFIG_MAPS)
     for name in "ab":
         core.put(name, metadata={"labels": {"tier": "x"}})

@@ -46,3 +46,12 @@ def test_refusals_name_the_key(tmp_path, text, key):
     with pytest.raises(SettingsError) as caught:
         read(tmp_path, text)
     assert caught.value.key == key
+
+
+def test_the_deletion_guards_former_name_is_understood(tmp_path):
+    """For one version more, in the file as in the environment."""
+    file = tmp_path / "hub.toml"
+    file.write_text('security = "insecure"\n[brake]\nremovals_max = 7\n')
+    environ = {"FAIRLEAD_HUB_BRAKE_WINDOW_SECONDS": "9"}
+    found = load("hub", settings.Settings, file, environ).deletion_guard
+    assert (found.removals_max, found.window_seconds) == (7, 9)

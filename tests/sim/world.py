@@ -113,7 +113,7 @@ class World:
         """Fortune of its own: worlds that once broke a law stay as they were."""
         self.settings = Settings(
             security="insecure",
-            brake=DeletionGuard(removals_max=REMOVALS_MAX * (seed % 2), window_seconds=WINDOW_SECONDS),
+            deletion_guard=DeletionGuard(removals_max=REMOVALS_MAX * (seed % 2), window_seconds=WINDOW_SECONDS),
             reconcile=Reconcile(
                 interval_seconds=SLOW_PASS_SECONDS if seed % 3 == 0 else NEVER_SECONDS, parked_retry_seconds=30
             ),
@@ -365,7 +365,7 @@ class World:
         self.removed[node], self.approved[node] = {}, set()
 
     def _check_removal(self, node: str, key: str, was_stopped: bool) -> None:
-        if not self.settings.brake.removals_max or key in self.approved[node]:
+        if not self.settings.deletion_guard.removals_max or key in self.approved[node]:
             return
         if was_stopped:
             raise LawBroken(f"law 8 at {self.now:.2f}: {key} is removed from {node}, whose guard has tripped")

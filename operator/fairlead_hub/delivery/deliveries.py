@@ -149,7 +149,7 @@ class Deliveries:
         live = desired.live
         if live.paused:
             objects.pause(key, live.paused, now)
-            return
+            return ()
         if why := objects.view.withheld(objects.node, key):
             objects.unsynced.move(key, "withheld", Withheld(Cause.NOT_GRANTED, why), now)
             return ()

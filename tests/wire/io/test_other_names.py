@@ -100,3 +100,44 @@ def test_a_model_without_other_names_is_left_alone() -> None:
     values = {"checkAll": True}
     assert list(other_names.in_file(values, other_names.of(Cleanup))) == [] and values == {"checkAll": True}
     assert other_names.variables({"checkAll": "1"}, "FAIRLEAD_EDGE_", {}).environ == {"checkAll": "1"}
+
+
+class Renamed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    cleanup: Cleanup = Cleanup()
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"sweep.check_all": "cleanup.check_all"}
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "named"),
+    [
+        ("[sweep]\ncheck_all = true", {}, "sweep.check_all"),
+        ("", {"FAIRLEAD_EDGE_SWEEP_CHECK_ALL": "true"}, "FAIRLEAD_EDGE_SWEEP_CHECK_ALL"),
+    ],
+)
+def test_a_former_name_is_understood_and_reported(
+    tmp_path: Any, text: str, environ: dict[str, str], named: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the present one, in the file or the environment."""
+    file = tmp_path / "edge.toml"
+    file.write_text(text)
+    assert settings.load("edge", Renamed, file, environ).cleanup.check_all
+    settings.tell_former("edge", Renamed, file, environ)
+    [line] = caplog.records
+    assert line.getMessage() == "setting_renamed" and named in str(line.__dict__)
+
+
+def test_a_former_name_beside_the_present_one_is_a_mistake(tmp_path: Any) -> None:
+    """One of the two values would not count."""
+    file = tmp_path / "edge.toml"
+    file.write_text("[sweep]\ncheck_all = true\n[cleanup]\ncheck_all = false")
+    with pytest.raises(settings.SettingsError, match=r"is cleanup\.check_all under another name"):
+        settings.load("edge", Renamed, file, {})
+    file.write_text("")
+    environ = {"FAIRLEAD_EDGE_SWEEP_CHECK_ALL": "true", "FAIRLEAD_EDGE_CLEANUP_CHECK_ALL": "false"}
+    with pytest.raises(settings.SettingsError, match="under another name"):
+        settings.load("edge", Renamed, file, environ)
+
+
+def test_what_has_its_present_name_is_not_reported() -> None:
+    """Nor what is not set."""
+    assert list(other_names.in_use({"cleanup": {"check_all": True}}, {}, "FAIRLEAD_EDGE_", Renamed)) == []

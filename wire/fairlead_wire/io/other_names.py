@@ -6,6 +6,9 @@
 A model says which in ``OTHER_NAMES``, a mapping of paths.  A variable has the first part of the other name, in any
 case, with the room's prefix or without; of a longer path it holds JSON.  Both names at once are a mistake: one of the
 two values would not count.
+
+``FORMER_NAMES`` are our own of before, understood for one version more and reported (``in_use``); their variables are
+made as ours are: ``FAIRLEAD_HUB_BRAKE_REMOVALS_MAX``.
 """
 
 from __future__ import annotations
@@ -29,9 +32,29 @@ class Moved(NamedTuple):
 
 
 def of(model: Any) -> Mapping[str, str]:
-    """Other name → ours, both as paths with dots."""
+    """Other name, or former one → ours, both as paths with dots."""
     found: Mapping[str, str] = getattr(model, "OTHER_NAMES", {})
+    return {**found, **former(model)}
+
+
+def former(model: Any) -> Mapping[str, str]:
+    """Former name → the present one."""
+    found: Mapping[str, str] = getattr(model, "FORMER_NAMES", {})
     return found
+
+
+def in_use(values: Mapping[str, Any], environ: Mapping[str, str], prefix: str, model: Any) -> Iterator[tuple[str, str]]:
+    """Former names that a file or the environment still has, each with the present one."""
+    for name, own in former(model).items():
+        *above, last = name.split(".")
+        if last in (_table(values, above) or {}):
+            yield name, own
+        if (variable := _variable(prefix, name)) in environ:
+            yield variable, _variable(prefix, own)
+
+
+def _variable(prefix: str, name: str) -> str:
+    return f"{prefix}{name.replace('.', '_').upper()}"
 
 
 def in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistake]:
@@ -60,11 +83,11 @@ def variables(environ: Mapping[str, str], prefix: str, names: Mapping[str, str])
     moved = Moved(dict(environ), {}, [])
     for other, own in names.items():
         first, *below = other.split(".")
-        ours = f"{prefix}{own.replace('.', '_').upper()}"
-        wanted = {first.lower(), f"{prefix}{first}".lower()}
+        ours, whole = _variable(prefix, own), _variable(prefix, other)
+        wanted = {first.lower(), f"{prefix}{first}".lower(), whole.lower()}
         for name in sorted(each for each in environ if each.lower() in wanted and each != ours):
             moved.environ.pop(name, None)
-            value = _member(environ[name], below)
+            value = environ[name] if name == whole else _member(environ[name], below)
             if isinstance(value, Mistake):
                 moved.mistakes.append((name, value))
             elif value is not None and ours in moved.environ:
