@@ -40,6 +40,7 @@ from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.status_reporter import StatusReporter
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.outbox.router import Router
 from fairlead_edge.settings import Settings
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
@@ -182,7 +183,7 @@ class Agent:
             store,
             RoutesCopy(folder.path / "routes.copy"),
             default_ttl_seconds=settings.store.default_ttl_seconds,
-            use=self._upstream.use_router,
+            use=self._use_router,
             changed=lambda: self._reporter.changed(),
         )
         self._reporter = StatusReporter(
@@ -290,6 +291,11 @@ class Agent:
     def _changed(self, change: Change[HeldObject]) -> None:
         self._reporter.follow(change)
         self._routes.follow(change)
+
+    def _use_router(self, router: Router | None, unusable: str) -> None:
+        self._upstream.use_router(router, unusable)
+        if router is not None:
+            self._upstream.inherit(router.defaults)
 
     def _age_of(self, held: HeldObject) -> float:
         now, contact = self._outbox.now(), self._link.last_contact()

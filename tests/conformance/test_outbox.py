@@ -95,6 +95,45 @@ async def test_expired_references_are_passed_over_and_count_at_once(box: Outbox)
     assert balanced(status)
 
 
+def inheriting(name: str, origin: str, ttl: float | None) -> Entry:
+    return Entry(name, name.encode(), (Reference(REST, ttl, "default/all", origin),))
+
+
+async def test_what_inherits_lives_as_long_as_its_object_says_at_any_moment(box: Outbox) -> None:
+    """Shorter, longer, for ever; others have their own time to live, or another object's."""
+    await box.append([inheriting("a", "plant", 60), inheriting("b", "shop", 60), entry("c", REST, ttl=60)], now=0)
+    await box.append([inheriting("d", "plant", 60)], now=30)
+    await box.inherit({"plant": 20, "shop": 60}, now=35)
+    assert await fetch(box, REST, now=36) == [1, 2, 3]
+    status = await queue_status(box, REST, now=36)
+    assert (status.length, status.expired) == (3, 1) and balanced(status)
+    await box.inherit({"plant": None, "shop": 100}, now=40)
+    assert await fetch(box, REST, now=99) == [1, 3]
+    await box.inherit({"plant": 100}, now=50)
+    [last] = await box.fetch(REST, after=NOTHING_DONE, now=129, messages_max=9, bytes_max=100)
+    assert (last.offset, last.expires) == (3, 130)
+    assert await fetch(box, REST, now=130) == []
+    while await box.sweep(now=130, entire=True):
+        pass
+    status = await queue_status(box, REST, now=130)
+    assert (status.length, status.expired) == (0, 4) and balanced(status)
+
+
+async def test_what_has_expired_does_not_come_back(box: Outbox) -> None:
+    """Its counter would fall; that it was not swept yet is no reason."""
+    await box.append([inheriting("a", "plant", 60)], now=0)
+    await box.inherit({"plant": 600}, now=60)
+    assert await fetch(box, REST, now=60) == []
+    assert (await queue_status(box, REST, now=60)).expired == 1
+
+
+async def test_what_was_routed_before_a_change_and_stored_after_it_follows_it(box: Outbox) -> None:
+    """The answer to its producer was made in between."""
+    await box.inherit({"plant": 10}, now=0)
+    await box.append([inheriting("a", "plant", 60)], now=0)
+    assert await fetch(box, REST, now=9) == [0] and await fetch(box, REST, now=10) == []
+
+
 async def test_settled_references_are_gone_and_counted_once(box: Outbox) -> None:
     """A repeated settlement counts nothing again."""
     await box.append([entry(str(number), REST) for number in range(3)], now=0)

@@ -34,6 +34,10 @@ class EdgeAgent:
             **settings,
         }
 
+    def set(self, **settings: str) -> None:
+        """Change settings for the next start."""
+        self._settings |= settings
+
     def launch(self) -> Running:
         """Start it and return at once."""
         environ = {f"FAIRLEAD_EDGE_{key}": value for key, value in self._settings.items()}

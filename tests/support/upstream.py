@@ -28,6 +28,7 @@ class To(msgspec.Struct, frozen=True):
     priority: int = 2_000_000_000
     ttl_seconds: float | None = 3600
     topic: str = "default/telemetry"
+    inherits: str = ""
 
 
 class PropertyRouter:

@@ -6,7 +6,7 @@ Nothing survives the process; tests and the simulation stand on it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -39,6 +39,7 @@ class _Kept(msgspec.Struct):
     expires: float | None
     content: bytes
     segment: int
+    inherits: str
 
     def gone(self, now: float) -> bool:
         return self.expires is not None and self.expires <= now
@@ -71,6 +72,7 @@ class MemoryOutbox:
         self._dead: dict[int, DeadLetter] = {}
         self._acks: dict[str, tuple[bytes, bytes, float]] = {}
         self._bytes = 0
+        self._ttl_seconds: dict[str, float | None] = {}
         self._next_segment = 1
         self._next_letter = 1
 
@@ -92,7 +94,7 @@ class MemoryOutbox:
                 self._logs[queue].evicted += 1
                 self.in_flight.ended(queue, (offset,))
         self._bytes += wanted
-        self._append(entries, now)
+        self._append(outbox.inheriting(entries, self._ttl_seconds), now)
         if idempotency is not None:
             self._acks[idempotency.key] = (idempotency.digest, idempotency.answer, now)
         return None
@@ -178,6 +180,14 @@ class MemoryOutbox:
                 swept += 1
         return swept
 
+    async def inherit(self, ttl_seconds: Mapping[str, float | None], *, now: float) -> None:
+        self._ttl_seconds = {**ttl_seconds}
+        for log in self._logs.values():
+            for kept in log.kept.values():
+                if kept.inherits in ttl_seconds and not kept.gone(now):
+                    ttl = ttl_seconds[kept.inherits]
+                    kept.expires = None if ttl is None else kept.enqueued + ttl
+
     async def give_back(self) -> int:
         return 0
 
@@ -256,7 +266,9 @@ class MemoryOutbox:
         ttl = reference.ttl_seconds
         expires = None if ttl is None else now + ttl
         log = self._logs.setdefault(reference.queue, _Log())
-        log.kept[log.next_offset] = _Kept(self.epoch, reference.topic, now, expires, entry.content, segment)
+        log.kept[log.next_offset] = _Kept(
+            self.epoch, reference.topic, now, expires, entry.content, segment, reference.inherits
+        )
         log.next_offset += 1
         log.accepted += 1
 

@@ -7,7 +7,8 @@
     sweep  ─▶ room taken by what expired is given back
 
 A reference carries what its route said at acceptance (priority, time to live, topic): a later manifest changes
-nothing that is already stored.  Offsets are never reused.  Times are seconds of the store's own clock
+nothing that is already stored, but for the time to live of those whose route said none: that is what their EdgeRoutes
+object says at any moment, until they expire.  Offsets are never reused.  Times are seconds of the store's own clock
 (``age.AgeClock``); a reference is *live* while its offset is above the queue's checkpoint and its time has not
 come.  Everything ends in exactly one place, per queue and at any moment:
 
@@ -18,7 +19,7 @@ where what expired counts as expired from that second on, whether its room was g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -43,11 +44,15 @@ DEAD_LETTER_PAGE_MAX: Final = 1000
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """One place a message goes: the queue, its time to live (None = for ever), and the topic ("" = none)."""
+    """One place a message goes: the queue, its time to live (None = for ever), and the topic ("" = none).
+
+    ``inherits``: the EdgeRoutes object whose time to live this is, and goes on to be (``Outbox.inherit``); "": its own.
+    """
 
     queue: QueueId
     ttl_seconds: float | None = None
     topic: str = ""
+    inherits: str = ""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -56,6 +61,25 @@ class Entry(msgspec.Struct, frozen=True):
     id: str
     content: bytes
     references: tuple[Reference, ...]
+
+
+def inheriting(entries: Sequence[Entry], ttl_seconds: Mapping[str, float | None]) -> Sequence[Entry]:
+    """The same, each reference with the time to live its object says now: it may have changed since it was routed."""
+
+    def follow(reference: Reference) -> Reference:
+        if reference.inherits not in ttl_seconds:
+            return reference
+        return msgspec.structs.replace(reference, ttl_seconds=ttl_seconds[reference.inherits])
+
+    if all(
+        not each.inherits or ttl_seconds.get(each.inherits, each.ttl_seconds) == each.ttl_seconds
+        for entry in entries
+        for each in entry.references
+    ):
+        return entries
+    return [
+        msgspec.structs.replace(entry, references=tuple(follow(each) for each in entry.references)) for entry in entries
+    ]
 
 
 def segments(entries: Sequence[Entry]) -> list[list[int]]:
@@ -247,6 +271,13 @@ class Outbox(Protocol):
         """Give back room of at most ``SWEEP_ROWS`` expired references; 0 = nothing more to do.
 
         ``entire``: wherever they are; otherwise from the head of each queue up to the first live one.
+        """
+        ...
+
+    async def inherit(self, ttl_seconds: Mapping[str, float | None], *, now: float) -> None:
+        """From now on what inherits from these objects lives as long as they say (None: for ever).
+
+        What has expired stays so.  Returns when all of it is changed, durably.
         """
         ...
 

@@ -116,6 +116,8 @@ class Delivery(Protocol):
     @property
     def ttl_seconds(self) -> float | None: ...
     @property
+    def inherits(self) -> str: ...
+    @property
     def topic(self) -> str: ...
 
 
@@ -194,7 +196,8 @@ def plan(
         results.append(Accepted(id, [DeliveryView(to.endpoint, to.priority, to.ttl_seconds) for to in deliveries]))
         if deliveries:
             references = tuple(
-                outbox.Reference(QueueId(to.endpoint, to.priority), to.ttl_seconds, to.topic) for to in deliveries
+                outbox.Reference(QueueId(to.endpoint, to.priority), to.ttl_seconds, to.topic, to.inherits)
+                for to in deliveries
             )
             entries.append(outbox.Entry(id, content, references))
     return Plan(entries=tuple(entries), results=tuple(results))

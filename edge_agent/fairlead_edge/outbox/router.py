@@ -4,7 +4,7 @@
 
 The best route of an endpoint is the one with the lowest priority number; of equals the one with the longest time to
 live, then the one whose name comes first.  Its time to live and its topic go with it, and are kept with the stored
-message: a later manifest changes nothing for it.
+message: a later manifest changes nothing for it.  Where the route says no time to live, what is kept is whose counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ SOURCES_MAX: Final = 1024
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """One endpoint a message goes to.
 
-    `ttl_seconds` None: never expires. `topic` is empty for an endpoint on this node. `routes` names all that matched,
+    `ttl_seconds` None: never expires; `inherits` names the EdgeRoutes object that says so, "": the route itself.
+    `topic` is empty for an endpoint on this node. `routes` names all that matched,
     the one that decided first.
     """
 
@@ -38,6 +39,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     priority: int
     ttl_seconds: int | None
     topic: str
+    inherits: str = ""
     routes: tuple[str, ...]
 
 
@@ -52,6 +54,8 @@ class Router:
     def __init__(self, manifest: Manifest, node: str) -> None:
         self._routes = sorted(manifest.routes, key=rank)
         self._node = node
+        self.defaults = manifest.defaults
+        """By EdgeRoutes object, how long messages live whose route does not say."""
         self._by_source: dict[str, list[_Candidate]] = {}
 
     @property
@@ -107,5 +111,6 @@ def _delivery(route: ManifestRoute, node: str) -> Delivery:
         priority=route.priority,
         ttl_seconds=route.ttl_seconds,
         topic=route.topic if endpoint == UPSTREAM else "",
+        inherits=route.origin if route.inherits else "",
         routes=(route.name,),
     )

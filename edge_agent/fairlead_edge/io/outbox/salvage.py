@@ -104,7 +104,7 @@ def _version(source: apsw.Connection) -> int:
     present = len(schema.MIGRATIONS)
     try:
         found = rows(source, sqlite.USER_VERSION)[0][0]
-        if 0 < found < present and not set(salvage.columns(source, "queues")) >= {"damaged"}:
+        if 0 < found < present and not set(salvage.columns(source, "runs")) >= {"inherits"}:
             return int(found)
     except salvage.READ_ERRORS:
         pass
@@ -167,10 +167,11 @@ def _name_queues(target: apsw.Connection) -> None:
     """Queues whose name is lost: the checksums of their envelopes show which of those upwards each was."""
     candidates = [QueueId(UPSTREAM, priority) for priority in (*range(PRIORITY_MAX + 1), DEFAULT_PRIORITY)]
     for (number,) in rows(target, sql.NAMELESS_QUEUES):
-        for first, last, epoch, enqueued, expires, topic, sealed in rows(
+        for first, last, epoch, enqueued, expires, topic, inherits, sealed in rows(
             target, sql.ENVELOPES_OF_QUEUE, (number, _ASKED_FOR_NAME)
         ):
-            envelope = first, last, epoch, enqueued, expires, text(topic)
+            named_object = None if inherits is None else text(inherits)
+            envelope = first, last, epoch, enqueued, expires, text(topic), named_object
             named = [each for each in candidates if run_checksum(each, *envelope) == sealed is not None]
             if named:
                 target.execute(sql.NAME_QUEUE, (number, named[0].endpoint, named[0].priority))

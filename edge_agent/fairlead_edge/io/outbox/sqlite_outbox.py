@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from fairlead_edge.io.outbox.tables import (
     damage,
     dead_letters,
     expiry,
+    inheritance,
     log,
     queue_status,
     schema,
@@ -74,6 +75,8 @@ class SqliteOutbox:
         self.max_bytes = max_bytes
         self._handed_out = HandedOutFile(Path(f"{path}.handed-out"))
         self.in_flight = InFlight(self._handed_out.note)
+        self._ttl_seconds: dict[str, float | None] = {}
+        """By EdgeRoutes object, how long what inherits from it lives now."""
         self._evicts = False
         """Something was ever evicted: then what leaves is read by the writer, who also evicts."""
         self._damaged = asyncio.Event()
@@ -148,6 +151,7 @@ class SqliteOutbox:
     ) -> bytes | None:
         for entry in entries[-1:]:
             self._topics.update({(to.queue.endpoint, to.queue.priority): to.topic for to in entry.references})
+        entries = outbox.inheriting(entries, self._ttl_seconds)
         eviction = Eviction(self.in_flight, []) if evict else None
         self._evicts = self._evicts or evict
         answer = await self.writer.submit(
@@ -321,6 +325,17 @@ class SqliteOutbox:
         for queue, offsets in swept:
             self.in_flight.ended(queue, offsets)
         return sum(len(offsets) for _, offsets in swept)
+
+    async def inherit(self, ttl_seconds: Mapping[str, float | None], *, now: float) -> None:
+        self._ttl_seconds = {**ttl_seconds}
+        await self.writer.submit(lambda connection: None)  # what was to be stored before that is there to be found
+        for name, each in ttl_seconds.items():
+            after = inheritance.Place()
+            while found := await self.writer.read(
+                partial(inheritance.stale, name=name, ttl_seconds=each, after=after, now=now)
+            ):
+                await self.writer.submit(partial(inheritance.follow, runs=found, now=now))
+                after = inheritance.Place(found[-1].segment, found[-1].queue)
 
     async def give_back(self) -> int:
         return await self.writer.submit(give_back)

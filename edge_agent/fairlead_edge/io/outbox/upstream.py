@@ -8,7 +8,7 @@ http_publish ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ lin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -25,9 +25,14 @@ from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
 
+AGAIN_SECONDS: Final = 1.0
 ID_BITS: Final = 128
 """As unique as a UUID, without asking the kernel for each: ids are names, not secrets."""
+
+_log = logs.get("edge.upstream")
 
 
 class Upstream:
@@ -52,6 +57,8 @@ class Upstream:
         brokered_policy: DeliveryPolicy = BROKERED_POLICY,
     ) -> None:
         self.node = node
+        self._ttl_seconds: Mapping[str, int | None] = {}
+        self._ttl_changed = asyncio.Event()
         self.outbox = outbox
         clock = outbox.now
         self.pump = UpstreamPump(
@@ -80,17 +87,33 @@ class Upstream:
         """From now on messages are routed by this; without one publishing is answered with "not yet", and why."""
         self.publisher.use_router(router, unusable)
 
+    def inherit(self, ttl_seconds: Mapping[str, int | None]) -> None:
+        """How long messages live whose route does not say, by EdgeRoutes object: also those that wait."""
+        self._ttl_seconds = ttl_seconds
+        self._ttl_changed.set()
+
     async def run(self) -> None:
         """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
         try:
             async with asyncio.TaskGroup() as parts:
-                for part in (self.pump.run, self.broker.run, self.sweeper.run):
+                for part in (self._keep_inherited, self.pump.run, self.broker.run, self.sweeper.run):
                     parts.create_task(part())
         except BaseExceptionGroup as group:
             failed = group.subgroup(StoreFailed)
             if failed is None:
                 raise
             raise _first(failed) from group
+
+    async def _keep_inherited(self) -> None:
+        while True:
+            await self._ttl_changed.wait()
+            self._ttl_changed.clear()
+            try:
+                await self.outbox.inherit(self._ttl_seconds, now=self.outbox.now())
+            except Temporary as error:  # a full disk: nothing expires too early, and it is tried again
+                _log.warning("time_to_live_delayed", reason=str(error))
+                self._ttl_changed.set()
+                await asyncio.sleep(AGAIN_SECONDS)
 
     async def status(self) -> OutboxStatus:
         return await self.outbox.status(now=self.outbox.now())

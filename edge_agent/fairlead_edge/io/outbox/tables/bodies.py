@@ -10,7 +10,7 @@ import apsw
 from fairlead_edge.io.outbox.tables import segment as segment_io
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.outbox.checksum import of_reference, of_run
+from fairlead_edge.outbox.checksum import of_expiry, of_reference, of_run
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId
@@ -32,9 +32,10 @@ class Bodies:
 
     def checked(self, queue: QueueId, row: Sequence[Any]) -> Item | Damage:
         """The message of one row of ``statements`` (live, all, one), if it and its envelope are what was stored."""
-        offset, segment, start, size, expected, first, last, epoch, enqueued, expires, named, run = row
+        offset, segment, start, size, expected, *envelope = row
+        *_, epoch, enqueued, expires, named, _, run, _ = envelope
         topic = text(named)
-        if run is None or run != run_checksum(queue, first, last, epoch, enqueued, expires, topic):
+        if not is_sound(queue, envelope):
             return Damage(offset, "", "its envelope on disk is damaged")
         try:
             body = self.body(segment, start, size)
@@ -75,9 +76,28 @@ def text(read: Any) -> str:
 
 
 def run_checksum(
-    queue: QueueId, first: Any, last: Any, epoch: Any, enqueued: Any, expires: Any, topic: Any
+    queue: QueueId, first: Any, last: Any, epoch: Any, enqueued: Any, expires: Any, topic: Any, inherits: Any = None
 ) -> int | None:
     """The checksum a run with these columns has; None when they are not even of their types."""
     if not isinstance(enqueued, float) or not isinstance(expires, float | None):
         return None
-    return of_run(queue, first=first, last=last, epoch=epoch, enqueued=enqueued, expires=expires, topic=topic)
+    return of_run(
+        queue,
+        first=first,
+        last=last,
+        epoch=epoch,
+        enqueued=enqueued,
+        expires=expires,
+        topic=topic,
+        inherits=inherits,
+    )
+
+
+def is_sound(queue: QueueId, envelope: Sequence[Any]) -> bool:
+    """Is an envelope, as ``statements`` reads it, what was stored, and when it expires what was said last?"""
+    first, last, epoch, enqueued, expires, topic, named, run, expiry = envelope
+    inherits = None if named is None else text(named)
+    made = run_checksum(queue, first, last, epoch, enqueued, expires, text(topic), inherits)
+    if run is None or made != run:
+        return False
+    return inherits is None or of_expiry(run, expires) == expiry

@@ -11,7 +11,7 @@ import apsw
 from fairlead_edge.io.outbox.tables import log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import forget_keys
-from fairlead_edge.io.outbox.tables.bodies import run_checksum, text
+from fairlead_edge.io.outbox.tables.bodies import is_sound
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.in_flight import InFlight
@@ -38,10 +38,8 @@ def sweep(
 
 def _is_over(queue: QueueId, envelope: Sequence[Any], now: float) -> bool:
     """Did its time to live end?  What a damaged envelope says of it is not believed; a scrub sets such aside."""
-    first, last, epoch, enqueued, expires, topic, expected = envelope
-    made = run_checksum(queue, first, last, epoch, enqueued, expires, text(topic))
-    sound = expected is not None and made == expected
-    return sound and expires is not None and expires <= now
+    expires = envelope[4]
+    return is_sound(queue, envelope) and expires is not None and expires <= now
 
 
 def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:

@@ -18,7 +18,7 @@ from fairlead_edge.io.outbox.tables.bodies import Bodies
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.checksum import of_reference, of_run
+from fairlead_edge.outbox.checksum import of_expiry, of_reference, of_run
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.queue_id import QueueId
 
@@ -149,8 +149,10 @@ def _extend(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epo
         runs[placed.segment].append((offset, placed))
     for segment, run in runs.items():
         row = _run(number, segment, run, epoch, now)
-        sealed = _checksum_of(queue, row)
-        connection.execute(sql.INSERT_RUN, (*row, sealed))
+        inherits = run[0][1].reference.inherits or None
+        sealed = _checksum_of(queue, row, inherits)
+        expiry = None if inherits is None else of_expiry(sealed, row[8])
+        connection.execute(sql.INSERT_RUN, (*row, sealed, inherits, expiry))
         connection.executemany(
             sql.INSERT_REFERENCE,
             [
@@ -172,9 +174,18 @@ def _run(queue: int, segment: int, run: list[tuple[int, _Placed]], epoch: int, n
     return (segment, queue, first, run[-1][0], len(run), size, epoch, now, expires, placed.reference.topic)
 
 
-def _checksum_of(queue: QueueId, run: _Run) -> int:
+def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
     _, _, first, last, _, _, epoch, enqueued, expires, topic = run
-    return of_run(queue, first=first, last=last, epoch=epoch, enqueued=enqueued, expires=expires, topic=topic)
+    return of_run(
+        queue,
+        first=first,
+        last=last,
+        epoch=epoch,
+        enqueued=enqueued,
+        expires=expires,
+        topic=topic,
+        inherits=inherits,
+    )
 
 
 # ---- remove --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
     queues       one row per (endpoint, priority): next offset, checkpoint, counters, so that starting reads no backlog
     references_  one row per (queue, offset), clustered by offset and very narrow: the log itself
-    runs         what the references of one request to one queue share: epoch, age, time to live, topic
+    runs         what the references of one request to one queue share: epoch, age, time to live, topic; ``inherits``
+                 names the EdgeRoutes object whose time to live counts, and ``expires`` follows that (``inheritance``)
     segments     their bodies, end to end, compressed: flash wears by bytes written
     dead_letters what was refused for good, with its reason
     receipts     Idempotency-Keys and the answers they got
@@ -110,6 +111,10 @@ MIGRATIONS: Final = (
         checksum INTEGER NOT NULL,
         PRIMARY KEY(queue, offset)
     ) WITHOUT ROWID;
+    """,
+    """
+    ALTER TABLE runs ADD COLUMN inherits TEXT;
+    ALTER TABLE runs ADD COLUMN expiry_checksum INTEGER;
     """,
 )
 

@@ -20,10 +20,14 @@ _WITH_RUNS: Final = "references_ r LEFT JOIN runs u ON u.segment = r.segment AND
 """References in their order, each with what its run says, also those whose run is lost."""
 _MESSAGE: Final = (
     "r.offset, r.segment, r.start, r.size, r.checksum,"
-    " u.first, u.last, u.epoch, u.enqueued, u.expires, CAST(u.topic AS BLOB), u.checksum"
+    " u.first, u.last, u.epoch, u.enqueued, u.expires, CAST(u.topic AS BLOB), CAST(u.inherits AS BLOB), u.checksum,"
+    " u.expiry_checksum"
 )
 """What ``bodies.Bodies.checked`` takes."""
-_ENVELOPE: Final = "u.first, u.last, u.epoch, u.enqueued, u.expires, CAST(u.topic AS BLOB), u.checksum"
+_ENVELOPE: Final = (
+    "u.first, u.last, u.epoch, u.enqueued, u.expires, CAST(u.topic AS BLOB), CAST(u.inherits AS BLOB), u.checksum,"
+    " u.expiry_checksum"
+)
 """What ``expiry`` judges an envelope by."""
 _LIVE: Final = "(u.expires IS NULL OR u.expires > ?)"
 
@@ -84,8 +88,8 @@ NEXT_SEGMENT: Final = (
 """Above all that are named: where a disk lost bodies, their envelopes may still be there."""
 INSERT_SEGMENT: Final = "INSERT INTO segments VALUES(?, ?, ?, ?)"
 """Number, size, encoding, content."""
-INSERT_RUN: Final = "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic, checksum."""
+INSERT_RUN: Final = "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic, checksum, inherits, expiry_checksum."""
 INSERT_REFERENCE: Final = "INSERT INTO references_ VALUES(?, ?, ?, ?, ?, ?)"
 """Queue, offset, segment, start, size, checksum."""
 LIVE_MESSAGES: Final = (
@@ -141,6 +145,19 @@ ENVELOPES_FROM_HEAD: Final = (
     f"SELECT r.offset, {_ENVELOPE} FROM {_WITH_RUNS} WHERE r.queue = ? ORDER BY r.offset LIMIT ?"
 )
 """From the oldest message on."""
+
+# ---- inheritance ---------------------------------------------------------------------------------------------------
+
+STALE_RUNS: Final = (
+    "SELECT segment, queue, enqueued, checksum FROM runs WHERE inherits = ?1 AND (expires IS NULL OR expires > ?2)"
+    " AND expires IS NOT (enqueued + ?3) AND (segment, queue) > (?4, ?5) ORDER BY segment, queue LIMIT ?6"
+)
+"""Of an object (?1) those that have not expired at a moment (?2), and expire at another time than it (?3) says."""
+SET_EXPIRY: Final = (
+    "UPDATE runs SET expires = ?1, expiry_checksum = ?2 WHERE segment = ?3 AND queue = ?4"
+    " AND (expires IS NULL OR expires > ?5)"
+)
+"""Of one run that has not expired at a moment (?5)."""
 
 # ---- status --------------------------------------------------------------------------------------------------------
 
@@ -356,7 +373,8 @@ QUEUES_OF_RUNS: Final = "SELECT DISTINCT queue FROM runs"
 NAMELESS_QUEUES: Final = "SELECT DISTINCT queue FROM runs WHERE queue NOT IN (SELECT id FROM queues)"
 """Queues that only their runs name, by number."""
 ENVELOPES_OF_QUEUE: Final = (
-    "SELECT first, last, epoch, enqueued, expires, CAST(topic AS BLOB), checksum FROM runs WHERE queue = ? LIMIT ?"
+    "SELECT first, last, epoch, enqueued, expires, CAST(topic AS BLOB), CAST(inherits AS BLOB), checksum FROM runs"
+    " WHERE queue = ? LIMIT ?"
 )
 """Some, to find the queue's name by."""
 NAME_QUEUE: Final = "INSERT OR IGNORE INTO queues(id, endpoint, priority) VALUES(?, ?, ?)"
