@@ -121,6 +121,7 @@ def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging: MessagingServic
     assert pl.scan_delta(str(tmp_path / "poisoned")).collect().height == 19
     [letter] = pl.scan_delta(str(tmp_path / "poisoned_dead_letters")).collect().to_dicts()
     assert (json.loads(letter["payload"])["sequence"], "seven is not for me" in letter["error"]) == (7, True)
+    assert (letter["code"], letter["fields"]) == ("other", [])
     lines = [json.loads(line) for line in running.log.read_text().splitlines() if line.startswith("{")]
     [stopped] = [line for line in lines if line["event"] == "pipeline_stopped"]
     assert (stopped["pipeline"], stopped["code"]) == ("behind", errors.TABLE_UNFIT)

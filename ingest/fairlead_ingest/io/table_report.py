@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.dataset as ds
 from fairlead_ingest.io import status
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.table.report import Delay, Facts
+from fairlead_ingest.table.report import UNKNOWN, DeadLetters, Delay, Facts
 
 QUANTILES = (0.5, 0.95, 0.99)
 
@@ -78,5 +79,13 @@ def _gaps(table: ds.Dataset) -> list[list[str]]:
     ]
 
 
-def _dead_letters(table: ds.Dataset) -> list[tuple[str, int]]:
-    return _counts(table.to_table(columns=["error"])["error"], most_first=True)
+def _dead_letters(table: ds.Dataset) -> list[DeadLetters]:
+    """By code and fields; a table that no job of this version has opened has neither."""
+    held = set(table.schema.names)
+    found: dict[tuple[str, tuple[str, ...]], DeadLetters] = {}
+    for batch in table.to_batches(columns=[name for name in ("error", "code", "fields") if name in held]):
+        for row in batch.to_pylist():
+            key = row.get("code") or UNKNOWN, tuple(row.get("fields") or ())
+            before = found.get(key) or DeadLetters(code=key[0], fields=key[1], rows=0, example=row["error"] or "")
+            found[key] = replace(before, rows=before.rows + 1)
+    return sorted(found.values(), key=lambda each: (-each.rows, each.code, each.fields))

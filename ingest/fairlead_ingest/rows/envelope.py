@@ -113,7 +113,7 @@ def page(
     reasons = [set_aside.get(name) for name in names.to_pylist()] if set_aside else []
     errors: list[str | None] = [None] * len(plain)
     try:
-        if any(reasons) or any(map(_is_too_deep, plain)):
+        if any(reasons) or any(map(is_too_deep, plain)):
             raise Rejected
         arrays = _arrays(list(map(_decode, plain)))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, pa.ArrowException, Rejected):
@@ -190,7 +190,8 @@ def _verdicts(bodies: pa.Array, judge: Judge) -> tuple[pa.Array, pa.Array]:
     return texts, pa.array([verdict and not verdict.fits for verdict in looked], pa.bool_())
 
 
-def _is_too_deep(payload: bytes) -> bool:
+def is_too_deep(payload: bytes) -> bool:
+    """Whether it has more than ``NESTING_MAX`` levels of arrays and objects."""
     # What opens has to close, or is refused as it is.
     if len(payload) <= 2 * NESTING_MAX or payload.count(b"[") + payload.count(b"{") <= NESTING_MAX:
         return False
@@ -209,7 +210,7 @@ def _one_by_one(payloads: Sequence[bytes], reasons: Sequence[str | None]) -> tup
         try:
             if reason is not None:
                 raise Rejected(reason)
-            if _is_too_deep(payload):
+            if is_too_deep(payload):
                 raise Rejected(_TOO_DEEP)
             messages.append(_checked(_decode(payload)))
             errors.append(None)
@@ -230,12 +231,18 @@ def _checked(message: Envelope) -> Envelope:
             raise Rejected(_NO_MAP.format(name))
     if not bytes(message.body).decode() and message.bodyBase64 is None:
         raise Rejected(_NO_BODY)
-    if message.enqueued_at is not None:
-        try:
-            message.enqueued_at.astimezone(datetime.UTC)
-        except OverflowError:
-            raise Rejected(_NO_TIME) from None
+    if message.enqueued_at is not None and not is_in_range(message.enqueued_at):
+        raise Rejected(_NO_TIME)
     return message
+
+
+def is_in_range(moment: datetime.datetime) -> bool:
+    """Whether it lies in the years 1 to 9999 in UTC."""
+    try:
+        moment.astimezone(datetime.UTC)
+    except OverflowError:
+        return False
+    return True
 
 
 def _arrays(messages: Sequence[Envelope | None]) -> list[pa.Array]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -111,9 +111,9 @@ def misfits(body: str | None, empty: Collection[str]) -> list[str]:
     return [name for name, value in fields.items() if name in empty and bytes(value) != b"null"]
 
 
-def with_places(error: str, body: str | None, empty: Collection[str]) -> str:
+def with_places(error: str, misfits: Sequence[str]) -> str:
     """A dead letter's error, with the fields that do not fit where that is the reason."""
-    names = ", ".join(misfits(body, empty)[:MISFITS_MAX]) if error.startswith(MISFIT) else ""
+    names = ", ".join(misfits[:MISFITS_MAX]) if error.startswith(MISFIT) else ""
     return f"{MISFIT} at {names}{error.removeprefix(MISFIT)}" if names else error
 
 

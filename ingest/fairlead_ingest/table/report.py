@@ -6,7 +6,6 @@ Bars are SVG drawn here: a page that is mailed or archived must still show them 
 from __future__ import annotations
 
 import datetime
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +13,9 @@ from html import escape
 
 BAR_WIDTH = 560
 BAR_HEIGHT = 16
-# As `schema` words it; that module needs Spark, and this page does not.
-MISFIT = "body does not fit the schema"
-_MISFIT = re.compile(rf"{MISFIT} at (?P<names>[^:]+)(?::|$)")
-_AT = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|\{.*\}|\[.*\]", re.DOTALL)
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
+# Of dead letters that an older version wrote, which had no codes.
+UNKNOWN = "unknown"
+EXAMPLE_CHARS_MAX = 200
 # More bars than this are of no use to a reader; the rest is summed up.
 BARS_MAX = 48
 
@@ -32,6 +28,16 @@ class Delay:
     rows: int
     to_messaging: tuple[float, float, float]
     to_table: tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetters:
+    """How many dead letters have one code and are about the same fields; ``example``: the error of one of them."""
+
+    code: str
+    fields: tuple[str, ...] = ()
+    rows: int
+    example: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,7 @@ class Facts:
     by_priority: Sequence[tuple[str, int]] = ()
     delays: Sequence[Delay] = ()
     gaps: Sequence[Sequence[str]] = ()
-    dead_letters: Sequence[tuple[str, int]] = ()
+    dead_letters: Sequence[DeadLetters] = ()
 
 
 def page(tables: Sequence[Facts], now: datetime.datetime) -> str:
@@ -84,7 +90,9 @@ def _table(facts: Facts) -> str:
             "Delay since the edge accepted a message, to messaging and to the start of the batch", grid(heads, delays)
         ),
         _section("Gaps", grid(["reason", "topic", "from", "to", "rows"], facts.gaps)),
-        _section("Dead letters by reason and field", grid(["reason", "field", "rows"], misfits(facts.dead_letters))),
+        _section(
+            "Dead letters by code and field", grid(["code", "field", "rows", "example"], by_field(facts.dead_letters))
+        ),
     ]
     return "\n".join(parts)
 
@@ -116,34 +124,24 @@ def bars(counts: Sequence[tuple[str, int]]) -> str:
     return f"<table>{''.join(lines)}{total}</table>"
 
 
-def misfits(dead_letters: Sequence[tuple[str, int]]) -> list[list[str]]:
-    """Errors of dead letters by reason and field, the most frequent first, then what was left out, then the sum.
+def by_field(dead_letters: Sequence[DeadLetters]) -> list[list[str]]:
+    """By code and field, the most frequent first, then what was left out, then the sum.
 
-    An error's text holds the values it is about, so hardly two are equal; a row counts at each field it names.
+    A row counts at each field it names.
     """
     found: Counter[tuple[str, str]] = Counter()
-    for error, rows in dead_letters:
-        reason, fields = reason_and_fields(error)
-        for name in fields or ("",):
-            found[reason, name] += rows
+    examples: dict[tuple[str, str], str] = {}
+    for each in dead_letters:
+        for name in each.fields or ("",):
+            found[each.code, name] += each.rows
+            examples.setdefault((each.code, name), each.example[:EXAMPLE_CHARS_MAX])
     kinds = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    lines = [[reason, name, f"{rows:,}"] for (reason, name), rows in kinds[:BARS_MAX]]
+    lines = [[code, name, f"{rows:,}", examples[code, name]] for (code, name), rows in kinds[:BARS_MAX]]
     if len(kinds) > BARS_MAX:
-        lines.append([f"{len(kinds) - BARS_MAX} more kinds", "", f"{sum(rows for _, rows in kinds[BARS_MAX:]):,}"])
+        lines.append([f"{len(kinds) - BARS_MAX} more kinds", "", f"{sum(rows for _, rows in kinds[BARS_MAX:]):,}", ""])
     if lines:
-        lines.append(["dead letters in all", "", f"{sum(rows for _, rows in dead_letters):,}"])
+        lines.append(["dead letters in all", "", f"{sum(each.rows for each in dead_letters):,}", ""])
     return lines
-
-
-def reason_and_fields(error: str) -> tuple[str, tuple[str, ...]]:
-    """What is wrong without the values it is wrong with, and the fields it is wrong at."""
-    if found := _MISFIT.match(error):
-        return MISFIT, tuple(found["names"].split(", "))
-    if error.startswith(MISFIT):
-        return MISFIT, ()
-    found = _AT.match(error)
-    reason, path = (found["reason"], found["path"]) if found else (error, "")
-    return _NUMBER.sub("#", _QUOTED.sub("…", reason)).strip(), (path,) if path else ()
 
 
 def grid(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

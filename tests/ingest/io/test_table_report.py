@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,19 @@ import pytest
 from fairlead_ingest import errors
 from fairlead_ingest.io import table_report
 from fairlead_ingest.io.table import delta
-from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA, UNNUMBERED, beside
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.io.table.tables import (
+    DEAD_LETTERS,
+    DEAD_LETTERS_SCHEMA,
+    GAPS,
+    GAPS_SCHEMA,
+    UNNUMBERED,
+    beside,
+    of,
+)
 from fairlead_ingest.rows.envelope import TIMESTAMP
+from fairlead_ingest.settings import SINKS
+from fairlead_ingest.table.report import DeadLetters
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 LINEAGE = [("_topic", pa.string()), ("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP), ("_date", pa.date32())]
@@ -26,11 +38,11 @@ def tables(path: Path, schema: pa.Schema) -> Path:
     return path
 
 
-def put(path: Path, schema: pa.Schema, *rows: dict[str, object]) -> None:
-    writing = delta.writing(path)
+def put(path: Path, schema: pa.Schema, *rows: Mapping[str, object], form: TableFormat = delta) -> None:
+    writing = form.writing(path)
     base = {"_topic": "a/t", "_published_at": NOON, "_ingested_at": NOON, "_date": NOON.date()}
     writing.add(pa.Table.from_pylist([{**base, **row} for row in rows], schema=schema))
-    delta.append(path, writing.close(), UNNUMBERED)
+    form.append(path, writing.close(), UNNUMBERED)
 
 
 def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
@@ -52,14 +64,39 @@ def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
 
 
 def test_companions_are_part_of_the_story(tmp_path: Path) -> None:
-    """Gaps as they are, dead letters by error; an empty table is no error."""
+    """Gaps as they are, dead letters by code; an empty table is no error."""
     path = tables(tmp_path / "rows", SCHEMA)
-    put(beside(path, DEAD_LETTERS), DEAD_LETTERS_SCHEMA, {"error": "not JSON"}, {"error": "not JSON"})
+    broken = {"error": "not JSON", "code": "not_json", "fields": []}
+    put(beside(path, DEAD_LETTERS), DEAD_LETTERS_SCHEMA, broken, broken)
     gap = {"reason": "expired", "from_generation": 1, "from_position": "0a", "to_generation": 1, "to_position": "0f"}
     put(beside(path, GAPS), GAPS_SCHEMA, gap)
     found = table_report.of("p", delta, path)
-    assert (found.rows, found.dead_letters) == (0, [("not JSON", 2)])
+    assert (found.rows, found.dead_letters) == (0, [DeadLetters(code="not_json", rows=2, example="not JSON")])
     assert found.gaps == [["expired", "a/t", "1:0a", "1:0f", "unknown"]]
+
+
+OLD_SCHEMA = pa.schema([field for field in DEAD_LETTERS_SCHEMA if field.name not in ("code", "fields")])
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path: Path, sink: str) -> None:
+    """Before a job of this version opened their table, after it did, and beside rows it wrote since."""
+    form = of(sink)
+    path = tmp_path / "rows"
+    for table, schema in ((path, SCHEMA), (beside(path, GAPS), GAPS_SCHEMA), (beside(path, DEAD_LETTERS), OLD_SCHEMA)):
+        form.ensure(table, schema)
+    letters = beside(path, DEAD_LETTERS)
+    put(letters, OLD_SCHEMA, {"error": "Expected `int` - at `$.epoch`"}, form=form)
+    old = DeadLetters(code="unknown", rows=1, example="Expected `int` - at `$.epoch`")
+    assert table_report.of("p", form, path).dead_letters == [old]
+    form.ensure(letters, DEAD_LETTERS_SCHEMA)
+    assert table_report.of("p", form, path).dead_letters == [old]
+    new = {"error": "Expected `int`", "code": "bad_field", "fields": ["epoch", "sequence"]}
+    put(letters, DEAD_LETTERS_SCHEMA, new, new, form=form)
+    assert table_report.of("p", form, path).dead_letters == [
+        DeadLetters(code="bad_field", fields=("epoch", "sequence"), rows=2, example="Expected `int`"),
+        old,
+    ]
 
 
 def test_a_raw_table_has_no_nodes(tmp_path: Path) -> None:

@@ -77,9 +77,9 @@ def test_a_misfit_is_named() -> None:
     """The fields whose columns stayed empty, not those that were null or fit."""
     body, empty = '{"a": "x", "b": null, "c": 1, "unknown": 1}', {"a", "b"}
     assert schema.misfits(body, empty) == ["a"]
-    said = schema.with_places("body does not fit the schema: {}", body, empty)
-    assert said == "body does not fit the schema at a: {}"
-    assert schema.with_places("malformed", body, empty) == "malformed"
+    named = schema.with_places("body does not fit the schema: {}", ["a"])
+    assert named == "body does not fit the schema at a: {}"
+    assert schema.with_places("malformed", ["a"]) == "malformed"
 
 
 def test_a_body_without_fields_has_no_place_to_name() -> None:

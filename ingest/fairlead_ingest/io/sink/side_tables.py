@@ -36,7 +36,9 @@ def new_dead_letters(
     if known is None:
         return files
     letters = pa.concat_tables([_content(table, file) for file in files])
-    new = letters.join(known, keys=["_topic", "_id"], join_type="left anti").select(tables.DEAD_LETTERS_SCHEMA.names)
+    held = set(zip(known["_topic"].to_pylist(), known["_id"].to_pylist(), strict=True))
+    identities = zip(letters["_topic"].to_pylist(), letters["_id"].to_pylist(), strict=True)
+    new = letters.filter(pa.array([each not in held for each in identities], pa.bool_()))
     if new.num_rows == letters.num_rows:
         return files
     writing = table_format.writing(table)

@@ -16,7 +16,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.rows import envelope, evolution, transforms
+from fairlead_ingest.rows import envelope, evolution, letter_code, transforms
 from fairlead_ingest.rows import schema as contract
 from fairlead_ingest.table import freshness
 
@@ -82,12 +82,20 @@ def split_valid(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     ]
     typed = [name for name in kept.column_names if name not in contract.OWN_COLUMNS]
     nulls = [(name, pc.is_null(rejected[name]).to_pylist()) for name in typed]
-    said = []
+    is_decoded = set(envelope.PAGE_SCHEMA.names) <= set(rows.column_names)  # else the payload is no upstream message
+    reasons, codes = [], []
     for index, letter in enumerate(letters):
         empty = {name for name, is_null in nulls if is_null[index]}
-        said.append(contract.with_places(letter["_error"], letter.get("body"), empty))
+        misfits = contract.misfits(letter.get("body"), empty)
+        reasons.append(contract.with_places(letter["_error"], misfits))
+        codes.append(letter_code.of(letter["_error"], letter["_payload"] if is_decoded else None, misfits))
     columns = {name: rejected[name] for name in tables.DEAD_LETTERS_SCHEMA.names if name.startswith("_")}
-    columns |= {"error": pa.array(said, pa.string()), "payload": pa.array(payloads, pa.binary())}
+    columns |= {
+        "error": pa.array(reasons, pa.string()),
+        "payload": pa.array(payloads, pa.binary()),
+        "code": pa.array([each.code for each in codes], pa.string()),
+        "fields": pa.array([list(each.fields) for each in codes], pa.list_(pa.string())),
+    }
     return kept, pa.table({name: columns[name] for name in tables.DEAD_LETTERS_SCHEMA.names})
 
 

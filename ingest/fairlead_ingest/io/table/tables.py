@@ -37,6 +37,9 @@ DEAD_LETTERS_SCHEMA = pa.schema(
         ("_ingested_at", TIMESTAMP),
         ("_batch", pa.int64()),
         ("_date", pa.date32()),
+        # Tables of an older version get these when a job opens them; its rows have null there.
+        ("code", pa.string()),
+        ("fields", pa.list_(pa.string())),
     ]
 )
 GAPS_SCHEMA = pa.schema(

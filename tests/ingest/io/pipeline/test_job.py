@@ -160,6 +160,7 @@ def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
     dead = rows(tmp_path, "_dead_letters").to_dicts()[0]
     assert json.loads(dead["payload"])["body"] == {"temperature": "warm"}
     assert dead["error"] == 'body does not fit the schema at temperature: {"temperature": "warm"}'
+    assert (dead["code"], dead["fields"]) == ("misfit", ["temperature"])
 
 
 @pytest.mark.verify

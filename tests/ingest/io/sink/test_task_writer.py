@@ -52,6 +52,20 @@ def test_a_dead_letter_keeps_its_payload_and_says_why() -> None:
     assert dead.schema.names == tables.DEAD_LETTERS_SCHEMA.names
     [letter] = dead.to_pylist()
     assert (letter["payload"], letter["_batch"], bool(letter["error"])) == (b"broken", 7, True)
+    assert (letter["code"], letter["fields"]) == ("not_json", [])
+
+
+def test_a_raw_message_that_was_set_aside_is_not_judged_by_its_payload() -> None:
+    """It need not be an upstream message."""
+    moments, ids = pa.array([NOW], envelope.TIMESTAMP), pa.array([b"i" * 20], pa.binary())
+    page = envelope.raw_page(
+        "a/t", ids, moments, pa.array([b"broken"], pa.binary()), set_aside={(b"i" * 20).hex(): "its batch failed"}
+    )
+    rows = pa.Table.from_batches([page]).append_column("_ingested_at", moments)
+    rows = rows.append_column("_date", pa.array([NOW.date()], pa.date32()))
+    _, dead = task_writer.split_valid(rows.append_column("_batch", pa.array([1], pa.int64())))
+    [letter] = dead.to_pylist()
+    assert (letter["code"], letter["error"], letter["payload"]) == ("other", "its batch failed", b"broken")
 
 
 def test_fields_without_a_column_are_found_where_the_table_may_grow(tmp_path: Path) -> None:

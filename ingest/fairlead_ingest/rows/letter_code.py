@@ -1,0 +1,81 @@
+"""Why a message is a dead letter, for programs: a code and the fields it is about.  Its sentence is for people.
+
+The code is found in the payload itself, which is looked at once more: the texts of decoders are theirs to change.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairlead_ingest.rows import envelope, schema
+
+NOT_UTF8 = "not_utf8"
+NOT_JSON = "not_json"
+NOT_AN_OBJECT = "not_an_object"
+TOO_DEEP = "too_deep"
+BAD_FIELD = "bad_field"
+"""A field of the envelope is missing or cannot be read."""
+MISFIT = "misfit"
+"""The body does not fit the schema of the job."""
+OTHER = "other"
+"""A transform of the job refused it, or it made its batch fail."""
+
+_RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TYPES: dict[str, Any] = typing.get_type_hints(envelope.Envelope, include_extras=True)
+_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
+_REQUIRED = tuple(field.name for field in msgspec.structs.fields(envelope.Envelope) if field.required)
+_MAPS = ("properties", "systemProperties")
+_NULL = b"null"
+
+
+class LetterCode(NamedTuple):
+    """``fields`` are names of the envelope, or of the body's columns for a misfit."""
+
+    code: str
+    fields: Sequence[str] = ()
+
+
+def of(error: str, payload: bytes | None, misfits: Sequence[str]) -> LetterCode:
+    """``payload``: what could not be decoded, None for a row that was; ``misfits``: its columns that did not fit."""
+    if payload is None:
+        is_misfit = error.startswith(schema.MISFIT)
+        return LetterCode(MISFIT, tuple(misfits[: schema.MISFITS_MAX])) if is_misfit else LetterCode(OTHER)
+    return of_payload(payload) or LetterCode(OTHER)
+
+
+def of_payload(payload: bytes) -> LetterCode | None:
+    """What makes this payload no upstream message; None when it is one."""
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return LetterCode(NOT_UTF8)
+    if envelope.is_too_deep(payload):
+        return LetterCode(TOO_DEEP)
+    try:
+        fields = _RAW_FIELDS.decode(payload)
+    except msgspec.ValidationError:
+        return LetterCode(NOT_AN_OBJECT)
+    except (msgspec.DecodeError, RecursionError):
+        return LetterCode(NOT_JSON)
+    bad = [name for name in _TYPES if not _is_good(name, fields)]
+    return LetterCode(BAD_FIELD, tuple(bad)) if bad else None
+
+
+def _is_good(name: str, fields: dict[str, msgspec.Raw]) -> bool:
+    raw = fields.get(name)
+    if name == "body" and raw is None:
+        return "bodyBase64" in fields and bytes(fields["bodyBase64"]) != _NULL
+    if raw is None:
+        return name not in _REQUIRED
+    text = bytes(raw)
+    if name in _MAPS:
+        return text.startswith(b"{") or text == _NULL
+    try:
+        value = _DECODERS[name].decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return name != "enqueued_at" or value is None or envelope.is_in_range(value)
