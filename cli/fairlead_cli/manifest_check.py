@@ -116,7 +116,7 @@ class _Checker:
             error = CompileError(line=bad.line, column=bad.column, end_column=bad.end_column, message=bad.message)
             self.inside(bad.name, error, severity)
         else:
-            path = (*self.path, "routes", bad.name, bad.message.partition(":")[0])
+            path = (*self.path, "routes", bad.name, *([bad.key] if bad.key else ()))
             self.at(path, bad.message, name=bad.name, severity=severity)
 
     def at(

@@ -9,7 +9,6 @@ that one as the object's fallback, so that a restart or a crash changes nothing.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,9 +18,8 @@ from fairlead_edge.outbox import manifest, manifest_union
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
 from fairlead_wire.resource import Resource
+from fairlead_wire.validation.mistakes import Mistake
 
-_KEY_FIRST: Final = re.compile(r"[A-Za-z][\w.\[\]]*: ")
-"""A reason that names its key."""
 GROUP: Final = "fairlead.dev"
 PLURAL: Final = "edgeroutes"
 REASONS_MAX: Final = 5
@@ -96,12 +94,12 @@ class NodeRoutes:
 
     def _build(self) -> None:
         manifests: list[tuple[str, manifest.Manifest]] = []
-        refused: dict[str, tuple[str, ...]] = {}
+        refused: dict[str, tuple[Mistake, ...]] = {}
         for name, held in self._held.items():
             try:
                 self._good[name] = (held.uid, self._parse(held))
             except manifest.ManifestError as error:
-                refused[name] = error.reasons
+                refused[name] = error.mistakes
             uid, good = self._good.get(name, ("", None))
             if good is not None and uid == held.uid:
                 manifests.append((name, good))
@@ -111,22 +109,23 @@ class NodeRoutes:
         self.statuses = {name: _status(held, merged, refused.get(name, ())) for name, held in self._held.items()}
 
 
-def _unusable(refused: dict[str, tuple[str, ...]], merged: manifest.Manifest) -> str:
+def _unusable(refused: dict[str, tuple[Mistake, ...]], merged: manifest.Manifest) -> str:
     """Why not one route can be used; "" when none was asked for.  A message would be accepted and go nowhere."""
-    reasons = [f"EdgeRoutes {name}: {reasons[0]}" for name, reasons in refused.items()]
+    reasons = [f"EdgeRoutes {name}: {mistakes[0]}" for name, mistakes in refused.items()]
     reasons += [f"EdgeRoutes {bad.origin}: route {bad.name}: {bad.message}" for bad in merged.quarantined]
     return "; ".join(reasons[:REASONS_MAX])
 
 
-def _status(held: HeldObject, merged: manifest.Manifest, reasons: tuple[str, ...]) -> message.RoutesStatus:
+def _status(held: HeldObject, merged: manifest.Manifest, mistakes: tuple[Mistake, ...]) -> message.RoutesStatus:
     name = held.resource.name
     mine = [route for route in merged.routes if route.origin == name]
-    errors = [_error("", reason) for reason in reasons]
-    errors += [
-        _error(bad.name, bad.message, bad.line, bad.column, bad.end_column)
-        for bad in merged.quarantined
-        if bad.origin == name
+    errors = [
+        message.RouteError(
+            route="", message=str(each.below("spec") if each.key else each), line=1, column=1, end_column=1
+        )
+        for each in mistakes
     ]
+    errors += [_reported(bad) for bad in merged.quarantined if bad.origin == name]
     return message.RoutesStatus(
         uid=held.uid,
         resource_version=held.resource_version,
@@ -134,18 +133,12 @@ def _status(held: HeldObject, merged: manifest.Manifest, reasons: tuple[str, ...
         errors=errors,
         topics=sorted({route.topic for route in mine if not route.route.sink.module}),
         digest=held.digest,
-        warnings=[
-            _error(each.name, each.message, each.line, each.column, each.end_column)
-            for each in merged.warnings
-            if each.origin == name
-        ][:WARNINGS_MAX],
+        warnings=[_reported(each) for each in merged.warnings if each.origin == name][:WARNINGS_MAX],
     )
 
 
-def _error(
-    route: str, text: str, line: int | None = None, column: int | None = None, end_column: int | None = None
-) -> message.RouteError:
-    if line is None and (found := _KEY_FIRST.match(text)):
-        # No place inside a route's text: the path in the object says more than line 1, column 1.
-        text = f"spec.{f'routes.{route}.' if route else ''}{found[0]}{text[found.end() :]}"
-    return message.RouteError(route=route, message=text, line=line or 1, column=column or 1, end_column=end_column or 1)
+def _reported(bad: manifest.RouteError) -> message.RouteError:
+    """Without a place inside the route's text, the path in the object says more than line 1, column 1."""
+    text = f"spec.routes.{bad.name}.{bad.message}" if bad.key else bad.message
+    line, column, end_column = bad.line or 1, bad.column or 1, bad.end_column or 1
+    return message.RouteError(route=bad.name, message=text, line=line, column=column, end_column=end_column)

@@ -57,10 +57,12 @@ class RouteError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """One mistake in one route; without a position it concerns the route's other fields, or another object's route.
 
     Lines and columns are those of the route's text, from 1, the end exclusive; `origin` is the EdgeRoutes object.
+    `key` is the field of the route, where it is one field's mistake; then `message` begins with it.
     """
 
     name: str
     message: str
+    key: str = ""
     line: int | None = None
     column: int | None = None
     end_column: int | None = None
@@ -219,29 +221,30 @@ def _route(
     """The route, or None and its mistakes in `quarantined`."""
     mistakes: list[RouteError] = []
 
-    def refuse(message: str) -> None:
-        mistakes.append(RouteError(name=name, message=message))
+    def refuse(key: str, reason: str) -> None:
+        mistakes.append(_of_field(name, key, reason))
 
     if isinstance(value, Mapping) and minor == route_manifest.TEXT_FORM_MINOR:
-        refuse("the object form needs schemaVersion 1.1 or newer")
+        mistakes.append(RouteError(name=name, message="the object form needs schemaVersion 1.1 or newer"))
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {"route": value}
     text = fields.get("route")
     priority = _field(fields, "priority", DEFAULT_PRIORITY)
     ttl = _field(fields, "timeToLiveSecs", 0)
     topic = _field(fields, "topic", DEFAULT_TOPIC)
     if not isinstance(text, str) or _is_blank(text):
-        refuse("route: is missing or empty" if text is None or isinstance(text, str) else "route: expected text")
+        refuse("route", "is missing or empty" if text is None or isinstance(text, str) else "expected text")
     if fields.get("priority") is not None and not (_whole(priority) and 0 <= priority <= PRIORITY_MAX):
         refuse(
-            f"priority: must be from 0 (first) to {PRIORITY_MAX}, is {priority!r}"
-            + ("; leave it out for the default" if priority == DEFAULT_PRIORITY else "")
+            "priority",
+            f"must be from 0 (first) to {PRIORITY_MAX}, is {priority!r}"
+            + ("; leave it out for the default" if priority == DEFAULT_PRIORITY else ""),
         )
     if not (_whole(ttl) and 0 <= ttl <= TTL_SECONDS_MAX):
-        refuse(f"timeToLiveSecs: must be from 0 (inherit) to {TTL_SECONDS_MAX}, is {ttl!r}")
+        refuse("timeToLiveSecs", f"must be from 0 (inherit) to {TTL_SECONDS_MAX}, is {ttl!r}")
     if not (isinstance(topic, str) and _TOPIC.fullmatch(topic)):
-        refuse(f"topic: expected namespace/name of letters, digits, _ and -, is {topic!r}")
+        refuse("topic", f"expected namespace/name of letters, digits, _ and -, is {topic!r}")
     elif event.is_reserved(topic):
-        refuse(f"topic: namespace {event.SYSTEM_NAMESPACE} is for Fairlead's own events, is {topic!r}")
+        refuse("topic", f"namespace {event.SYSTEM_NAMESPACE} is for Fairlead's own events, is {topic!r}")
     route = _compile(name, text, mistakes) if isinstance(text, str) and not _is_blank(text) else None
     quarantined += mistakes
     if mistakes or route is None:
@@ -260,17 +263,17 @@ def _route(
 def _warnings(name: str, route: ManifestRoute | None, value: object) -> list[RouteError]:
     """What is accepted, as the original does, and has no effect, or hardly the one that is meant; None: a bad route."""
     fields = value if isinstance(value, Mapping) else {}
-    texts = []
+    found = []
     if not _NAME.fullmatch(name):
-        texts.append("name: Azure IoT Edge takes none that is empty or has a dot, $, # or a blank")
+        found.append(_of_field(name, "name", "Azure IoT Edge takes none that is empty or has a dot, $, # or a blank"))
     for key in fields:
         if key not in route_manifest.ROUTE_KEYS:
             shown = str(key)[:KEY_CHARS_MAX]
             meant = difflib.get_close_matches(shown, route_manifest.ROUTE_KEYS, n=1)
-            texts.append(f"{shown}: unknown key, it has no effect" + (f"; did you mean {meant[0]}?" if meant else ""))
+            reason = "unknown key, it has no effect" + (f"; did you mean {meant[0]}?" if meant else "")
+            found.append(_of_field(name, shown, reason))
     if route is not None and fields.get("topic") is not None and route.route.sink.module:
-        texts.append("topic: has no effect, because the route does not go to $upstream")
-    found = [RouteError(name=name, message=text) for text in texts]
+        found.append(_of_field(name, "topic", "has no effect, because the route does not go to $upstream"))
     return found + [_positioned(name, each) for each in (advise(route.route) if route is not None else ())]
 
 
@@ -286,6 +289,10 @@ def _compile(name: str, text: str, mistakes: list[RouteError]) -> Route | None:
     except Invalid as invalid:
         mistakes += [_positioned(name, error) for error in invalid.errors]
         return None
+
+
+def _of_field(name: str, key: str, reason: str) -> RouteError:
+    return RouteError(name=name, message=f"{key}: {reason}", key=key)
 
 
 def _positioned(name: str, error: CompileError) -> RouteError:

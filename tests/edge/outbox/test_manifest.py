@@ -194,6 +194,20 @@ def test_the_error_as_json() -> None:
     assert msgspec.to_builtins(RouteError(name="r", message="m")) == {"name": "r", "message": "m"}
 
 
+def test_a_field_that_is_wrong_is_named() -> None:
+    """Programs find it by its key, people in the sentence; a route's text has a place instead."""
+    fields = {"route": UP, "priority": 77, "timeToLiveSecs": -1, "topic": "no topic", "timeToLive": 5}
+    parsed = parse(document({"r": fields, "text": "FROM"}))
+    assert [(bad.name, bad.key, bool(bad.line)) for bad in parsed.quarantined] == [
+        ("r", "priority", False),
+        ("r", "timeToLiveSecs", False),
+        ("r", "topic", False),
+        ("text", "", True),
+    ]
+    assert [bad.key for bad in parsed.warnings] == ["timeToLive"]
+    assert all(bad.message.startswith(f"{bad.key}: ") for bad in (*parsed.quarantined, *parsed.warnings) if bad.key)
+
+
 def test_schema_1_0_knows_strings_alone() -> None:
     """An object is a mistake there, and a blank text deletes a route."""
     parsed = parse(document({"gone": " ", "object": {"route": UP}, "r": UP}, version="1.0"))
