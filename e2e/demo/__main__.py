@@ -12,10 +12,11 @@ import sys
 import traceback
 from pathlib import Path
 
+from e2e.demo.promises import Wrong
 from e2e.demo.record import Record
 from e2e.demo.screen import Screen
 from e2e.demo.stack import ROOT, Missing, Stack, require_java
-from e2e.demo.story import Story, Wrong, play
+from e2e.demo.story import Story, play
 from tests.support.assets import NoControlPlane
 from tests.support.kubernetes import KubectlError
 from tests.support.processes import Unmet

@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-from e2e.demo import expected, picture, replay
-from e2e.demo.count import Ledger, Row, Verdict, first_and_last, percentile
+from e2e.demo import expected, picture, promises, replay
+from e2e.demo.count import Ledger, Verdict
 from e2e.demo.edge import Edge, Watch
 from e2e.demo.follower import Follower
+from e2e.demo.objects import configmap, node_manifest
+from e2e.demo.promises import Wrong
 from e2e.demo.publish import Publisher
 from e2e.demo.screen import Screen
 from e2e.demo.stack import NODES, ROOT, Stack
@@ -31,12 +31,6 @@ UPDATES = 20
 NOTICE_SECONDS = 180.0
 REPLAY_SECONDS = 300.0
 TABLE_SECONDS = 300.0
-BESIDE_SECONDS = 0.1
-"""Alarms leave the edge first, but topics are written beside each other: one write may end that much before another."""
-
-
-class Wrong(AssertionError):
-    """The story did not go as promised; the text says which promise."""
 
 
 class Story:
@@ -109,7 +103,7 @@ class Story:
         self._witness.wait_drained(NODES)
         self._screen.say(f"{len(self._ledger.accepted)} messages accepted on disk and durable in their topics")
         seconds = self._stack.ingest_once()
-        self.check(self.judge(), "after the first ingest")
+        promises.check_counts(self.judge(), "after the first ingest")
         self._screen.say(
             f"ingest (available-now) made {len(self._witness.rows())} rows of them in {seconds:.0f} s and ended"
         )
@@ -219,9 +213,13 @@ class Story:
     def conclude(self) -> str:
         """Judge, draw, and give the last line."""
         verdict = self.judge()
-        self.check(verdict, "at the end")
+        promises.check_counts(verdict, "at the end")
         rows = self._witness.rows()
-        self.check_order(rows)
+        returned = next(mark.end for mark in self._marks if mark.text == "cut")
+        away = [
+            each for each in self._ledger.accepted.values() if each.node == AWAY and self._cut_at < each.at < returned
+        ]
+        self._screen.say(promises.check_order(AWAY, away, rows, returned))
         self.note_hub_figures()
         records = self._witness.records()
         retries = sum((record.get("status") or {}).get("retries", 0) for record in records)
@@ -235,7 +233,7 @@ class Story:
                     f"{each.node}, {each.priority}",
                     str(each.accepted),
                     str(each.rows),
-                    *delays(rows, each.node, each.priority),
+                    *promises.delays(rows, each.node, each.priority),
                 ]
                 for each in verdict.tallies
             ],
@@ -332,35 +330,6 @@ class Story:
             "over the restart of its agent"
         )
 
-    def check(self, verdict: Verdict, when: str) -> None:
-        """Raise Wrong when the counts do not agree."""
-        if not verdict.ok:
-            samples = {
-                name: list(getattr(verdict, name))[:5] for name in ("lost", "duplicated", "foreign", "misplaced")
-            }
-            counts = {name: len(getattr(verdict, name)) for name in samples}
-            raise Wrong(f"{when} accepted messages and rows disagree: {counts}, for example {samples}")
-
-    def check_order(self, rows: Sequence[Row]) -> None:
-        """Alarms that edge-2 took while it was away left before the telemetry it took while away."""
-        returned = next(mark.end for mark in self._marks if mark.text == "cut")
-        away = [
-            each for each in self._ledger.accepted.values() if each.node == AWAY and self._cut_at < each.at < returned
-        ]
-        by_priority: dict[int, dict[str, Any]] = {
-            priority: {each.id: each for each in away if each.priority == priority} for priority in (0, 1)
-        }
-        alarms, backlog = (first_and_last(rows, by_priority[priority]) for priority in (0, 1))
-        if alarms is None or backlog is None:
-            raise Wrong(f"the part replayed while {AWAY} was away must hold alarms and telemetry")
-        if alarms[1] > backlog[0] + BESIDE_SECONDS:
-            raise Wrong(f"{AWAY}'s last alarm reached its topic {alarms[1] - backlog[0]:.3f} s after its first backlog")
-        self._screen.say(
-            f"{AWAY}'s {len(by_priority[0])} alarms were in their topic {alarms[1] - returned:.2f} s after the link "
-            f"returned, ahead of the {len(by_priority[1])} messages that had waited longer (the last after "
-            f"{backlog[1] - returned:.2f} s)"
-        )
-
     def update_tides(self, revision: int) -> None:
         """One more version of tide-table."""
         patch = json.dumps({"data": {"revision": str(revision), "high": f"{4 + revision % 8:02}:12, 16:41"}})
@@ -373,34 +342,6 @@ class Story:
     def note_hub_figures(self) -> None:
         """Add what this hub counted; its counters end with its process."""
         self._deliveries += self._stack.metric("hub", "fairlead_hub_acks_total")
-
-
-def node_manifest(name: str) -> dict[str, Any]:
-    """A Node as an edge node registers: labelled as one, and as part of this demo's site."""
-    labels = {
-        "node-role.kubernetes.io/edge": "",
-        "harbour.example/site": "demo",
-        "kubernetes.io/hostname": name,
-        expected.DEMO_LABEL: "true",
-    }
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-
-
-def configmap(name: str, data: Mapping[str, str]) -> dict[str, Any]:
-    """A ConfigMap of the harbour that every node gets."""
-    labels = {"app": "pilot", expected.SHARED_LABEL: "everywhere"}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": expected.NAMESPACE, "labels": labels},
-        "data": dict(data),
-    }
-
-
-def delays(rows: Sequence[Row], node: str, priority: int) -> tuple[str, str]:
-    """Median and 99th percentile from enqueued at the edge to durable in the topic."""
-    seconds = [row.published - row.enqueued for row in rows if (row.node, row.priority) == (node, priority)]
-    return f"{percentile(seconds, 0.5):.2f} s", f"{percentile(seconds, 0.99):.2f} s"
 
 
 def play(stack: Stack, screen: Screen) -> str:

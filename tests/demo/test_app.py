@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import yaml
 from e2e.demo import expected
+from e2e.demo.objects import node_manifest
 from e2e.demo.stack import NODES, TOPICS
-from e2e.demo.story import APP, node_manifest
+from e2e.demo.story import APP
 from tests.support.cluster import Cluster
 
 
