@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -107,14 +108,15 @@ def dump(
     try:
         with offline_store.opened(data_dir, cast("Kind | None", store)) as rows:
             meaning = table_dump.context(rows, bodies)
-            found: Iterator[dict[str, Any]] = (
+            found: Generator[dict[str, Any]] = (
                 table_dump.counts(rows, selection, meaning)
                 if count
                 else table_dump.lines(rows, selection, meaning, raw_keys=raw_keys)
             )
-            for line in found:
-                damaged += line.get("undecodable", 0) if count else "undecodable" in line
-                click.echo(json.dumps(line) if output != "text" else _text(line))
+            with contextlib.closing(found):  # before the store is, also where `| head` ends the output
+                for line in found:
+                    damaged += line.get("undecodable", 0) if count else "undecodable" in line
+                    click.echo(json.dumps(line) if output != "text" else _text(line))
     except offline_store.NoStore as error:
         raise click.UsageError(str(error)) from None
     except StorageError as error:

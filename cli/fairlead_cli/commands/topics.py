@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -280,6 +281,7 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
     with service(context) as client:
         readers = client.readers(*topic)
         held_by = client.plan(*topic, after="", limit_rows=1).held_by
+        holding = [each for each in client.transactions() if each.transactionWritePointer == held_by]
     if output == "json":
         print_json(readers)
         return
@@ -291,7 +293,16 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
             f"last heard of {messaging_account.moment(reader.updated_ms)}"
         )
     if held_by is not None:
-        click.echo(f"readers of committed messages wait for transaction {held_by}", err=True)
+        now_ms, name = time.time() * 1000, "/".join(topic)
+        spans = [
+            f" for {moments.span((now_ms - held.since) / 1000)}; "
+            f"it ends by itself in {moments.span((min(held.until, each.expires) - now_ms) / 1000)} unless it is renewed"
+            f" (in {moments.span((held.until - now_ms) / 1000)} at the latest)"
+            for each in holding
+            for held in each.topics
+            if held.topic == name
+        ]
+        click.echo(f"readers of committed messages wait for transaction {held_by}{''.join(spans)}", err=True)
 
 
 def _properties(ttl: str | None, pairs: tuple[str, ...]) -> dict[str, str | int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,24 @@ def test_a_damaged_file_is_read_as_far_as_its_engine_can(tmp_path: Path) -> None
     assert any("sqlite read" in line.get("undecodable", "") for line in lines(result))
     assert {line["table"] for line in lines(result)} >= {"topics", "transactions", "service"}
     assert 0 < len(lines(result)) < len(whole)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", ["rocksdb", "sqlite"])
+def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path, kind: str) -> None:
+    """As `| head -1` does."""
+
+    def much(core: Core) -> None:
+        core.create("t")
+        core.do(publish("t", *["x"] * 3000))
+
+    stopped(tmp_path, kind, much)
+    command = [sys.executable, "-m", "fairlead_cli.main", "messaging", "dump", "--data-dir", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert json.loads(running.stdout.readline())["table"] == "topics"
+        running.stdout.close()
+        assert running.stderr.read() == b""
 
 
 def test_a_store_in_use_is_refused_politely(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Where the engine itself cannot read on, it goes on behind the topic it was in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -63,7 +63,7 @@ def context(store: Rows, body_bytes_max: int = 0) -> Context:
     return Context(open_states=open_states, generations=generations, body_bytes_max=body_bytes_max)
 
 
-def lines(store: Rows, selection: Selection, meaning: Context, *, raw_keys: bool = False) -> Iterator[Fields]:
+def lines(store: Rows, selection: Selection, meaning: Context, *, raw_keys: bool = False) -> Generator[Fields]:
     """Each row that was asked for; one that is damaged has ``undecodable`` (why) and its raw ``key`` in hex."""
     for key, _, shown in _walk(store, selection, meaning):
         if raw_keys or "undecodable" in shown:
@@ -71,7 +71,7 @@ def lines(store: Rows, selection: Selection, meaning: Context, *, raw_keys: bool
         yield shown
 
 
-def counts(store: Rows, selection: Selection, meaning: Context) -> Iterator[Fields]:
+def counts(store: Rows, selection: Selection, meaning: Context) -> Generator[Fields]:
     """How many rows and bytes each table has, by topic and generation."""
     found: dict[tuple[str, str, int | None], Count] = {}
     for key, value, shown in _walk(store, selection, meaning):

@@ -15,6 +15,7 @@ from fairlead_messaging.client.errors import TransactionLost, TransactionOver
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.renewal import AsyncRenewal, Renewal
 from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client.io.transaction_context import TransactionContext
 
 
 async def test_a_task_keeps_it_alive_and_says_when_it_is_lost(topics: Topics) -> None:
@@ -79,3 +80,20 @@ def test_renewals_and_what_was_stored_survive_kill_9(tmp_path: Path) -> None:
             (left_alone, "timeout")
         ]
         assert list(client.messages("default", "u")) == []
+
+
+@pytest.mark.process
+@pytest.mark.verify
+def test_work_goes_on_over_a_restart_of_the_service(tmp_path: Path) -> None:
+    """Renewals that met no service are repeated; what was stored before is published after it."""
+    with MessagingService(tmp_path / "service") as service, Client(service.url) as client:
+        service.create("default/t")
+        with TransactionContext(client, timeout_seconds=60, buffer_bytes_max=0) as work:
+            work.publish("default", "t", [b"before"])
+            begun = work.started.expires
+            service.kill()
+            service.start()
+            wait_until("a renewal", lambda: client.transactions()[0].expires > begun, seconds=120)
+            work.check()
+            work.publish("default", "t", [b"after"])
+        assert [each.payload for each in client.messages("default", "t")] == [b"before", b"after"]
