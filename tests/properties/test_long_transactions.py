@@ -22,7 +22,7 @@ from fairlead_messaging.api.requests import PollRequest
 from fairlead_messaging.api.responses import Message as Answered
 from fairlead_messaging.api.responses import Page as AnsweredPage
 from fairlead_messaging.client.cursor import Cursor
-from fairlead_messaging.server import requests
+from fairlead_messaging.server import validation
 from fairlead_messaging.server.log import bulk, bulk_page
 from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.subscriptions import push_page
@@ -107,7 +107,7 @@ class Readers:
     def _answer(self) -> AnsweredPage:
         """What the service would answer the cursor."""
         asked = msgspec.json.decode(self.cursor.ask().body or b"", type=PollRequest)
-        page = self.core.page(self.topic, after=requests.start(asked), limit=asked.limit or 1, committed=True)
+        page = self.core.page(self.topic, after=validation.start(asked), limit=asked.limit or 1, committed=True)
         messages = [Answered(each.hex(), payload) for each, payload in zip(page.ids, page.payloads, strict=True)]
         return AnsweredPage(messages=tuple(messages), next_position=page.next_position.hex())
 

@@ -16,7 +16,7 @@ import msgspec
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.requests import MessageToPublish, PollRequest, Producer, PublishRequest, RollbackDetail
-from fairlead_messaging.server import requests
+from fairlead_messaging.server import json_bodies, validation
 from fairlead_messaging.server.log.reader import Page
 
 _PUBLISH_REQUEST = fastavro.parse_schema(
@@ -67,10 +67,10 @@ _CONSUME_RESPONSE = fastavro.parse_schema(
 
 
 def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> PublishRequest:
-    """Raises: Refused with what is wrong, TooLarge as ``requests.check_size``."""
+    """Raises: Refused with what is wrong, TooLarge as ``validation.check_size``."""
     _check_count(raw, bytes_max)
     asked = _decode(raw, _PUBLISH_REQUEST)
-    requests.check_size(len(asked["messages"]), bytes_max)
+    validation.check_size(len(asked["messages"]), bytes_max)
     messages: list[bytes | MessageToPublish] = list(asked["messages"])
     if "ttl" in query:
         messages = [MessageToPublish(payload=payload, ttl=query["ttl"]) for payload in asked["messages"]]
@@ -126,9 +126,9 @@ def _check_count(raw: bytes, bytes_max: int) -> None:
     """Refuses too many messages before they become objects: an empty one takes a byte of the body.
 
     Walks from block to block, so it ends at the latest with the first message that is too many.  What is no Avro is
-    left to the decoder.  Raises: TooLarge as ``requests.check_size``.
+    left to the decoder.  Raises: TooLarge as ``validation.check_size``.
     """
-    if len(raw) * requests.MESSAGE_OVERHEAD_BYTES <= bytes_max:
+    if len(raw) * validation.MESSAGE_OVERHEAD_BYTES <= bytes_max:
         return
     is_null, at = _long(raw, 0)
     if not is_null:
@@ -137,7 +137,7 @@ def _check_count(raw: bytes, bytes_max: int) -> None:
     count, at = _long(raw, at)
     while count:
         total += abs(count)
-        requests.check_size(total, bytes_max)
+        validation.check_size(total, bytes_max)
         if count < 0:  # its size in bytes follows
             size, at = _long(raw, at)
             at += size
@@ -178,7 +178,7 @@ def _encode(value: Any, schema: Any) -> bytes:
     return target.getvalue()
 
 
-def _convert(text: Mapping[str, object], kind: type[requests.Asked]) -> requests.Asked:
+def _convert(text: Mapping[str, object], kind: type[json_bodies.Asked]) -> json_bodies.Asked:
     """Query parameters into a body's types."""
     try:
         return msgspec.convert(text, kind, strict=False)

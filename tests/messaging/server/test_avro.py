@@ -9,7 +9,7 @@ import pytest
 from tests.support.messaging import Topics
 
 from fairlead_messaging.api.errors import Refused, TooLarge
-from fairlead_messaging.server import avro, requests
+from fairlead_messaging.server import avro, validation
 
 AVRO = {"Content-Type": "avro/binary"}
 
@@ -35,7 +35,7 @@ def publish_request(pointer: int | None, *messages: bytes) -> bytes:
 
 
 MANY = 1_000_000
-ROOM = MANY * requests.MESSAGE_OVERHEAD_BYTES - 1
+ROOM = MANY * validation.MESSAGE_OVERHEAD_BYTES - 1
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_too_many_messages_are_refused_before_they_are_objects(blocks: bytes, mo
 )
 def test_counting_messages_does_not_change_what_is_read(blocks: bytes) -> None:
     """Bodies that could hold too many are walked through first."""
-    for bytes_max in (3 * requests.MESSAGE_OVERHEAD_BYTES, 2**40):
+    for bytes_max in (3 * validation.MESSAGE_OVERHEAD_BYTES, 2**40):
         assert avro.publish_body(varint(1) + blocks, {}, bytes_max).messages == [b"a", b"b", b"c"]
 
 

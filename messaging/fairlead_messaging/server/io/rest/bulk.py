@@ -1,4 +1,4 @@
-"""Bulk readers: Arrow pages, plans of ranges, offsets by time, reader positions."""
+"""Bulk reading: Arrow pages, plans of ranges, offsets by time."""
 
 from __future__ import annotations
 
@@ -22,15 +22,11 @@ from fairlead_messaging.api.headers import (
 )
 from fairlead_messaging.api.message_id import FIRST, LAST, TIMESTAMP_MAX, MessageId, before_time
 from fairlead_messaging.api.requests import (
-    INSPECT_LIMIT_DEFAULT,
-    INSPECT_LIMIT_MAX,
     LIMIT_MAX,
     ArrowPollRequest,
-    NoteReaderRequest,
     PlanRequest,
 )
-from fairlead_messaging.server import inspection, readers, requests
-from fairlead_messaging.server.commands import RecordReaderPosition
+from fairlead_messaging.server import json_bodies, readers, validation
 from fairlead_messaging.server.io.rest.http import BROKER, METRICS, body, check_content_type, json_response, send
 from fairlead_messaging.server.log import bulk, bulk_page, running_totals, topics
 from fairlead_messaging.server.log.bulk import Plan, shown
@@ -96,12 +92,12 @@ async def poll(request: web.Request) -> web.StreamResponse:
     started = time.perf_counter()
     broker, metrics = request.app[BROKER], request.app[METRICS]
     check_content_type(request, JSON)
-    asked = requests.decode(await body(request) or b"{}", ArrowPollRequest)
-    after, upto = requests.bound(asked.after, FIRST), requests.bound(asked.upto, LAST)
-    limit_rows = requests.limit(asked.limit_rows, LIMIT_MAX)
+    asked = json_bodies.decode(await body(request) or b"{}", ArrowPollRequest)
+    after, upto = validation.bound(asked.after, FIRST), validation.bound(asked.upto, LAST)
+    limit_rows = validation.limit(asked.limit_rows, LIMIT_MAX)
     limit_bytes = min(PAGE_BYTES_DEFAULT, broker.settings.bulk_bytes_max)
     if asked.limit_bytes is not None:
-        limit_bytes = requests.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
+        limit_bytes = validation.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
     now_ms = broker.now_ms()
 
     def look(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
@@ -149,11 +145,11 @@ async def plan(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     check_content_type(request, JSON)
-    asked = requests.decode(await body(request) or b"{}", PlanRequest)
-    after, upto = requests.bound(asked.after, FIRST), requests.bound(asked.upto, LAST)
-    limit_rows = requests.limit(asked.limit_rows, LIMIT_MAX)
-    limit_bytes = requests.limit(asked.limit_bytes, 2**62) if asked.limit_bytes is not None else 2**62
-    splits = requests.splits(asked.splits)
+    asked = json_bodies.decode(await body(request) or b"{}", PlanRequest)
+    after, upto = validation.bound(asked.after, FIRST), validation.bound(asked.upto, LAST)
+    limit_rows = validation.limit(asked.limit_rows, LIMIT_MAX)
+    limit_bytes = validation.limit(asked.limit_bytes, 2**62) if asked.limit_bytes is not None else 2**62
+    splits = validation.splits(asked.splits)
 
     def look(snapshot: Snapshot) -> tuple[_Standing, Plan, int]:
         now_ms = broker.now_ms()
@@ -177,7 +173,7 @@ async def plan(request: web.Request) -> web.Response:
         )
 
     standing, found, passed = await broker.read_until(
-        (namespace, name), look, lambda answer: answer[1].rows > 0, requests.wait_ms(asked.wait_ms)
+        (namespace, name), look, lambda answer: answer[1].rows > 0, validation.wait_ms(asked.wait_ms)
     )
     return json_response(
         responses.Plan(
@@ -203,7 +199,7 @@ async def offsets(request: web.Request) -> web.Response:
     """``ts=`` a time in milliseconds, ``earliest`` or ``latest`` → an exclusive start position."""
     broker = request.app[BROKER]
     asked = request.query.get("ts", "")
-    moment = 0 if asked in ("earliest", "latest") else requests.whole(asked, "ts")
+    moment = 0 if asked in ("earliest", "latest") else validation.whole(asked, "ts")
     if moment > TIMESTAMP_MAX:
         raise Refused("ts must be milliseconds since 1970, earliest or latest", code="bad_ts")
 
@@ -225,49 +221,3 @@ async def offsets(request: web.Request) -> web.Response:
             passed=passed,
         )
     )
-
-
-async def inspect(request: web.Request) -> web.Response:
-    """``after`` (hex), ``limit``: rows with their state, without consuming anything."""
-    broker = request.app[BROKER]
-    namespace, name = request.match_info["namespace"], request.match_info["topic"]
-    after = requests.bound(request.query.get("after"), FIRST)
-    asked = request.query.get("limit", str(INSPECT_LIMIT_DEFAULT))
-    limit = requests.limit(requests.whole(asked, "limit"), INSPECT_LIMIT_MAX)
-
-    def look(snapshot: Snapshot) -> list[responses.Inspected]:
-        topic = topics.lookup(snapshot, namespace, name)
-        bytes_max = broker.settings.poll_bytes_max
-        return inspection.inspect(
-            snapshot, topic, after=after, limit=limit, bytes_max=bytes_max, now_ms=broker.now_ms()
-        )
-
-    return json_response(await broker.read(look))
-
-
-async def note_reader(request: web.Request) -> web.Response:
-    broker = request.app[BROKER]
-    check_content_type(request, JSON)
-    asked = requests.decode(await body(request), NoteReaderRequest)
-    command = RecordReaderPosition(
-        namespace=request.match_info["namespace"],
-        name=request.match_info["topic"],
-        reader=request.match_info["reader"],
-        position=requests.bound(asked.position, FIRST),
-        generation=asked.generation,
-    )
-    await broker.change(
-        await broker.read(
-            lambda found: readers.counted(found, topics.lookup(found, command.namespace, command.name), command)
-        )
-    )
-    return web.Response()
-
-
-async def list_readers(request: web.Request) -> web.Response:
-    broker = request.app[BROKER]
-    namespace, name = request.match_info["namespace"], request.match_info["topic"]
-    found = await broker.read(
-        lambda snapshot: readers.every(snapshot, topics.lookup(snapshot, namespace, name), broker.now_ms())
-    )
-    return json_response(found)

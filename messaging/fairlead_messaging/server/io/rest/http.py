@@ -11,7 +11,7 @@ from aiohttp import web
 
 from fairlead_messaging.api.errors import MessagingError, Refused, TooLarge, TooSlow, Unavailable
 from fairlead_messaging.api.headers import JSON, RETRY_AFTER
-from fairlead_messaging.server import requests
+from fairlead_messaging.server import json_bodies
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
@@ -33,7 +33,7 @@ _log = logs.get("messaging.http")
 
 
 def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(body=requests.encode(value), status=status, content_type=JSON, headers=headers)
+    return web.Response(body=json_bodies.encode(value), status=status, content_type=JSON, headers=headers)
 
 
 async def body(request: web.Request) -> bytes:

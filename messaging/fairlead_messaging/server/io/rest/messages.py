@@ -13,7 +13,7 @@ from aiohttp import web
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.headers import ARROW, AVRO, JSON, NEXT_POSITION
 from fairlead_messaging.api.requests import PollRequest, PublishRequest, RollbackDetail
-from fairlead_messaging.server import avro, page_cache, requests
+from fairlead_messaging.server import avro, json_bodies, page_cache, validation
 from fairlead_messaging.server.commands import Publish, Published
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import LARGE_BYTES
@@ -43,7 +43,7 @@ async def publish(request: web.Request) -> web.Response:
     broker.topic(namespace, name)
     content_type = check_content_type(request, JSON, AVRO)
     asked, messages, size = await _publish_body(request, content_type)
-    producer, pointer = requests.producer(asked), asked.transactionWritePointer
+    producer, pointer = validation.producer(asked), asked.transactionWritePointer
     if pointer is None and not messages:
         raise Refused("without a transaction there must be messages", code="no_messages")
     command = Publish(namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer)
@@ -51,12 +51,12 @@ async def publish(request: web.Request) -> web.Response:
     metrics.note_published(f"{namespace}/{name}", messages, len(answer.known))
     metrics.publish_seconds.observe(time.perf_counter() - started)
     if pointer is not None:
-        detail = requests.rollback_of(pointer, answer)
+        detail = json_bodies.rollback_of(pointer, answer)
         if content_type == AVRO:
             return web.Response(body=avro.encode_rollback(detail), content_type=content_type)
         return json_response(detail)
     if producer is not None:
-        return json_response(requests.published_of(answer))
+        return json_response(json_bodies.published_of(answer))
     return web.Response()
 
 
@@ -67,15 +67,15 @@ async def _publish_body(request: web.Request, content_type: str) -> tuple[Publis
     if content_type == AVRO:
         parse = partial(avro.publish_body, raw, request.query, bytes_max)
     else:
-        parse = partial(requests.publish_body, raw, bytes_max)
+        parse = partial(json_bodies.publish_body, raw, bytes_max)
     asked, messages = _decoded(parse) if len(raw) < LARGE_BYTES else await asyncio.to_thread(_decoded, parse)
-    count_decoded(request, requests.check_size(len(messages), bytes_max))
+    count_decoded(request, validation.check_size(len(messages), bytes_max))
     return asked, messages, len(raw)
 
 
 def _decoded(parse: Callable[[], PublishRequest]) -> tuple[PublishRequest, Messages]:
     asked = parse()
-    return asked, requests.messages(asked)
+    return asked, validation.messages(asked)
 
 
 async def store(request: web.Request) -> web.Response:
@@ -100,8 +100,8 @@ async def rollback(request: web.Request) -> web.Response:
     content_type = check_content_type(request, JSON, AVRO)
     raw = await body(request)
     is_avro = content_type == AVRO
-    asked = avro.rollback_body(raw) if is_avro else requests.decode(raw, RollbackDetail)
-    first, last = requests.rollback_range(asked)
+    asked = avro.rollback_body(raw) if is_avro else json_bodies.decode(raw, RollbackDetail)
+    first, last = validation.rollback_range(asked)
     await broker.change(
         Rollback(namespace=namespace, name=name, pointer=asked.transactionWritePointer, first=first, last=last)
     )
@@ -118,9 +118,9 @@ async def poll(request: web.Request) -> web.StreamResponse:
     content_type = check_content_type(request, JSON, AVRO)
     is_avro = content_type == AVRO
     raw = await body(request)
-    asked = avro.poll_body(raw, request.query) if is_avro else requests.decode(raw or b"{}", PollRequest)
-    after = requests.start(asked)
-    limit = requests.limit(asked.limit, broker.settings.poll_limit_max)
+    asked = avro.poll_body(raw, request.query) if is_avro else json_bodies.decode(raw or b"{}", PollRequest)
+    after = validation.start(asked)
+    limit = validation.limit(asked.limit, broker.settings.poll_limit_max)
     within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
     key = page_cache.page_key(topic, after, limit, content_type)
     # What a snapshot shows is asked for by one transaction; only what is the same for all is kept for it.
@@ -128,7 +128,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
     kept = broker.cached(topic, key, isolation)
     if kept is None:
         ask = _Ask(broker, key, isolation, within, asked.isolation == "read_committed")
-        kept = await broker.read_until((namespace, name), ask.look, _is_enough, requests.wait_ms(asked.wait_ms))
+        kept = await broker.read_until((namespace, name), ask.look, _is_enough, validation.wait_ms(asked.wait_ms))
     metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
     return await send(request, (kept.body,), content_type, {NEXT_POSITION: kept.next_position.hex()})
@@ -164,7 +164,7 @@ class _Ask:
         self._after = page.next_position
         is_avro = self._key.content_type == AVRO
         kept = CachedPage(
-            body=avro.encode_page(page) if is_avro else requests.encode_page(page),
+            body=avro.encode_page(page) if is_avro else json_bodies.encode_page(page),
             next_position=page.next_position,
             count=len(page.ids),
             first=page.ids[0] if page.ids else b"",

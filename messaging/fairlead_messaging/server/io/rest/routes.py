@@ -12,12 +12,20 @@ from fairlead_messaging.api import routes as api
 from fairlead_messaging.api.headers import JSON
 from fairlead_messaging.api.responses import Health
 from fairlead_messaging.api.routes import Route
-from fairlead_messaging.server import requests, topic_stats
+from fairlead_messaging.server import json_bodies, topic_stats
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, UpdateTopic
 from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
-from fairlead_messaging.server.io.rest import authorization, bulk, messages, subscriptions, transactions
+from fairlead_messaging.server.io.rest import (
+    authorization,
+    bulk,
+    inspection,
+    messages,
+    readers,
+    subscriptions,
+    transactions,
+)
 from fairlead_messaging.server.io.rest.http import (
     BROKER,
     METRICS,
@@ -81,7 +89,7 @@ def names(request: web.Request) -> tuple[str, str]:
 async def create_topic(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = names(request)
-    raw = requests.decode_properties(await body(request))
+    raw = json_bodies.decode_properties(await body(request))
     ttl, texts, policy = parse_properties(raw, broker.settings.default_ttl_seconds)
     await broker.change(CreateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=texts, delivery=policy))
     return web.Response()
@@ -91,7 +99,7 @@ async def update_topic(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = names(request)
     before = broker.topic(namespace, name)  # a missing topic is the first thing to say, before what is wrong inside
-    raw = requests.decode_properties(await body(request))
+    raw = json_bodies.decode_properties(await body(request))
     ttl, texts, policy = parse_properties(raw, broker.settings.default_ttl_seconds)
     await broker.change(UpdateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=texts, delivery=policy))
     if policy != before.delivery:
@@ -176,11 +184,11 @@ _HANDLERS: dict[Route[Any], Handler] = {
     api.STORE: messages.store,
     api.ROLLBACK: messages.rollback,
     api.POLL: messages.poll,
-    api.INSPECT: bulk.inspect,
+    api.INSPECT: inspection.inspect,
     api.PLAN: bulk.plan,
     api.OFFSETS: bulk.offsets,
-    api.NOTE_READER: bulk.note_reader,
-    api.READERS: bulk.list_readers,
+    api.NOTE_READER: readers.note_reader,
+    api.READERS: readers.list_readers,
     api.START: transactions.start,
     api.LIST_TRANSACTIONS: transactions.list_some,
     api.RENEW: transactions.renew,

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import NotFound
-from fairlead_messaging.server import requests
+from fairlead_messaging.server import json_bodies
 from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_response
 from fairlead_messaging.server.log import bulk, topics
 from fairlead_messaging.server.log.topic import Topic
@@ -31,7 +31,7 @@ async def put(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, topic, name = _name(request)
     broker.topic(namespace, topic)
-    record = subscription.parse(requests.decode(await body(request), object))
+    record = subscription.parse(json_bodies.decode(await body(request), object))
 
     def latest(snapshot: Snapshot) -> str:
         living = topics.lookup(snapshot, namespace, topic)

@@ -17,7 +17,7 @@ from fairlead_messaging.api.requests import (
     CommitRequest,
     StartRequest,
 )
-from fairlead_messaging.server import requests
+from fairlead_messaging.server import json_bodies, validation
 from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest.http import BROKER, body, check_content_type, json_response
 from fairlead_messaging.server.store.ordered_kv import Snapshot
@@ -30,9 +30,9 @@ from fairlead_messaging.server.transactions.transaction import State, Transactio
 
 async def start(request: web.Request) -> web.Response:
     check_content_type(request, JSON)
-    asked = requests.decode(await body(request) or b"{}", StartRequest)
+    asked = json_bodies.decode(await body(request) or b"{}", StartRequest)
     broker = request.app[BROKER]
-    seconds = requests.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
+    seconds = validation.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
     default = min(TIMEOUT_SECONDS_DEFAULT, broker.transaction_limits.timeout_seconds_max)
     started: Started = await broker.change(Start(timeout_seconds=seconds or default))
     return json_response(
@@ -43,9 +43,9 @@ async def start(request: web.Request) -> web.Response:
 async def renew(request: web.Request) -> web.Response:
     """From now on it lives as long as it asks for; by its own timeout when it says nothing."""
     check_content_type(request, JSON)
-    asked = requests.decode(await body(request) or b"{}", StartRequest)
+    asked = json_bodies.decode(await body(request) or b"{}", StartRequest)
     broker = request.app[BROKER]
-    seconds = requests.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
+    seconds = validation.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
     renewed = await broker.change(Renew(pointer=_pointer(request), timeout_seconds=seconds))
     last_ms = max(renewed.expires_ms, lifetime_end_ms(renewed, broker.transaction_limits))
     return json_response(responses.Renewed(renewed.pointer, renewed.expires_ms, last_ms))
@@ -55,9 +55,9 @@ async def commit(request: web.Request) -> web.Response:
     """409 when another transaction that committed meanwhile changed one of the same keys; it is aborted then."""
     check_content_type(request, JSON)
     raw = await body(request) or b"{}"
-    parse = partial(requests.decode, raw, CommitRequest)
+    parse = partial(json_bodies.decode, raw, CommitRequest)
     asked = parse() if len(raw) < LARGE_BYTES else await asyncio.to_thread(parse)
-    command = Commit(pointer=_pointer(request), changes=requests.changes(asked.changes))
+    command = Commit(pointer=_pointer(request), changes=validation.changes(asked.changes))
     finished: Transaction = await request.app[BROKER].change(command, len(raw))
     if finished.state is not State.COMMITTED:
         raise Conflict(
@@ -81,8 +81,10 @@ async def list_some(request: web.Request) -> web.Response:
     pointer."""
     broker = request.app[BROKER]
     state = request.query.get("state", State.IN_PROGRESS.value)
-    limit = requests.limit(requests.whole(request.query.get("limit", str(LIST_LIMIT_DEFAULT)), "limit"), LIST_LIMIT_MAX)
-    before = requests.whole(request.query.get("before", str(listing.POINTER_MAX)), "pointer")
+    limit = validation.limit(
+        validation.whole(request.query.get("limit", str(LIST_LIMIT_DEFAULT)), "limit"), LIST_LIMIT_MAX
+    )
+    before = validation.whole(request.query.get("before", str(listing.POINTER_MAX)), "pointer")
     states = [each for each in State if state in (each.value, "ended") and each is not State.IN_PROGRESS]
     if not states and state != State.IN_PROGRESS.value:
         raise Refused("state: in_progress, committed, aborted, invalid or ended", code="bad_query")

@@ -1,4 +1,4 @@
-"""The border: bytes to the requests of ``api``, and these to what the service understands.
+"""What may be asked for beyond its shape: limits, times, ids and numbers of requests, as the service understands them.
 
 Sizes were bounded before.
 """
@@ -6,11 +6,8 @@ Sizes were bounded before.
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar, cast
+from typing import cast
 
-import msgspec
-
-from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import Refused, TooLarge
 from fairlead_messaging.api.message_id import (
     FIRST,
@@ -32,9 +29,7 @@ from fairlead_messaging.api.requests import (
     PublishRequest,
     RollbackDetail,
 )
-from fairlead_messaging.server.commands import Published
 from fairlead_messaging.server.log.message import Message, Messages
-from fairlead_messaging.server.log.reader import Page
 from fairlead_messaging.server.log.topic import parse_ttl
 from fairlead_messaging.server.producers.producer import Producer, make
 
@@ -45,35 +40,6 @@ Measured with 3.9 million empty messages: 240.  They are one write, which all ot
 """
 
 _WHOLE = re.compile(r"[0-9]{1,19}")
-
-Asked = TypeVar("Asked")
-_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
-_encoder = msgspec.json.Encoder()
-
-
-def decode(raw: bytes, kind: type[Asked]) -> Asked:
-    """Raises: Refused with what is wrong and where."""
-    decoder = _decoders.get(kind)
-    if decoder is None:
-        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
-    try:
-        return decoder.decode(raw)  # type: ignore[no-any-return]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(f"body: {error}", code="bad_body") from None
-
-
-def publish_body(raw: bytes, bytes_max: int) -> PublishRequest:
-    """Raises: Refused with what is wrong and where, TooLarge as ``check_size``."""
-    # At most three commas for each message (between messages, within one, between sequence numbers) and some others.
-    check_size(max(0, raw.count(b",") - 16) // 3, bytes_max)
-    asked = decode(raw, PublishRequest)
-    check_size(len(asked.messages or ()), bytes_max)
-    return asked
-
-
-def decode_properties(raw: bytes) -> object:
-    """Topic properties: nothing, or any JSON (what it must hold is judged by the topic)."""
-    return decode(raw, object) if raw.strip() else None
 
 
 def messages(body: PublishRequest) -> Messages:
@@ -173,31 +139,6 @@ def wait_ms(asked: int | None) -> int:
     return min(asked, WAIT_MS_MAX)
 
 
-def encode(value: object) -> bytes:
-    return _encoder.encode(value)
-
-
-def encode_page(page: Page) -> bytes:
-    return _encoder.encode(
-        [
-            responses.Message(message_id.hex(), payload)
-            for message_id, payload in zip(page.ids, page.payloads, strict=True)
-        ]
-    )
-
-
-def rollback_of(pointer: int, answer: Published) -> RollbackDetail:
-    """What a transactional publish answers, and a rollback sends back as it is."""
-    assert answer.first is not None and answer.last is not None
-    return RollbackDetail(
-        transactionWritePointer=pointer,
-        startTimestamp=answer.first.timestamp,
-        startSequenceId=answer.first.sequence,
-        endTimestamp=answer.last.timestamp,
-        endSequenceId=answer.last.sequence,
-    )
-
-
 def rollback_range(body: RollbackDetail) -> tuple[Position, Position]:
     """Raises: Refused for positions that cannot be."""
     first = Position(body.startTimestamp, body.startSequenceId)
@@ -206,11 +147,6 @@ def rollback_range(body: RollbackDetail) -> tuple[Position, Position]:
         if not (0 <= position.timestamp <= TIMESTAMP_MAX and 0 <= position.sequence <= SEQUENCE_MAX):
             raise Refused("this is not what a publish answered", code="bad_rollback")
     return first, last
-
-
-def published_of(answer: Published) -> responses.PublishedByProducer:
-    """For a producer: the sequences stored now and those known from before."""
-    return responses.PublishedByProducer(producer=responses.Published(stored=answer.stored, known=answer.known))
 
 
 def timeout(seconds: float | None, maximum: float) -> float | None:

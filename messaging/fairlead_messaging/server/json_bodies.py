@@ -1,0 +1,79 @@
+"""JSON bodies to the requests of ``api``, and answers back to JSON; ``avro`` does the same for the seed's other form.
+
+Sizes were bounded before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairlead_messaging.api import responses
+from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.api.requests import (
+    PublishRequest,
+    RollbackDetail,
+)
+from fairlead_messaging.server import validation
+from fairlead_messaging.server.commands import Published
+from fairlead_messaging.server.log.reader import Page
+
+Asked = TypeVar("Asked")
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+_encoder = msgspec.json.Encoder()
+
+
+def decode(raw: bytes, kind: type[Asked]) -> Asked:
+    """Raises: Refused with what is wrong and where."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(raw)  # type: ignore[no-any-return]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(f"body: {error}", code="bad_body") from None
+
+
+def publish_body(raw: bytes, bytes_max: int) -> PublishRequest:
+    """Raises: Refused with what is wrong and where, TooLarge as ``check_size``."""
+    # At most three commas for each message (between messages, within one, between sequence numbers) and some others.
+    validation.check_size(max(0, raw.count(b",") - 16) // 3, bytes_max)
+    asked = decode(raw, PublishRequest)
+    validation.check_size(len(asked.messages or ()), bytes_max)
+    return asked
+
+
+def decode_properties(raw: bytes) -> object:
+    """Topic properties: nothing, or any JSON (what it must hold is judged by the topic)."""
+    return decode(raw, object) if raw.strip() else None
+
+
+def encode(value: object) -> bytes:
+    return _encoder.encode(value)
+
+
+def encode_page(page: Page) -> bytes:
+    return _encoder.encode(
+        [
+            responses.Message(message_id.hex(), payload)
+            for message_id, payload in zip(page.ids, page.payloads, strict=True)
+        ]
+    )
+
+
+def rollback_of(pointer: int, answer: Published) -> RollbackDetail:
+    """What a transactional publish answers, and a rollback sends back as it is."""
+    assert answer.first is not None and answer.last is not None
+    return RollbackDetail(
+        transactionWritePointer=pointer,
+        startTimestamp=answer.first.timestamp,
+        startSequenceId=answer.first.sequence,
+        endTimestamp=answer.last.timestamp,
+        endSequenceId=answer.last.sequence,
+    )
+
+
+def published_of(answer: Published) -> responses.PublishedByProducer:
+    """For a producer: the sequences stored now and those known from before."""
+    return responses.PublishedByProducer(producer=responses.Published(stored=answer.stored, known=answer.known))
