@@ -53,7 +53,7 @@ from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.status.sync_controller import SyncController
 from fairlead_hub.upstream.grants import Grants
 from fairlead_hub.wall_clock import WallClock
-from fairlead_wire import codec, message
+from fairlead_wire import message, peer_json
 
 _status = msgspec.json.Decoder(message.EdgeStatus)
 
@@ -289,7 +289,7 @@ class Hub:
             return  # it crossed the refusal, and a newer session may know better what the node holds
         if isinstance(header, message.Status):
             session.heard(header, now)
-            self._edge_nodes.said(session.node, codec.decode_json(_status, body), now)
+            self._edge_nodes.said(session.node, peer_json.decode(_status, body), now)
             return
         session.receive(header, body, now)
         self._open.touch(session)

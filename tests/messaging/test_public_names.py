@@ -9,7 +9,10 @@ import pytest
 
 import fairlead_messaging
 
-HEAVY = ("rocksdict", "fastavro", "pyarrow", "pandas", "prometheus_client", "kubernetes", "fairlead_messaging.server")
+HEAVY = (
+    "rocksdict", "fastavro", "pyarrow", "pandas", "prometheus_client", "kubernetes", "zstandard",
+    "fairlead_messaging.server",
+)  # fmt: skip
 
 
 def imported_by(name: str) -> set[str]:
@@ -31,7 +34,7 @@ def test_each_name_is_there() -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("name", fairlead_messaging.__all__)
 def test_a_client_draws_in_nothing_of_the_service(name: str) -> None:
-    """``fairlead[client]`` has no RocksDB, no Avro, no pyarrow; without asyncio not even aiohttp is needed."""
+    """``fairlead[client]`` has no RocksDB, no Avro, no pyarrow, no zstandard; without asyncio no aiohttp."""
     found = imported_by(name)
     assert [module for module in HEAVY if module in found] == []
     if name != "AsyncClient" and name != "AsyncBufferedPublisher":

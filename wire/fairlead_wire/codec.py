@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 import zstandard
 
-from fairlead_wire import message
+from fairlead_wire import message, peer_json
 from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed
 
 FORMAT: Final = 0x01
@@ -30,8 +30,6 @@ COMPRESS_BYTES_MIN: Final = 256
 
 NESTING_MAX: Final = 200
 """Levels of arrays and objects in content that others have to read, too."""
-
-Decoded = TypeVar("Decoded")
 
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
 _ZSTD_LEVEL: Final = 1
@@ -63,13 +61,13 @@ def encode(header: message.AnyHeader, content: bytes = b"") -> bytes:
 def decode_from_edge(frame: bytes) -> tuple[message.FromEdge, bytes]:
     """What the hub reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
     head, content = _split(frame)
-    return decode_json(_from_edge, head), content
+    return peer_json.decode(_from_edge, head), content
 
 
 def decode_from_hub(frame: bytes) -> tuple[message.FromHub, bytes]:
     """What the edge reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
     head, content = _split(frame)
-    return decode_json(_from_hub, head), content
+    return peer_json.decode(_from_hub, head), content
 
 
 def _split(frame: bytes) -> tuple[bytes, bytes]:
@@ -83,18 +81,6 @@ def _split(frame: bytes) -> tuple[bytes, bytes]:
     if PREFIX_BYTES + length > len(frame):
         raise Malformed(f"header of {length} bytes is cut off")
     return frame[PREFIX_BYTES : PREFIX_BYTES + length], frame[PREFIX_BYTES + length :]
-
-
-def decode_json(decoder: msgspec.json.Decoder[Decoded], text: bytes) -> Decoded:
-    """Decode a peer's JSON.  Raises ``Malformed`` for all that can be wrong with it.
-
-    A typed decoder reports most faults itself; text that is not UTF-8 and nesting beyond the interpreter's
-    depth come as other exceptions, which a hostile peer must not be able to raise in us.
-    """
-    try:
-        return decoder.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"not the JSON expected here: {error}") from None
 
 
 def nesting(text: bytes) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import Put
-from fairlead_wire import codec, digest, message
+from fairlead_wire import codec, digest, message, peer_json
 from fairlead_wire.errors import Malformed, Permanent
 
 REASON_CHARS_MAX: Final = 300
@@ -43,7 +43,7 @@ def _document(content: bytes) -> _Document:
     try:
         if codec.nesting(content) > codec.NESTING_MAX:
             raise Malformed(f"nested deeper than {codec.NESTING_MAX} levels")
-        return msgspec.convert(codec.decode_json(_whole, content), _Document)
+        return msgspec.convert(peer_json.decode(_whole, content), _Document)
     except (Malformed, msgspec.ValidationError) as error:
         raise Permanent(f"content is not a Kubernetes object: {error}", code="malformed_content") from None
 

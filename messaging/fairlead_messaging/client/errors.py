@@ -23,7 +23,7 @@ import msgspec
 
 from fairlead_messaging.api import error_codes
 from fairlead_messaging.api.error_codes import ErrorAnswer
-from fairlead_wire import codec
+from fairlead_wire import peer_json
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
 
 RETRY_AFTER_SECONDS_DEFAULT = 1.0
@@ -201,7 +201,7 @@ _BY_STATUS: dict[int, type[Denied]] = {401: NotAllowed, 403: NotAllowed, 413: To
 def of(where: str, status: int, headers: Mapping[str, str], body: bytes) -> Busy | Denied:
     """What an answer of 300 and more means.  ``where`` begins the sentence; header names are lower case."""
     try:
-        facts = codec.decode_json(_decoder, body).error
+        facts = peer_json.decode(_decoder, body).error
     except Malformed:
         facts = {"message": body[:SHOWN_BYTES_MAX].decode(errors="replace")}
     code, message = str(facts.pop("code", f"http_{status}")), str(facts.pop("message", ""))

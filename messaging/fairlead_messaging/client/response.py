@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairlead_wire import codec
+from fairlead_wire import peer_json
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Response:
     def json(self, kind: type[T] | None) -> T:
         """The body as ``kind``.  Raises ``Malformed``, a ``RemoteError``, for a body of another shape."""
         shape: Any = kind
-        decoded: T = codec.decode_json(_decoder(shape), self.body)
+        decoded: T = peer_json.decode(_decoder(shape), self.body)
         return decoded
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead_wire import codec
-from fairlead_wire.codec import Decoded
+from fairlead_wire import codec, peer_json
 from fairlead_wire.errors import Malformed
+from fairlead_wire.peer_json import Decoded
 
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
 _COLON = re.compile(rb"\s*:")
@@ -104,7 +104,7 @@ _TEXTS = ("uid", "namespace", "resourceVersion")
 def decode(decoder: msgspec.json.Decoder[Decoded], content: bytes | msgspec.Raw) -> Decoded:
     """Raises ``Malformed``, which says what kind of thing came instead."""
     try:
-        return codec.decode_json(decoder, bytes(content))
+        return peer_json.decode(decoder, bytes(content))
     except Malformed as error:
         raise Malformed(f"{_looks_like(bytes(content))}{error}") from None
 

@@ -15,7 +15,7 @@ import msgspec
 
 from fairlead_hub.cluster.content import Held, LiveObject
 from fairlead_hub.cluster.desired_state import View
-from fairlead_wire import codec, digest, message, resource
+from fairlead_wire import codec, digest, message, peer_json, resource
 from fairlead_wire.errors import Malformed
 
 _entries = msgspec.json.Decoder(list[message.Entry])
@@ -65,7 +65,7 @@ class Comparison:
         """True when this was the last frame.  Raises ``Malformed``."""
         if not self._buckets or header.parent_id != self._asked:
             raise Malformed("entries that were not asked for")
-        entries = codec.decode_json(_entries, codec.unpack(header.encoding, content))
+        entries = peer_json.decode(_entries, codec.unpack(header.encoding, content))
         if len(self._listed) + len(entries) > self._held_max:
             raise Malformed(f"more than {self._held_max} entries")
         for entry in entries:

@@ -20,9 +20,9 @@ import msgspec
 
 from fairlead_hub.cluster import api_json
 from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
-from fairlead_wire.codec import Decoded
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
 from fairlead_wire.io import logs
+from fairlead_wire.peer_json import Decoded
 
 REQUEST_SECONDS = 30.0
 ATTEMPTS = 5

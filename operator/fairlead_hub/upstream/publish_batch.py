@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_wire import codec, message
+from fairlead_wire import codec, message, peer_json
 from fairlead_wire.errors import Malformed
 
 MESSAGES_MAX = 512
@@ -122,7 +122,7 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
         text.decode()  # the decoder below leaves bodies unread, and topics hold JSON
     except UnicodeDecodeError as error:
         raise Malformed(f"upstream batch is not UTF-8: {error.reason} at byte {error.start}") from None
-    batch = codec.decode_json(_messages, text)
+    batch = peer_json.decode(_messages, text)
     if len(batch) > MESSAGES_MAX:
         raise Malformed(f"upstream batch of {len(batch)} messages is over the limit of {MESSAGES_MAX}")
     parcels: dict[tuple[str, int], PublishBatch] = {}

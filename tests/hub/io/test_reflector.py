@@ -21,7 +21,7 @@ from fairlead_hub.io import reflector
 from fairlead_hub.io.kube import Access, Kube
 from fairlead_hub.io.reflector import Reflector
 from fairlead_hub.status import object_sync
-from fairlead_wire import codec
+from fairlead_wire import peer_json
 
 
 class _Map(msgspec.Struct):
@@ -47,7 +47,7 @@ class Heard:
         self.reflector: Reflector
 
     def on_object(self, raw: msgspec.Raw) -> str:
-        body = codec.decode_json(_map, bytes(raw))
+        body = peer_json.decode(_map, bytes(raw))
         self.objects[body.metadata["name"]] = body.data
         self.told.append(body.metadata["name"])
         return str(body.metadata["name"])
