@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
 
@@ -71,7 +71,8 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
     assert all(fence <= FENCE + 100_000 for fence in fences), "what cannot be is written over"
 
 
-@settings(deadline=None)
+@example({}, {"state": []}, True)
+@example({}, {"state": {}}, False)
 @given(STATUS, STATUS, st.booleans())
 def test_no_edited_status_ends_the_hub(account: dict[str, Any], record: dict[str, Any], connected: bool) -> None:
     """Nor is it left as it is where the node can be asked."""

@@ -8,7 +8,7 @@ digits of its SHA-256.
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 import msgspec
 
@@ -170,6 +170,8 @@ def parse(body: dict[str, Any]) -> Record | None:
     ):
         return None
     state = found.get("state")
+    if not isinstance(state, str) or state not in STATES:
+        state = "Pending"
     return Record(
         node=_text(spec.get("nodeName")),
         api_version=_text(spec.get("objectAPIVersion")),
@@ -180,7 +182,7 @@ def parse(body: dict[str, Any]) -> Record | None:
         version=_text(found.get("objectResourceVersion")),
         digest=_text(found.get("objectDigest")),
         wanted_version=_text(found.get("wantedResourceVersion")),
-        state=state if state in STATES else "Pending",
+        state=cast(State, state),
         reason=_text(found.get("reason")),
         message=_message(found.get("conditions")),
         retries=found["retries"] if isinstance(found.get("retries"), int) else 0,
