@@ -38,6 +38,7 @@ from fairlead_hub.counts import Counts
 from fairlead_hub.delivery import identities
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.pause import NodeControls
+from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.events.kube_events import KubeEvents
@@ -71,7 +72,9 @@ class Hub:
         self.grants = Grants(placement)
         self.desired_state = desired = DesiredState(self.object_cache, placement, self.grants.unwritten)
         # The nodes.
-        self._open = OpenSessions()
+        limit = settings.rate_limit
+        rate = SendRate(limit.objects_per_second, limit.burst) if limit.objects_per_second else None
+        self._open = OpenSessions(rate)
         self.sessions: Mapping[str, NodeSession] = self._open.by_node
         self.identities = identities.Identities(accept_recreated=settings.link.recreated_nodes == "accept")
         self.node_controls = NodeControls(settings.deletion_guard, text=clock.text)
@@ -122,12 +125,22 @@ class Hub:
         self.sync_controller.away.compare(self._open.to_compare)
         self._lifecycle.compare_again(now)
         self._passes.deliver_events(now)
+        self._open.take_turns(now)
         return Ready(
             sessions=[session for session in self._open.take() if session.has_frames],
             documents=self._documents.take(now) if documents else [],
             kube_events=self.kube_events.take() if kube_events else [],
             cloud_events=self.cloud_events.take(),
         )
+
+    def next_turn(self, now: float) -> float | None:
+        """When ``take_ready`` has something that only waited for the overall rate limit; None: nothing waits for it."""
+        return self._open.next_turn(now)
+
+    @property
+    def send_rate(self) -> SendRate | None:
+        """The overall limit; None: there is none."""
+        return self._open.rate
 
     # ---- the cluster: objects and lists ----------------------------------------------------------
 
@@ -301,8 +314,7 @@ class Hub:
     def frames(self, session: NodeSession, now: float, limit: int) -> list[Frame]:
         """At most about ``limit`` frames to send now, in this order.  Call again when the link has room."""
         found = session.frames(now, limit)
-        if session.has_events:
-            self._open.touch(session)
+        self._open.sent(session)
         return found
 
     def tick(self, session: NodeSession, now: float) -> bool:

@@ -115,6 +115,16 @@ class WindowLimits(Model):
     """Packed contents above this travel in parts, so that slow links show progress."""
 
 
+class RateLimit(Model):
+    """An overall limit of what is sent to all nodes together, beside the retries of each object
+    ([why](../decisions/0453-overall-rate-limit-is-fair-to-priorities.md))."""
+
+    objects_per_second: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
+    """Updates and deletes sent to all nodes together, the most urgent priority first; 0: no limit."""
+    burst: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    """So many at once after a pause."""
+
+
 class Link(Model):
     """The server edges connect to."""
 
@@ -181,6 +191,7 @@ class Settings(Model):
     reconcile: Reconcile = Reconcile()
     deletion_guard: DeletionGuard = DeletionGuard()
     window: WindowLimits = WindowLimits()
+    rate_limit: RateLimit = RateLimit()
     link: Link = Link()
     events: Events = Events()
 

@@ -76,7 +76,7 @@ class HubShell:
         self.links: dict[NodeSession, Link] = {}
         self._armed: dict[NodeSession, float] = {}
         self._going_on: set[NodeSession] = set()
-        self._is_scheduled = self._asks = False
+        self._is_scheduled = self._asks = self._has_turn = False
         self._writing = 0
         self._followed: dict[str, int] = {}
         """Collections whose list is in → which list it was."""
@@ -126,8 +126,16 @@ class HubShell:
         for session in sorted(ready.sessions, key=lambda session: session.number):
             if session in self.links:
                 self._send(session)
+        turn = self.hub.next_turn(self._world.now)
+        if turn is not None and not self._has_turn:
+            self._has_turn = True
+            self._after(max(0.0, turn - self._world.now), self._turn)
         if documents:
             self._write(sorted(ready.documents, key=lambda write: write.wanted.name))
+
+    def _turn(self) -> None:
+        self._has_turn = False
+        self._soon()
 
     def _heartbeat(self) -> None:
         self.hub.heartbeat(self._world.now)

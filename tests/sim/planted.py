@@ -28,6 +28,7 @@ from fairlead_hub.delivery.in_flight import InFlightWindow
 from fairlead_hub.delivery.key_state import InFlight
 from fairlead_hub.delivery.node_objects import NodeObjects
 from fairlead_hub.delivery.pause import NodeControls
+from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.status.away_objects import AwayObjects
@@ -240,6 +241,16 @@ def follows_changes_alone(patch: Patch) -> None:
     patch.setattr(AwayObjects, "compare", lambda self, nodes, *, refresh=False: None)
 
 
+def sends_as_it_likes(patch: Patch) -> None:
+    """Whoever has something to send may."""
+    patch.setattr(SendRate, "may_send", lambda self, node, priority, now: True)
+
+
+def forgets_who_waits(patch: Patch) -> None:
+    """A node that had to wait is never called."""
+    patch.setattr(SendRate, "take_turns", lambda self, now: [])
+
+
 MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
     status_ahead_of_the_ack: ("law 1",),
     comparison_by_number: ("law 1", "law 2", "law 3"),
@@ -268,5 +279,7 @@ MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
     deletes_paused_objects: ("law 10",),
     forgets_away_nodes: ("law 11",),
     follows_changes_alone: ("law 11",),
+    sends_as_it_likes: ("law 12",),
+    forgets_who_waits: ("law 2",),
 }
 """Each with the laws it may break first."""

@@ -20,6 +20,7 @@ Laws, checked while it runs and at the end:
 10. Nothing of an object that the hub knows to be paused is sent to any node: no update, no delete.
 11. What is said of a node that is away is true some seconds later: Behind where something newer is wanted, Deleting
     where nothing is, Synced otherwise.  And wherever Synced stands, the held version is the wanted one.
+12. Never is more sent than the overall rate limit allows.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.settings import DeletionGuard, Reconcile, Record, Settings, WindowLimits
+from fairlead_hub.settings import DeletionGuard, RateLimit, Reconcile, Record, Settings, WindowLimits
 from fairlead_hub.settings import Link as LinkSettings
 from fairlead_hub.status import object_sync
 from fairlead_hub.status.object_sync_status import COLLECTIONS
@@ -63,6 +64,8 @@ NEVER_SECONDS = 86_400.0
 """In two worlds of three the slow pass mends nothing: events alone have to bring everything right."""
 REMOVALS_MAX = 1
 WINDOW_SECONDS = 20.0
+RATE = 3.0
+BURST = 2
 
 
 class Chances(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +122,8 @@ class World:
             ),
             window=WindowLimits(messages=3),
             link=LinkSettings(keepalive_seconds=10),
+            # Not beside a deletion guard: what law 8 knows of approvals is of a hub that sends at once.
+            rate_limit=RateLimit(objects_per_second=RATE if seed % 14 in (6, 8) else 0, burst=BURST),
             record=Record(away_writes_per_second=0 if self._pausing is None else 100),
         )
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -293,6 +298,7 @@ class World:
         self._flights.clear()
         self.told_paused: dict[str, bool] = {}
         self.told_paused_objects: set[str] = set()
+        self._tokens, self._tokens_at = float(BURST), self.now
         self.approved: dict[str, set[str]] = {name: set() for name in NODES}
         self.removed: dict[str, dict[str, float]] = {name: {} for name in NODES}
         """Keys whose removal this hub sent without approval → when last."""
@@ -345,6 +351,8 @@ class World:
                 raise LawBroken(f"law 5 {at} is sent to {node}, which is gone")
             if self.told_paused.get(node, PAUSED in self.cluster.annotations.get(node, ())):
                 raise LawBroken(f"law 7 {at} is sent to {node}, which is paused")
+            if self.settings.rate_limit.objects_per_second:
+                self._count_token(at)
             if header.uid in self.told_paused_objects:
                 raise LawBroken(f"law 10 {at} is sent to {node}, and the object is paused")
             if isinstance(header, message.Delete):
@@ -352,6 +360,12 @@ class World:
                 if desired is not None and desired.uid == header.uid:
                     raise LawBroken(f"law 5 {at} is removed from {node}, which should hold it")
                 self._check_removal(node, resource.parse(header.resource).key, was_stopped)
+
+    def _count_token(self, at: str) -> None:
+        self._tokens = min(BURST, self._tokens + RATE * (self.now - self._tokens_at)) - 1
+        self._tokens_at = self.now
+        if self._tokens < -1e-3:
+            raise LawBroken(f"law 12 {at} is sent, {-self._tokens:.3f} above the rate limit")
 
     def _begin_life(self, node: str) -> None:
         """A Node that was made anew is another one: what was counted of the one before says nothing of it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
 
+from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
 
 
@@ -18,7 +19,9 @@ def _nothing() -> None:
 class OpenSessions:
     """See the module."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate: SendRate | None = None) -> None:
+        self.rate = rate
+        """The overall limit of what is sent; None: there is none."""
         self.by_node: dict[str, NodeSession] = {}
         self._notify: Callable[[], None] = _nothing
         self._notified = False
@@ -52,6 +55,8 @@ class OpenSessions:
         if self.by_node.get(session.node) is not session:
             return False
         del self.by_node[session.node]
+        if self.rate is not None:
+            self.rate.forget(session.node)
         return True
 
     # ---- what is to be done ----------------------------------------------------------------------
@@ -104,6 +109,26 @@ class OpenSessions:
         self._to_compare.clear()
         self._touched.update(found)
         return found
+
+    def sent(self, session: NodeSession) -> None:
+        """Frames of it were taken; if it waits for its turn now, the shell has to ask when that is."""
+        if session.has_events:
+            self.touch(session)
+        if self.rate is not None and self.rate.waiting:
+            self.changed()
+
+    def take_turns(self, now: float) -> None:
+        """Sessions that waited because of the overall limit, and may send now, are touched."""
+        for node in self.rate.take_turns(now) if self.rate is not None else ():
+            session = self.by_node[node]
+            if session.has_frames:
+                self._touched.add(session)
+            elif self.rate is not None:
+                self.rate.rest(node)
+
+    def next_turn(self, now: float) -> float | None:
+        """When the next of them may send; None: none waits."""
+        return None if self.rate is None else self.rate.next_at(now)
 
     @property
     def touched(self) -> Set[NodeSession]:

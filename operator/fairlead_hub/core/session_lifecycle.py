@@ -92,6 +92,7 @@ class SessionLifecycle:
             now=now,
             paused=controls.paused(node),
             guard=controls.guard(node),
+            rate=self._sessions.rate,
         )
 
     def _welcome(self, number: int, fence: int) -> message.Welcome:

@@ -31,6 +31,7 @@ from fairlead_hub.delivery.key_state import (
     is_pending,
 )
 from fairlead_hub.delivery.node_objects import NodeObjects, is_same
+from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
 
@@ -38,7 +39,18 @@ from fairlead_wire import message
 class Deliveries:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
 
-    __slots__ = ("_chunk_bytes", "_fault", "_policy", "_take_id", "in_flight", "live", "objects", "paused", "unsynced")
+    __slots__ = (
+        "_chunk_bytes",
+        "_fault",
+        "_policy",
+        "_rate",
+        "_take_id",
+        "in_flight",
+        "live",
+        "objects",
+        "paused",
+        "unsynced",
+    )
 
     def __init__(
         self,
@@ -51,6 +63,7 @@ class Deliveries:
         take_id: Callable[[], int],
         paused: str = "",
         guard: DeletionGuard | None = None,
+        rate: SendRate | None = None,
     ) -> None:
         self.objects = NodeObjects(node, view, reconcile=reconcile, guard=guard)
         self.unsynced = self.objects.unsynced
@@ -61,6 +74,7 @@ class Deliveries:
         """Why nothing is sent now; empty: it is."""
         self._chunk_bytes = limits.chunk_bytes
         self._policy = policy
+        self._rate = rate
         self._take_id = take_id
         self._fault: ImpossibleTransition | None = None
 
@@ -96,6 +110,8 @@ class Deliveries:
     def pause(self, why: str, now: float) -> None:
         """Send nothing from now on, for this reason; empty: go on."""
         self.paused = why
+        if self._rate is not None:
+            self._rate.forget(self.objects.node)
         self.diff(now)
 
     def _break(self, error: ImpossibleTransition) -> None:
@@ -110,7 +126,14 @@ class Deliveries:
         """Is there anything to send now, as far as the window allows?"""
         if self._fault is not None:
             return True
-        return self.live and not self.paused and self.unsynced.has_queued and self.in_flight.has_room
+        if not (self.live and not self.paused and self.unsynced.has_queued and self.in_flight.has_room):
+            return False
+        return self._rate is None or not self._waits(self._rate)
+
+    def _waits(self, rate: SendRate) -> bool:
+        """It waits for its turn already, with the most urgent key it has."""
+        priority = self.unsynced.first_priority()
+        return priority is not None and rate.waits(self.objects.node, priority)
 
     def frames(self, now: float, limit: int) -> list[Frame]:
         """At most about ``limit`` frames to send now, in this order.
@@ -123,12 +146,29 @@ class Deliveries:
         if not self.live or self.paused:
             return out
         self._wake(now)
+        if self._rate is not None:
+            return self._frames_in_turn(self._rate, now, limit)
         unsynced, in_flight = self.unsynced, self.in_flight
         while len(out) < limit and in_flight.has_room:
             key = unsynced.first_queued()
             if key is None:
                 break
             out += self._message(key, now)
+        return out
+
+    def _frames_in_turn(self, rate: SendRate, now: float, limit: int) -> list[Frame]:
+        """The same under an overall limit."""
+        out: list[Frame] = []
+        node, unsynced = self.objects.node, self.unsynced
+        while len(out) < limit and self.in_flight.has_room:
+            key, priority = unsynced.first_queued(), unsynced.first_priority()
+            if key is None or priority is None or not rate.may_send(node, priority, now):
+                break
+            found = self._message(key, now)
+            if not found:
+                rate.unused()
+            out += found
+        rate.rest(node)
         return out
 
     def _message(self, key: str, now: float) -> Sequence[Frame]:

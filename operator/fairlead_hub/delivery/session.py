@@ -20,6 +20,7 @@ from fairlead_hub.delivery.deliveries import Deliveries
 from fairlead_hub.delivery.delivery_events import DeliveryEvent
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.key_state import State
+from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
@@ -48,6 +49,7 @@ class NodeSession:
         now: float,
         paused: str = "",
         guard: DeletionGuard | None = None,
+        rate: SendRate | None = None,
     ) -> None:
         self.node = node
         self.number = number
@@ -62,6 +64,7 @@ class NodeSession:
             take_id=self.link.take_id,
             paused=paused,
             guard=guard,
+            rate=rate,
         )
         self.closing: message.Refuse | None = None
         self._control: list[Frame] = []

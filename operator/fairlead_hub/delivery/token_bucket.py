@@ -26,6 +26,10 @@ class TokenBucket:
             self._filled_at = now
         return self._tokens
 
+    def whole(self, now: float) -> int:
+        """How many may be taken."""
+        return max(0, int(self.tokens(now) + _ROUNDING))
+
     def has_one(self, now: float) -> bool:
         return self.tokens(now) >= 1 - _ROUNDING
 

@@ -171,6 +171,10 @@ class UnsyncedKeys:
         """The key to send next."""
         return self._queue.first()
 
+    def first_priority(self) -> int | None:
+        """Its priority."""
+        return self._queue.first_priority()
+
     def due(self, now: float) -> list[str]:
         """Take the keys in backoff or parked whose time has come; each has to be moved."""
         return self._timers.due(now)

@@ -40,6 +40,14 @@ class WorkQueue:
         """The next key to work on; it stays until it is removed."""
         return next(iter(self._ready[min(self._ready)])) if self._ready else None
 
+    def first_priority(self) -> int | None:
+        """The most urgent one; None: there is nothing."""
+        return min(self._ready) if self._ready else None
+
+    def count(self, priority: int) -> int:
+        """How many have this priority."""
+        return len(self._ready.get(priority, ()))
+
     def remove(self, key: str, priority: int) -> None:
         """``priority`` is the one it was added with."""
         keys = self._ready[priority]

@@ -125,6 +125,11 @@ class HubMetrics(Collector):
             ),
             ("away_waiting", "Objects and away nodes that are to be compared.", hub.sync_controller.away.waiting),
             ("nodes_deletion_guard", "Nodes whose deletions are stopped.", hub.node_controls.tripped()),
+            (
+                "nodes_rate_limited",
+                "Nodes whose next object waits for the overall rate limit.",
+                hub.send_rate.waiting if hub.send_rate is not None else 0,
+            ),
             ("fence", "Fencing number.", hub.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
@@ -143,6 +148,11 @@ class HubMetrics(Collector):
         for name, text, value in (
             ("acks", "Objects acknowledged as durable.", counts.acks),
             ("removals", "Deletes acknowledged.", counts.removed),
+            (
+                "rate_limited",
+                "Times a node began to wait for the overall rate limit.",
+                hub.send_rate.delays if (hub := self._hub).send_rate is not None else 0,
+            ),
             ("same_content", "Changes that left the delivered content the same.", counts.same_content),
             ("handshakes", "Sessions opened.", counts.handshakes),
             ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),

@@ -65,8 +65,16 @@ class ReadyLoop:
         return await self._kube_events
 
     def _soon(self) -> None:
-        if self._scheduled is None:
-            self._scheduled = self._loop.call_at(max(self._clock(), self._taken_at + PACE_SECONDS), self.perform)
+        self._at(self._clock())
+
+    def _at(self, due: float) -> None:
+        """Perform at this time, or earlier where that is arranged already; not before the pace allows it."""
+        due = max(due, self._taken_at + PACE_SECONDS)
+        if self._scheduled is not None:
+            if self._scheduled.when() <= due:
+                return
+            self._scheduled.cancel()
+        self._scheduled = self._loop.call_at(due, self.perform)
 
     def perform(self) -> None:
         """Take what is ready and do it; once in ``PACE_SECONDS``, however many changes there were."""
@@ -84,3 +92,5 @@ class ReadyLoop:
         if self._publisher is not None and ready.cloud_events:
             self._publisher.publish(ready.cloud_events)
         self._sender.send(ready.sessions)  # last: whatever goes wrong with a socket, nothing taken is lost
+        if (turn := self._hub.next_turn(now)) is not None:
+            self._at(turn)

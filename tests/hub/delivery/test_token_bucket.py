@@ -46,3 +46,13 @@ def test_a_clock_that_stands_still_fills_nothing():
     bucket = TokenBucket(10, 1)
     bucket.take(5.0)
     assert not bucket.has_one(5.0) and not bucket.has_one(4.0)
+
+
+def test_whole_tokens_are_what_may_be_taken():
+    """None where more was taken than there was."""
+    bucket = TokenBucket(10, 3)
+    assert bucket.whole(0.0) == 3
+    bucket.take(0.0, 2.5)
+    assert bucket.whole(0.0) == 0 and bucket.whole(0.05) == 1
+    bucket.take(0.05, 5)
+    assert bucket.whole(0.05) == 0

@@ -42,3 +42,13 @@ def test_as_sorting_would_have_it(priorities):
     for key, priority in priorities.items():
         queue.add(key, priority)
     assert taken(queue, priorities) == sorted(priorities, key=priorities.__getitem__)
+
+
+def test_it_says_what_is_most_urgent_and_how_much_of_it():
+    """Without taking anything."""
+    queue = WorkQueue()
+    assert queue.first_priority() is None and queue.count(5) == 0
+    queue.add("a", 5)
+    queue.add("b", 1)
+    queue.add("c", 1)
+    assert (queue.first_priority(), queue.count(1), queue.count(5)) == (1, 2, 1)

@@ -12,6 +12,7 @@ from tests.support.upstream import until
 
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.io.ready_loop import ReadyLoop
+from fairlead_hub.settings import RateLimit
 from fairlead_wire.event import Event
 
 
@@ -95,3 +96,30 @@ async def test_a_socket_that_fails_costs_no_document(core: Core, caplog: pytest.
     loop._sender = Broken(core)
     async with asyncio.timeout(100):
         assert len(await loop.documents()) == 1
+
+
+class Sender(Shell):
+    """Takes the frames, as the server does."""
+
+    def send(self, sessions: Iterable[NodeSession]) -> None:
+        for session in sessions:
+            found = self.core.hub.frames(session, asyncio.get_running_loop().time(), 100)
+            self.sent += [{session.node} for header, _ in found if hasattr(header, "uid")]
+
+
+async def test_what_waited_for_the_overall_rate_limit_is_sent_without_a_further_change() -> None:
+    """The loop comes back when the next turn is there."""
+    core = Core("edge-1", "edge-2", rate_limit=RateLimit(objects_per_second=50, burst=1))
+    core.rule(CONFIG_MAPS)
+    core.has_shell = True
+    core.now = asyncio.get_running_loop().time()
+    for node in ("edge-1", "edge-2"):
+        core.hub.open(node, core.hello(node), core.now)
+    shell = Sender(core)
+    ReadyLoop(core.hub, shell)
+    started = core.now
+    for number in range(5):
+        core.put(f"a{number}")
+    await until(lambda: len(shell.sent) == 10)
+    assert asyncio.get_running_loop().time() - started >= 9 / 50 - 0.01
+    assert sum(nodes == {"edge-1"} for nodes in shell.sent) == 5
