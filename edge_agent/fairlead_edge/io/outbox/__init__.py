@@ -5,5 +5,6 @@
                                    └─ expiry_sweeper
 
 ``upstream`` puts these together.  ``tables`` is the inside of the file: its schema, its statements, and what each job
-reads and writes.  ``salvage``, ``totals_file`` and ``handed_out_file`` are for disks and processes that fail.
+reads and writes; ``repair`` finds damage to it and makes it sound again.  ``totals_file`` and ``handed_out_file`` lie
+beside it, for disks and processes that fail.
 """

@@ -16,12 +16,11 @@ from typing import Final
 import apsw
 import msgspec
 
-from fairlead_edge.io.outbox import opening, store_clock
+from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
+from fairlead_edge.io.outbox.repair import audit, damage, opening
 from fairlead_edge.io.outbox.tables import attempts as attempts_table
 from fairlead_edge.io.outbox.tables import (
-    audit,
-    damage,
     dead_letters,
     expiry,
     inheritance,

@@ -11,7 +11,8 @@ import pytest
 from tests.support.upstream import until
 
 from fairlead_edge.errors import NotOurs, StoreDamaged
-from fairlead_edge.io.outbox import opening, salvage, store_clock
+from fairlead_edge.io.outbox import store_clock
+from fairlead_edge.io.outbox.repair import opening, salvage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import age
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE

@@ -4,7 +4,6 @@
     append, settlement, expiry, eviction  what changes the logs; ``dead_letters`` what was refused for good
     log, bodies, segment                  the logs, their messages, and how these are packed
     queue_status, store_identity          what the outbox says of itself
-    audit, damage                         what is wrong with the file, and how damaged messages are taken out
 
 ``statements`` has every SQL statement by name.
 """

@@ -6,7 +6,8 @@ import apsw
 import msgspec
 import pytest
 
-from fairlead_edge.io.outbox.tables import audit, settlement, store_identity
+from fairlead_edge.io.outbox.repair import audit
+from fairlead_edge.io.outbox.tables import settlement, store_identity
 from fairlead_edge.io.outbox.tables.append import append
 from fairlead_edge.io.outbox.tables.schema import migrate
 from fairlead_edge.outbox.age import Stamp

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import apsw
 
+from fairlead_edge.io.outbox.repair import statements as repair_sql
 from fairlead_edge.io.outbox.tables import dead_letters, log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import append
@@ -99,7 +100,7 @@ def recount(connection: apsw.Connection) -> None:
 
     Walks the backlog; what no reference belongs to any more goes.
     """
-    for statement in sql.RECOUNT:
+    for statement in repair_sql.RECOUNT:
         rows(connection, statement)
 
 

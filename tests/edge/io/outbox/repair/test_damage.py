@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fairlead_edge.errors import StoreFull
+from fairlead_edge.io.outbox.repair import damage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.tables import damage
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, QueueStatus, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId

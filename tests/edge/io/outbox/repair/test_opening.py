@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from fairlead_edge.io.outbox import opening
+from fairlead_edge.io.outbox.repair import opening
 from fairlead_edge.io.outbox.tables import schema
 
 

@@ -10,7 +10,8 @@ import secrets
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fairlead_edge.io.outbox import salvage, store_clock
+from fairlead_edge.io.outbox import store_clock
+from fairlead_edge.io.outbox.repair import salvage
 from fairlead_edge.io.outbox.tables import schema
 from fairlead_edge.outbox.gaps import Gap
 from fairlead_edge.outbox.queue_id import QueueId

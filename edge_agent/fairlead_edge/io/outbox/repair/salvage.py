@@ -15,7 +15,9 @@ from typing import Any, Final
 import apsw
 
 from fairlead_edge.io.outbox import store_clock
-from fairlead_edge.io.outbox.tables import audit, damage, schema, store_identity
+from fairlead_edge.io.outbox.repair import audit, damage
+from fairlead_edge.io.outbox.repair import statements as repair_sql
+from fairlead_edge.io.outbox.tables import schema, store_identity
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import run_checksum, text
 from fairlead_edge.io.sqlite import salvage
@@ -80,13 +82,13 @@ def _fill(
     if version < len(schema.MIGRATIONS):
         return  # rows as they were; brought to the present version first, they are looked at again
     target.execute(sqlite.BEGIN)
-    ends = dict(rows(target, sql.ENDS_OF_QUEUES))
+    ends = dict(rows(target, repair_sql.ENDS_OF_QUEUES))
     _restore_queues(target, kept)
     if kept is not None and kept.node:
         target.execute(sql.SET_OWNER, (kept.node,))
-    for statement in sql.DELETE_WITHOUT_QUEUE:
+    for statement in repair_sql.DELETE_WITHOUT_QUEUE:
         target.execute(statement)
-    target.execute(sql.SET_COMMITS, (1 + (kept.commits if kept else _commits(source)),))
+    target.execute(repair_sql.SET_COMMITS, (1 + (kept.commits if kept else _commits(source)),))
     record = {"epoch": epoch, "now": _clock(target, kept), "at": at, "new_id": new_id}
     for number, endpoint, priority in rows(target, sql.NUMBERED_QUEUES):
         queue = QueueId(endpoint, priority)
@@ -95,7 +97,7 @@ def _fill(
             report.lost.append((queue, gap))
     damage.recount(target)
     _balance(target)
-    [(report.waiting,)] = rows(target, sql.WAITING)
+    [(report.waiting,)] = rows(target, repair_sql.WAITING)
     target.execute(sqlite.COMMIT)
 
 
@@ -119,7 +121,7 @@ def _clock(target: apsw.Connection, kept: Totals | None) -> float:
         with contextlib.suppress(*salvage.READ_ERRORS):
             stamp = audit.read_clock(target)
     if stamp is None:
-        found = rows(target, sql.LATEST_ENQUEUED)
+        found = rows(target, repair_sql.LATEST_ENQUEUED)
         stamp = Stamp(
             boot_id=reading.boot_id,
             boot_seconds=reading.boot_seconds,
@@ -133,7 +135,7 @@ def _clock(target: apsw.Connection, kept: Totals | None) -> float:
 
 def _commits(source: apsw.Connection) -> int:
     try:
-        commits = int(rows(source, sql.COMMITS)[0][0])
+        commits = int(rows(source, repair_sql.COMMITS)[0][0])
         return commits if 0 <= commits < COUNT_MAX else 0
     except (*salvage.READ_ERRORS, IndexError, TypeError, ValueError):
         return 0
@@ -142,39 +144,39 @@ def _commits(source: apsw.Connection) -> int:
 def _restore_queues(target: apsw.Connection, kept: Totals | None) -> None:
     """Queues as the totals have them, which are as new as the file at least; without any, those rows that can be."""
     if kept is not None:
-        target.execute(sql.DELETE_QUEUES)
+        target.execute(repair_sql.DELETE_QUEUES)
         for queue in kept.queues:
             counts = (queue.accepted, queue.sent, queue.expired, queue.evicted, queue.damaged)
             place = (queue.id, queue.endpoint, queue.priority, queue.next_offset, queue.checkpoint)
-            target.execute(sql.INSERT_QUEUE_TOTALS, (*place, *counts))
+            target.execute(repair_sql.INSERT_QUEUE_TOTALS, (*place, *counts))
         return
-    target.execute(sql.DELETE_UNREADABLE_QUEUES)
+    target.execute(repair_sql.DELETE_UNREADABLE_QUEUES)
     _name_queues(target)
-    for statement in sql.RESET_IMPOSSIBLE_COUNTS:
+    for statement in repair_sql.RESET_IMPOSSIBLE_COUNTS:
         target.execute(statement)
-    target.execute(sql.RESET_IMPOSSIBLE_CHECKPOINTS)
+    target.execute(repair_sql.RESET_IMPOSSIBLE_CHECKPOINTS)
 
 
 def _numbers(source: apsw.Connection) -> set[int]:
     """Of the queues that envelopes name, also where the queues' own rows are gone."""
     found: set[int] = set()
     with contextlib.suppress(*salvage.READ_ERRORS):
-        found.update(number for (number,) in rows(source, sql.QUEUES_OF_RUNS) if isinstance(number, int))
+        found.update(number for (number,) in rows(source, repair_sql.QUEUES_OF_RUNS) if isinstance(number, int))
     return found
 
 
 def _name_queues(target: apsw.Connection) -> None:
     """Queues whose name is lost: the checksums of their envelopes show which of those upwards each was."""
     candidates = [QueueId(UPSTREAM, priority) for priority in (*range(PRIORITY_MAX + 1), DEFAULT_PRIORITY)]
-    for (number,) in rows(target, sql.NAMELESS_QUEUES):
+    for (number,) in rows(target, repair_sql.NAMELESS_QUEUES):
         for first, last, epoch, enqueued, expires, topic, inherits, sealed in rows(
-            target, sql.ENVELOPES_OF_QUEUE, (number, _ASKED_FOR_NAME)
+            target, repair_sql.ENVELOPES_OF_QUEUE, (number, _ASKED_FOR_NAME)
         ):
             named_object = None if inherits is None else text(inherits)
             envelope = first, last, epoch, enqueued, expires, text(topic), named_object
             named = [each for each in candidates if run_checksum(each, *envelope) == sealed is not None]
             if named:
-                target.execute(sql.NAME_QUEUE, (number, named[0].endpoint, named[0].priority))
+                target.execute(repair_sql.NAME_QUEUE, (number, named[0].endpoint, named[0].priority))
                 break
 
 
@@ -188,14 +190,14 @@ def _settle_queue(
 ) -> list[Gap]:
     """Set aside what is damaged, and count what is missing altogether; ``end``: the next offset as the file has it."""
     if kept is not None:
-        target.execute(sql.DELETE_SETTLED, (number, kept.checkpoint, record["now"]))
-    target.execute(sql.DELETE_IMPOSSIBLE_OFFSETS, (number,))
-    [(lowest,)] = rows(target, sql.LOWEST_OFFSET, (number,))
-    [(highest,)] = rows(target, sql.END_OF_LOG, (number,))
-    target.execute(sql.RAISE_NEXT_OFFSET, (highest, number))
+        target.execute(repair_sql.DELETE_SETTLED, (number, kept.checkpoint, record["now"]))
+    target.execute(repair_sql.DELETE_IMPOSSIBLE_OFFSETS, (number,))
+    [(lowest,)] = rows(target, repair_sql.LOWEST_OFFSET, (number,))
+    [(highest,)] = rows(target, repair_sql.END_OF_LOG, (number,))
+    target.execute(repair_sql.RAISE_NEXT_OFFSET, (highest, number))
     # A checkpoint that only the damaged file says must hide nothing; what it had passed rightly has expired.
     passed = lowest if kept is None and lowest is not None else COUNT_MAX
-    target.execute(sql.LOWER_CHECKPOINT, (passed, number))
+    target.execute(repair_sql.LOWER_CHECKPOINT, (passed, number))
     first, last, topic = _extent(target, number, kept)
     damaged = []
     after: int | None = NOTHING_DONE
@@ -226,13 +228,13 @@ def _extent(target: apsw.Connection, number: int, kept: QueueTotals | None) -> t
 
 def _missing(target: apsw.Connection, number: int) -> int:
     """Accepted, ended nowhere, and not there; gap records stored meanwhile are there and were accepted."""
-    [(missing,)] = rows(target, sql.MISSING, (number,))
+    [(missing,)] = rows(target, repair_sql.MISSING, (number,))
     return int(missing)
 
 
 def _balance(target: apsw.Connection) -> None:
     """More there than was counted: commits were lost that only took away; what is there goes once more."""
-    target.execute(sql.BALANCE)
+    target.execute(repair_sql.BALANCE)
 
 
 def problem(path: Path, kept: Totals | None, *, seconds: float | None = None) -> str | None:

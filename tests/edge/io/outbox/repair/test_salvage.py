@@ -17,7 +17,8 @@ from tests.support.dose import dose
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import NotOurs, StoreDamaged, StoreTooNew
-from fairlead_edge.io.outbox import opening, store_clock
+from fairlead_edge.io.outbox import store_clock
+from fairlead_edge.io.outbox.repair import opening
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.outbox import envelope
