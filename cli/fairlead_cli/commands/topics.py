@@ -114,7 +114,8 @@ def create(
 ) -> None:
     """Create a topic; exit 1 when it exists.
 
-    The property `transactional` is `allowed` (default), `required` or `refused`; others are kept for you.
+    The property `transactional` is `allowed` (default), `required` or `refused`; `hold_up_seconds_max` is how long an
+    open transaction may hold up readers of committed messages before it is ended; others are kept for you.
 
     \b
     When messages cannot be pushed, for all its subscriptions alike:

@@ -12,7 +12,9 @@ from fairlead_messaging.server.transactions.deadline import TransactionLimits, h
 from fairlead_messaging.server.transactions.transaction import State, Transaction, TransactionView
 
 FINISHED_LOOKED_MAX = 20_000
-"""Finished transactions looked at in one request; a later one goes on before the last that was answered."""
+"""Finished transactions looked at in one request; the next one goes on before the last that was answered."""
+FINISHED_BYTES_MAX = 16 * 1024 * 1024
+"""The same in bytes of their records: one may carry the digests of ten thousand keys."""
 POINTER_MAX = 2**63 - 1
 
 
@@ -27,12 +29,12 @@ def finished(
     """Newest first, at most ``limit`` that began before the transaction ``before``; damaged records are left out."""
     # Aborted ones whose rows are to be marked.
     found = [each for each in transaction.read_open(snapshot) if each.pointer < before and each.state in states]
-    high, taken = keys.finished(before), 0
+    high, taken, size = keys.finished(before), 0, 0
     for _ in range(FINISHED_LOOKED_MAX):
         row = snapshot.last_below(keys.FINISHED, high)
-        if row is None or taken >= limit:
+        if row is None or taken >= limit or size >= FINISHED_BYTES_MAX:
             break
-        high = row[0]
+        high, size = row[0], size + len(row[1])
         ended = transaction.decode_undamaged(row[1])
         if ended is not None and ended.state in states:
             found.append(ended)

@@ -82,3 +82,5 @@ def test_looking_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         core.do(Commit(pointer=start(core), changes=[]))
     assert ended(core, State.ABORTED) == []
     assert ended(core, State.ABORTED, before=aborted + 1) == [aborted]
+    monkeypatch.setattr(listing, "FINISHED_BYTES_MAX", 1)
+    assert len(ended(core, *ENDED)) == 1
