@@ -18,7 +18,7 @@ ROOMS = {
     "messaging": "Stores messages in topics, with transactions.",
     "ingest": "Writes topics into Delta tables, with Spark.",
 }
-NOUNS = ("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "deadletters", "dump")
+NOUNS = ("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "deadletters", "edge_status", "dump")
 """Modules of ``commands`` that add commands; one that is not there is left out."""
 
 EXTRAS = {

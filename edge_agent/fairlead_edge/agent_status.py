@@ -10,7 +10,8 @@ import msgspec
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox.outbox import OutboxStatus
-from fairlead_wire import message
+from fairlead_wire import delivery_text, message
+from fairlead_wire.delivery import DeliveryPolicy
 
 STALLED_SECONDS: Final = 30.0
 """A queue of which nothing was taken for so long is said to stand still."""
@@ -45,6 +46,8 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     routes: Mapping[str, message.RoutesStatus]
     publishing: Mapping[str, int]
     """Requests of producers: received, accepted, repeated, without a route, refused by code."""
+    delivery: Mapping[str, DeliveryPolicy] = {}
+    """The policies by which messages go again: to the hub (``upstream``) and to modules (``brokered``)."""
     salvaged: str = ""
     """Why a store was found damaged and salvaged when it was opened."""
     damaged: int = 0
@@ -100,6 +103,10 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             for queue in agent.outbox.queues
         ],
         "deadLetters": agent.outbox.dead_letters,
+        "delivery": {
+            name: {**msgspec.to_builtins(policy), "summary": delivery_text.summary(policy)}
+            for name, policy in agent.delivery.items()
+        },
         "published": dict(agent.publishing),
         "store": {
             "bytes": agent.outbox.bytes,
@@ -133,6 +140,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
         ],
         routes=dict(agent.routes),
         dead_letters=agent.outbox.dead_letters,
+        delivery={name: delivery_text.summary(policy) for name, policy in agent.delivery.items()},
         store_bytes=agent.outbox.bytes,
     )
 

@@ -18,7 +18,9 @@ from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.status import edge_node
+from fairlead_wire import message
 
+DELIVERIES = ("upstream", "brokered")
 LIST_MAX = 100
 """Pending and parked keys listed for one node."""
 
@@ -54,6 +56,7 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
     row = _row(hub, name, now)
     session = hub.sessions.get(name)
     row["grantedTopics"] = sorted(hub.grants.of(name))
+    row["delivery"] = _delivery(hub.node_facts(name).edge)
     if session is not None:
         unsynced = session.unsynced
         row["pendingObjects"] = [
@@ -75,6 +78,12 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
             for key, withheld in itertools.islice(unsynced.kept().items(), LIST_MAX)
         ]
     return row
+
+
+def _delivery(edge: message.EdgeStatus | None) -> dict[str, str]:
+    """By which policies the node's messages go again, in its own words."""
+    said = {} if edge is None else edge.delivery
+    return {name: said[name][: message.NAME_CHARS_MAX] for name in DELIVERIES if name in said}
 
 
 def unreadable(placement: Placement) -> list[dict[str, Any]]:

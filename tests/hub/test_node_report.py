@@ -1,11 +1,13 @@
 """Where every node stands, as rows for people and programs."""
 
+import msgspec
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster import sync_rule
+from fairlead_wire import message
 
 
 @pytest.fixture
@@ -83,3 +85,20 @@ def test_what_a_rule_that_cannot_be_read_does_is_listed(core):
     assert "stays in force" in rule["consequence"] and "sent to no node" in routes["consequence"]
     [row] = node_report.nodes(core.hub, 0.0)
     assert "SyncRule r: spec: why" in row["rules"]
+
+
+def test_a_node_in_detail_says_by_which_policies_its_messages_go_again(core):
+    """In the agent's words, bounded; what else it may say under that name is none of them."""
+
+    def shown():
+        found = node_report.node(core.hub, "edge-1", 0.0)
+        assert found is not None
+        return found["delivery"]
+
+    edge = core.connect()
+    assert shown() == {}
+    edge.sent()
+    said = {"upstream": "7 retries" + "x" * 2000, "brokered": "no retries", "other": "y"}
+    edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, delivery=said)))
+    assert list(shown()) == ["upstream", "brokered"] and shown()["brokered"] == "no retries"
+    assert len(shown()["upstream"]) == message.NAME_CHARS_MAX

@@ -293,6 +293,8 @@ class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     routes: dict[str, RoutesStatus] = {}
     dead_letters: Count = 0
     store_bytes: Count = 0
+    delivery: dict[str, str] = {}
+    """In words, when messages go again: to the hub (``upstream``), to modules (``brokered``)."""
 
 
 FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | Status | Keepalive

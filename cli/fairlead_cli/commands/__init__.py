@@ -1,7 +1,7 @@
 """The commands: a module for each noun, with ``register(root)``, and one for each long command of ``topics``.
 
     routes, backoff, status, explain, bench, ingest
-    deadletters (of ``edge``)
+    deadletters, edge_status (of ``edge``)
     topics ─┬─ tail          the newest messages, and those that come
             ├─ replay        one topic into another, once
             ├─ subscriptions

@@ -126,6 +126,8 @@ def _print_one(row: dict[str, Any]) -> None:
     _print_table([row])
     if row.get("rules"):
         click.echo(f"rules    {row['rules']}")
+    for name, policy in row.get("delivery", {}).items():
+        click.echo(f"delivery {name}: {policy}")
     for pending in row.get("pendingObjects", []):
         click.echo(f"pending  {pending['key']}: {pending['step']}")
     for parked in row.get("parkedObjects", []):

@@ -172,6 +172,11 @@ class EdgeClient:
         content = msgspec.json.encode({"numbers": None if numbers is None else list(numbers)})
         return msgspec.json.decode(self._ask("/v1/deadletters/replay", content, {}), type=_Replayed).replayed
 
+    def status(self) -> dict[str, Any]:
+        """The agent as it is now: link, objects, queues, delivery policies (``GET /v1/status``)."""
+        found: dict[str, Any] = msgspec.json.decode(self._ask("/v1/status", None, {}))
+        return found
+
     def _settle(self, module: str, input: str, verb: str, ids: Sequence[str]) -> list[str]:
         content = msgspec.json.encode({"ids": list(ids)})
         return msgspec.json.decode(self._ask(f"{_input(module, input)}/{verb}", content, {}), type=_Unknown).unknown

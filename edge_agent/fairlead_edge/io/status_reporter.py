@@ -96,6 +96,7 @@ class StatusReporter:
             pumping=self._upstream.pump.counters,
             stalls=self._upstream.pump.stalls(),
             given_out=self._upstream.broker.counts(),
+            delivery=self._upstream.policies,
             salvaged=self._outbox.salvaged or self._store.salvaged,
             damaged=self._store.damaged,
         )

@@ -60,6 +60,8 @@ class Upstream:
         self._ttl_seconds: Mapping[str, int | None] = {}
         self._ttl_changed = asyncio.Event()
         self.outbox = outbox
+        self.policies: Mapping[str, DeliveryPolicy] = {"upstream": policy, "brokered": brokered_policy}
+        """By which messages go again."""
         clock = outbox.now
         self.pump = UpstreamPump(
             self.outbox, link, clock=clock, timestamp=timestamp, uniform=random.random, policy=policy

@@ -1,0 +1,95 @@
+"""`fairlead edge status`: one agent, asked on its node: link, objects, queues, and when messages go again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairlead_cli import hub_account, moments
+from fairlead_cli.commands.deadletters import DEFAULT_URL
+
+HEAD = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
+DEFAULT_PRIORITY_SHOWN = "default"
+
+
+def register(root: click.Group) -> None:
+    """Add `status` to `edge`."""
+    edge = root.commands["edge"]
+    assert isinstance(edge, click.Group)
+    edge.add_command(status)
+
+
+@click.command(short_help="Show the link, the queues and the delivery policies of one agent.")
+@click.option("--url", default=DEFAULT_URL, show_default=True, help="The agent's http_listen, on its node.")
+@click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help='data_dir/token of the agent; needed with security = "mtls".',
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def status(url: str, token_file: Path | None, output: str) -> None:
+    """Show one agent as it is now, also without a link to its hub.
+
+    \b
+    fairlead edge status
+    fairlead edge status --token-file /var/lib/fairlead-edge/token -o json
+    """
+    from fairlead_edge.io.client import EdgeClient
+    from fairlead_wire.errors import FairleadError, LocalError
+
+    try:
+        token = token_file.read_text() if token_file is not None else None
+        client = EdgeClient(url, token=token, patience_seconds=0)
+    except (OSError, ValueError, LocalError) as error:
+        raise click.UsageError(f"--token-file {token_file}: {error}") from None
+    try:
+        found = client.status()
+    except FairleadError as error:
+        raise click.ClickException(str(error)) from None
+    if output == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+    click.echo("\n".join(_lines(found)))
+    if found["queues"]:
+        click.echo()
+        hub_account.print_table(HEAD, [_queue(each) for each in found["queues"]])
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    link, objects, store = found["link"], found["objects"], found["store"]
+    state = link["state"] + (f" to {link['hub']}" if link["hub"] else "")
+    why = f": {link['reason']}" if link["reason"] else ""
+    contact = link["lastContactSeconds"]
+    heard = "never" if contact is None else f"{moments.span(contact)} ago"
+    lines = [
+        f"node      {found['node']}, agent {found['agent']}",
+        f"link      {state}{why}; hub last heard {heard}",
+        f"objects   {objects['held']} held, {objects['bytes']} of {objects['maxBytes']} bytes",
+        f"messages  {store['bytes']} of {store['maxBytes']} bytes, {found['deadLetters']} dead letters",
+    ]
+    lines += [f"delivery  {name}: {policy['summary']}" for name, policy in found["delivery"].items()]
+    for name, routes in sorted(found["routes"].items()):
+        refused = f", {len(routes['errors'])} refused" if routes.get("errors") else ""
+        lines.append(f"routes    {name}: {len(routes['accepted'])} run{refused}")
+    return lines
+
+
+def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
+    from fairlead_wire.route_manifest import DEFAULT_PRIORITY
+
+    stalled = queue["stalled"]
+    return (
+        queue["endpoint"],
+        DEFAULT_PRIORITY_SHOWN if queue["priority"] == DEFAULT_PRIORITY else queue["priority"],
+        queue["length"],
+        queue["bytes"],
+        moments.span(queue["oldestAgeSeconds"]) if queue["length"] else "-",
+        queue["sent"],
+        queue["expired"],
+        queue["deadLettered"],
+        f"{stalled['code']}: {stalled['reason']}" if stalled else "-",
+    )

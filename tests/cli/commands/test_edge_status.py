@@ -1,0 +1,52 @@
+"""`fairlead edge status`: a real agent with policies of its own, asked as a user would."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.support.edge_agent import EdgeAgent
+from tests.support.processes import wait_until
+
+from fairlead_cli.main import build
+
+SETTINGS = {
+    "UPSTREAM_DELIVERY_MAXIMUM_DELAY": "20",
+    "UPSTREAM_DELIVERY_JITTER": "none",
+    "UPSTREAM_DELIVERY_RETRIES_MAX": "5",
+}
+
+
+@pytest.mark.process
+def test_policies_link_and_queues_are_shown(tmp_path: Path) -> None:
+    """The configured policy towards the hub, and that of brokered endpoints; also when no hub is there."""
+    agent = EdgeAgent(tmp_path, "ws://127.0.0.1:1", **SETTINGS).start()
+    try:
+        shown = CliRunner().invoke(build(), ["edge", "status", "--url", agent.url])
+        assert shown.exit_code == 0, shown.output
+        upstream = "7 retries from 1 to 20 s (exponential), then 190000 every 20 s; at most 5 retries"
+        assert f"delivery  upstream: {upstream}" in shown.output and "delivery  brokered: " in shown.output
+        assert "node      edge-1" in shown.output and "hub last heard never" in shown.output
+        found = json.loads(CliRunner().invoke(build(), ["edge", "status", "--url", agent.url, "-o", "json"]).output)
+        assert found["delivery"]["upstream"]["maximum_delay"] == 20
+        assert found["delivery"]["upstream"]["summary"] == upstream
+    finally:
+        agent.kill()
+
+
+@pytest.mark.process
+def test_a_policy_that_contradicts_itself_is_refused_like_any_other(tmp_path: Path) -> None:
+    """Exit 2, with the variable, the key and the reason."""
+    agent = EdgeAgent(tmp_path, "ws://127.0.0.1:1", UPSTREAM_DELIVERY_MAXIMUM_DELAY="0.5")
+    running = agent.launch()
+    wait_until("it has ended", lambda: not running.alive, seconds=30)
+    assert running.stop() == 2
+    assert "upstream.delivery.maximum_delay: must not be below minimum_delay, is 0.5 < 1" in agent.log.read_text()
+
+
+def test_an_agent_that_does_not_answer_is_one_sentence() -> None:
+    """Exit 1."""
+    shown = CliRunner().invoke(build(), ["edge", "status", "--url", "http://127.0.0.1:1"])
+    assert shown.exit_code == 1 and shown.output.startswith("Error: no answer from http://127.0.0.1:1")
