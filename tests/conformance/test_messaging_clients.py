@@ -42,7 +42,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingService]:
-    """For tests in which somebody stands between, and reads."""
+    """For tests in which a proxy stands between, and reads."""
     with MessagingService(tmp_path_factory.mktemp("plain")) as running:
         yield running
 
@@ -94,7 +94,7 @@ async def test_bytes_go_in_and_the_same_bytes_come_out(client: Client, topic: tu
     assert [row.payload for row in await client.ask.inspect(*topic, limit=2)] == [b"\x00\xff", b""]
 
 
-async def test_a_producer_is_told_what_was_known(client: Client, topic: tuple[str, str]) -> None:
+async def test_a_producer_learns_what_was_known(client: Client, topic: tuple[str, str]) -> None:
     """By its first sequence, or one each; a newer epoch may fence the older."""
     await client.ask.create_topic(*topic)
     first = Producer(id="p", epoch=2**53 - 1, sequence=5)
@@ -216,7 +216,7 @@ async def test_names_are_never_paths(client: Client) -> None:
 
 
 async def test_refusals_carry_code_and_status(client: Client, topic: tuple[str, str]) -> None:
-    """A missing topic can be told from bad input and from too much of it."""
+    """A missing topic differs from bad input and from too much of it."""
     with pytest.raises(errors.TopicMissing) as missing:
         await client.ask.publish(*topic, [b"a"])
     assert (missing.value.code, missing.value.status) == ("topic_not_found", 404)
@@ -302,15 +302,15 @@ async def test_a_publisher_never_waits_and_counts(client: Client, topic: tuple[s
         assert small.dropped == 1
 
 
-async def test_a_publisher_tells_what_was_refused(client: Client, topic: tuple[str, str]) -> None:
+async def test_a_publisher_reports_what_was_refused(client: Client, topic: tuple[str, str]) -> None:
     """How many, and why; the next ones are tried again."""
-    told: list[tuple[int, Any]] = []
-    async with client.publisher(*topic, on_drop=lambda count, error: told.append((count, error))) as publisher:
+    reported: list[tuple[int, Any]] = []
+    async with client.publisher(*topic, on_drop=lambda count, error: reported.append((count, error))) as publisher:
         publisher.publish(b"a")
         assert await publisher.flush(30)
         await client.ask.create_topic(*topic)
         publisher.publish(b"b")
-    assert [(count, error.code) for count, error in told] == [(1, "topic_not_found")]
+    assert [(count, error.code) for count, error in reported] == [(1, "topic_not_found")]
     assert (publisher.published, publisher.dropped) == (1, 1)
     assert await client.payloads(*topic) == [b"b"]
 
@@ -341,7 +341,7 @@ async def test_a_lost_answer_to_a_producer_is_asked_for_again(
 async def test_a_lost_answer_without_a_producer_is_in_doubt(
     kind: str, plain: MessagingService, topic: tuple[str, str]
 ) -> None:
-    """It may have been stored, and it was: repeating it would be wrong, so the caller is told."""
+    """It may have been stored, and it was: repeating it would be wrong, so the caller learns it."""
     async with flaky(plain.port) as between, Client(kind, between.url, retries=PATIENT) as client:
         await client.ask.create_topic(*topic)
         between.lose(1, containing=b"/publish")
@@ -381,10 +381,10 @@ async def test_work_survives_the_loss_of_the_answer_to_its_commit(
         assert await client.payloads(*topic) == [b"a"]
 
 
-async def test_work_nobody_could_confirm_is_in_doubt_and_can_be_found_out(
+async def test_unconfirmed_work_is_in_doubt_and_can_be_found_out(
     kind: str, plain: MessagingService, topic: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is rolled back; asking for an abort tells how it ended."""
+    """Nothing is rolled back; asking for an abort shows how it ended."""
     monkeypatch.setattr(transaction_coordinator, "COMMIT_PAUSES_SECONDS", (0.0,))
     table = Table()
     async with flaky(plain.port) as between, Client(kind, between.url) as client:
@@ -437,7 +437,7 @@ async def test_a_restart_is_waited_for_and_reading_goes_on(
 # ── what else may answer ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_nobody_there_is_unreachable(kind: str) -> None:
+async def test_no_service_is_unreachable(kind: str) -> None:
     """With the address in the sentence; nothing was sent, so nothing is in doubt."""
     async with Client(kind, "http://127.0.0.1:1") as client:
         with pytest.raises(errors.Unreachable, match=r"127\.0\.0\.1:1") as failed:
@@ -545,7 +545,7 @@ async def test_a_bad_address_is_refused_at_once(kind: str, url: str) -> None:
 async def test_strangers_are_not_talked_to(
     kind: str, tmp_path_factory: pytest.TempPathFactory, service: MessagingService
 ) -> None:
-    """A certificate of another authority: temporary, for certificates get replaced; what we do not trust is told."""
+    """A certificate of another authority: temporary, for certificates get replaced; what we do not trust is named."""
     assert service.tls is not None
     stranger = Authority(tmp_path_factory.mktemp("other")).issue("ingest")
     forged = Tls(ca=service.tls.ca, cert=str(stranger.certificate), key=str(stranger.key))

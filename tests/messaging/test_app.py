@@ -66,7 +66,7 @@ def test_kill_9_loses_nothing_acknowledged() -> None:
 
 
 def test_stores_are_chosen_by_name(tmp_path: Path) -> None:
-    """Each opens where it is told."""
+    """Each opens in its folder."""
     for store in ("rocksdb", "sqlite"):
         kv = open_store(MessagingSettings(store=store, data_dir=str(tmp_path / store), security="insecure"))
         assert kv.get(b"k") is None
@@ -90,8 +90,8 @@ def test_a_data_dir_has_one_process(tmp_path: Path, first: str, second: str) -> 
         done = subprocess.run(command, capture_output=True, text=True, timeout=100)
         assert done.returncode == 1, done.stderr
         assert "Traceback" not in done.stderr
-        [told] = [json.loads(line) for line in done.stderr.splitlines() if "cannot_serve" in line]
-        assert f"is in use by process {program.running.pid} since 20" in told["reason"]
+        [line] = [json.loads(each) for each in done.stderr.splitlines() if "cannot_serve" in each]
+        assert f"is in use by process {program.running.pid} since 20" in line["reason"]
         program.kill()
         program.start()
         assert program.stop() == 0

@@ -37,8 +37,8 @@ TIMEOUT_SECONDS = 20.0
 
 
 @dataclass(slots=True)
-class Told:
-    """A message as whoever published it knows it; ``state``: plain, open, committed or gone."""
+class PublishedMessage:
+    """A message as its publisher knows it; ``state``: plain, open, committed or gone."""
 
     id: MessageId
     payload: str
@@ -55,7 +55,7 @@ class History:
         self.core = Core()
         self.ttl_seconds = 60
         self.core.create(TOPIC, self.ttl_seconds)
-        self.told: list[Told] = []
+        self.published_messages: list[PublishedMessage] = []
         self.open: dict[int, int] = {}
         self.committed: set[int] = set()
         self.stored: set[int] = set()
@@ -78,7 +78,7 @@ class History:
 
     def note(self, ids: list[MessageId], messages: list[Message], pointer: int, state: str) -> None:
         for message_id, (payload, ttl_seconds) in zip(ids, messages, strict=True):
-            self.told.append(Told(message_id, payload.decode(), ttl_seconds, pointer, state))
+            self.published_messages.append(PublishedMessage(message_id, payload.decode(), ttl_seconds, pointer, state))
 
     def plain(self) -> None:
         messages = self.messages()
@@ -126,7 +126,7 @@ class History:
         self.open.pop(pointer)
         if state == "committed":
             self.committed.add(pointer)
-        for each in self.told:
+        for each in self.published_messages:
             if each.pointer == pointer and each.state == "open":
                 each.state = state
 
@@ -140,7 +140,7 @@ class History:
             self.core.do(
                 Rollback(namespace=NAMESPACE, name=TOPIC, pointer=pointer, first=answer.first, last=answer.last)
             )
-            for each in self.told:
+            for each in self.published_messages:
                 if each.pointer == pointer and answer.first.encode() <= each.id[:10] <= answer.last.encode():
                     each.state = "gone"
 
@@ -167,7 +167,7 @@ class History:
     def expect(self, after: MessageId, *, committed: bool) -> list[str]:
         """What the model says a reader sees behind a start, at the time that cleaning has seen at the latest."""
         seen = []
-        for each in sorted(self.told, key=lambda told: told.id):
+        for each in sorted(self.published_messages, key=lambda published_messages: published_messages.id):
             age_ms = self.core.now_ms - timestamp_of(each.id)
             if each.id <= after or age_ms > self.ttl_seconds * 1000:
                 continue
@@ -186,7 +186,7 @@ class History:
                 self.decide(pointer, "gone")
         if self.core.now_ms < self.bound_ms:
             self.core.now_ms = self.bound_ms  # what cleaning removed later than now is not alive again
-        after = self.random.choice([*self.starts[-20:], *[each.id for each in self.told[-20:]]])
+        after = self.random.choice([*self.starts[-20:], *[each.id for each in self.published_messages[-20:]]])
         for committed in (True, False):
             for limit in (1, 3, 1000):
                 assert self.pages(after, limit, committed=committed) == self.expect(after, committed=committed)

@@ -153,7 +153,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def keeps_alive(topics: Topics, pointer: int) -> None:
-    """Returns when somebody renewed a transaction three times; the service's clock goes on only in between."""
+    """Returns when a client renewed a transaction three times; the service's clock goes on only in between."""
     for _ in range(3):
         transaction = topics.broker._service.transactions.find(pointer)
         assert transaction is not None

@@ -21,7 +21,7 @@ KINDS = ("asyncio", "sync")
 
 
 class Table:
-    """A participant that remembers what it was asked, and fails where told."""
+    """A participant that remembers what it was asked, and fails where the test says so."""
 
     def __init__(self, *, failing: str = "", changes: Sequence[str] = ()) -> None:
         self.asked: list[str] = []
@@ -31,7 +31,7 @@ class Table:
     def changes(self) -> Sequence[str]:
         return self._changes
 
-    def told(self, what: str) -> None:
+    def note(self, what: str) -> None:
         self.asked.append(what)
         if what in self._failing:
             raise RuntimeError(what)
@@ -43,10 +43,10 @@ class _Asyncio:
         self.changes = table.changes
 
     async def persist(self) -> None:
-        self._table.told("persist")
+        self._table.note("persist")
 
     async def rollback(self) -> None:
-        self._table.told("rollback")
+        self._table.note("rollback")
 
 
 class _Sync:
@@ -55,10 +55,10 @@ class _Sync:
         self.changes = table.changes
 
     def persist(self) -> None:
-        self._table.told("persist")
+        self._table.note("persist")
 
     def rollback(self) -> None:
-        self._table.told("rollback")
+        self._table.note("rollback")
 
 
 class _InThreads:

@@ -36,7 +36,7 @@ def producer(*sequences: int, epoch: int = 1, fence: bool = False) -> Producer:
 
 
 class Core:
-    """A service over a store, and a clock that moves only when told."""
+    """A service over a store, and a clock that moves only by hand."""
 
     def __init__(self, kv: OrderedKV | None = None, limits: TransactionLimits | None = None) -> None:
         self.kv = kv or MemoryKV()

@@ -195,7 +195,7 @@ ARROW_POLL: Route[None] = Route(
     codes=_BULK, summary="One page of rows id, ts and payload as an Arrow stream.",
     example=ArrowPollRequest(after="", limit_bytes=8_388_608),
 )  # fmt: skip
-"""The same path as ``POLL``; the Accept header tells them apart, so the document has them as one."""
+"""The same path as ``POLL``; the Accept header says which, so the document has them as one."""
 INSPECT: Route[list[Inspected]] = Route(
     operation="inspect", method="GET", path=TOPIC + "/inspect", query=InspectQuery, response=list[Inspected],
     codes=(*_TOPIC, "bad_message_id", "bad_limit", error_codes.TRANSACTIONS_UNAVAILABLE),

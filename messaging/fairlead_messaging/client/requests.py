@@ -229,7 +229,7 @@ def offsets(namespace: str, name: str, at: str | int) -> Request[Offset]:
 def note_reader(
     namespace: str, name: str, reader: str, *, position: str, generation: int | None = None
 ) -> Request[None]:
-    """Tell the service how far ``reader`` has durably read, so that its lag can be seen; it moves nothing."""
+    """Record how far ``reader`` has durably read, so that its lag can be seen; it moves nothing."""
     body = NoteReaderRequest(position=position, generation=generation)
     return order(routes.NOTE_READER, namespace, name, reader, body=body)
 

@@ -32,7 +32,7 @@ def record(living: Topic, command: RecordReaderPosition, batch: Batch, now_ms: i
 
 
 def counted(snapshot: Snapshot, living: Topic, command: RecordReaderPosition) -> RecordReaderPosition:
-    """The same command with what its position counts, so that it can be told later how much expired after it.
+    """The same command with what its position counts, so that how much expired after it can be said later.
 
     Without it when it cannot be known exactly.  Raises: Conflict as ``record``.
     """

@@ -21,6 +21,6 @@ def test_payloads_are_bytes() -> None:
 
 
 @pytest.mark.parametrize(("message_id", "at"), [("0000018bcfe56800" + "0" * 24, 1_700_000_000_000), ("", 0), ("x", 0)])
-def test_an_id_tells_when_it_was_published(message_id: str, at: int) -> None:
+def test_an_id_holds_when_it_was_published(message_id: str, at: int) -> None:
     """Its first eight bytes."""
     assert Message(id=message_id, payload=b"").published_ms == at

@@ -41,7 +41,7 @@ def test_the_end_is_where_nothing_moves_any_more() -> None:
 
 
 def test_a_page_that_leads_back_is_refused() -> None:
-    """Whoever answers so would be asked for ever."""
+    """A service that answers so would be asked for ever."""
     cursor = Cursor("n", "t", start_from="0a", limit=1)
     cursor.take(page("0a", then="0a"))
     assert (cursor.position, asked(cursor)["limit"]) == ("0a", 1)

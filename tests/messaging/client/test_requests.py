@@ -65,7 +65,7 @@ def test_what_is_safe_to_repeat() -> None:
 
 
 def test_a_long_poll_takes_its_wait_longer() -> None:
-    """Milliseconds in the request, seconds for whoever waits."""
+    """Milliseconds in the request, seconds for the one that waits."""
     assert requests.poll("n", "t", wait_ms=1500).wait_seconds == 1.5
     assert requests.plan("n", "t", after="", wait_ms=250).wait_seconds == 0.25
 
@@ -82,7 +82,7 @@ def test_a_page_has_a_next_position_or_is_not_ours() -> None:
 
 
 def test_a_topic_that_exists_is_no_error() -> None:
-    """Whoever creates it wants it to be there."""
+    """A program that creates it wants it to be there."""
     assert requests.create_topic("n", "t").read(answer()) is True
     assert requests.create_topic("n", "t").read(refusal(409, "topic_exists")) is False
     with pytest.raises(errors.Denied):
@@ -91,7 +91,7 @@ def test_a_topic_that_exists_is_no_error() -> None:
 
 @pytest.mark.parametrize(("how", "state"), [("commit", "committed"), ("abort", "aborted"), ("invalidate", "invalid")])
 def test_a_finished_transaction_is_as_good_only_after_doubt(how: Any, state: str) -> None:
-    """Somebody else may have finished it; after a lost answer it was surely we."""
+    """Another program may have finished it; after a lost answer it was surely we."""
     over = refusal(409, "transaction_not_in_progress", state=state)
     with pytest.raises(errors.TransactionOver):
         requests.finish_transaction(1, how).read(over)

@@ -39,7 +39,7 @@ def test_the_policy_says_how_often_and_when() -> None:
 
 
 def test_retry_after_only_lengthens() -> None:
-    """And only what somebody really asked for counts."""
+    """And only what an answer really asked for counts."""
     assert attempts(READ).after(busy(7)) == 7
     assert attempts(READ).after(busy(0.5)) == 1
     assert attempts(READ).after(errors.TimedOut("x", seconds=30)) == 1
@@ -76,7 +76,7 @@ def test_doubt_changes_what_a_refusal_means() -> None:
 
 
 def test_doubt_stays_until_the_end() -> None:
-    """The connection ended, then nobody was there any more: the first sending may have been done all the same."""
+    """The connection ended, then no service was there any more: the first sending may have been done all the same."""
     trying = attempts(READ, None)
     trying.after(errors.Disconnected("x"))
     with pytest.raises(errors.Unreachable) as raised:

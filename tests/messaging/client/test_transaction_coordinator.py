@@ -124,7 +124,7 @@ def test_a_commit_found_undone_after_all_is_undone() -> None:
     assert taken[-2:] == ["roll back one", "abort"]
 
 
-def test_nobody_who_could_say_is_in_doubt_and_nothing_is_rolled_back() -> None:
+def test_without_an_answer_it_is_in_doubt_and_nothing_is_rolled_back() -> None:
     """The caller learns which transaction it is."""
     work = opened(ONE)
     taken: list[str] = []
@@ -150,6 +150,6 @@ def test_a_commit_that_was_never_sent_is_undone() -> None:
 
 
 def test_outside_of_its_block_it_refuses() -> None:
-    """A mistake of the program's is told as one."""
+    """A mistake of the program's is reported as one."""
     with pytest.raises(LocalError):
         play(TransactionCoordinator([ONE], timeout_seconds=None).add("n", "t", [b"a"]))

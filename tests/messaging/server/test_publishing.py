@@ -22,7 +22,7 @@ def test_rows_of_one_request_are_contiguous() -> None:
 
 
 def test_a_repeat_within_one_batch_is_known() -> None:
-    """The second of two concurrent retries is told so, and both are durable together."""
+    """The second of two concurrent retries is answered so, and both are durable together."""
     core = Core()
     core.create("t")
     one, two = core.batch(publish("t", "a", producer=producer(3)), publish("t", "a", producer=producer(3)))

@@ -43,7 +43,7 @@ def test_lag_in_messages_and_seconds() -> None:
 
 
 def test_what_has_expired_is_no_lag() -> None:
-    """Nobody can read it any more."""
+    """No reader can read it any more."""
     core = Core()
     core.create("t", ttl_seconds=10)
     core.do(publish("t", "old"))

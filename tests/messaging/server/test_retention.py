@@ -68,7 +68,7 @@ async def test_old_generations_are_removed(kv: OrderedKV) -> None:
 
 
 async def test_a_neighbour_with_a_similar_name_is_not_touched(kv: OrderedKV) -> None:
-    """Prefixes are told apart."""
+    """Prefixes are kept apart."""
     async with serving(kv) as topics:
         for name in ("t", "t-1", "s"):
             await topics.create(name)

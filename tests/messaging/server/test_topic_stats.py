@@ -1,4 +1,4 @@
-"""What metrics tell of topics, readers and whoever blocks them."""
+"""What metrics show of topics, readers and what blocks them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Publishing without waiting, for asyncio programs; ``sync_buffered`` is for all others.
 
-    async with AsyncBufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
+    async with AsyncBufferedPublisher(client, "default", "visits", on_drop=log) as visits:
         visits.publish(b"…")
 
 For telling, not for promising: ``publish`` never waits; messages gather and go out together, what finds no room or is

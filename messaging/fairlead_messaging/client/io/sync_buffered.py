@@ -1,6 +1,6 @@
 """Publishing without waiting, for programs without an event loop: a thread sends what gathered.
 
-    with BufferedPublisher(client, "default", "visits", on_drop=tell) as visits:
+    with BufferedPublisher(client, "default", "visits", on_drop=log) as visits:
         visits.publish(b"…")
 
 It promises what ``async_buffered`` does.  Any number of threads may publish; ``on_drop`` is called in the sending

@@ -42,24 +42,27 @@ class Cleaner:
         guard = ClockJumpGuard(self._now_ms(), _steady_ms())
         while True:
             await asyncio.sleep(interval_seconds)
-            if not guard.look(self._now_ms(), _steady_ms()):
+            now_ms = self._now_ms()
+            if not guard.look(now_ms, _steady_ms()):
                 _log.warning("cleanup_waits", reason="the clock jumped ahead")
                 continue
             try:
-                await self.clean()
+                await self.clean(now_ms)
             except (Unavailable, StorageError) as error:
                 _log.warning("cleanup_failed", reason=str(error))
 
-    async def clean(self) -> None:
-        """One pass over every topic: remove what cannot be read any more."""
+    async def clean(self, now_ms: int | None = None) -> None:
+        """One pass over every topic: remove what cannot be read any more as of ``now_ms``, the clock's when not given.
+
+        One time for the whole pass, that which was found to be safe: the clock may jump while it goes on.
+        """
+        now_ms = self._now_ms() if now_ms is None else now_ms
         await self._prune_transactions()
         for topic in await self._readers.read(topics.every):
             emptied: dict[bytes, tuple[bytes, bytes]] = {}
             more, resume = True, b""
             while more:
-                found = await self._readers.read(
-                    partial(retention.sweep, topic=topic, now_ms=self._now_ms(), resume=resume)
-                )
+                found = await self._readers.read(partial(retention.sweep, topic=topic, now_ms=now_ms, resume=resume))
                 more, resume = found.more, found.resume
                 if not len(found.batch) and not found.silent:
                     continue

@@ -32,7 +32,7 @@ WAITING_COMMANDS_MAX = 10_000
 """Beyond these callers are asked to come back later."""
 
 RETRY_AFTER_SECONDS = 1.0
-TELL_SECONDS = 10.0
+LOG_SECONDS = 10.0
 """How often a store that goes on failing is written to the log."""
 
 _log = logs.get("messaging.committer")
@@ -66,7 +66,7 @@ class Committer:
         self.written_at = time.monotonic()
         """When the last write succeeded, by the steady clock."""
         self._failed_in_a_row = 0
-        self._told_at = 0.0
+        self._logged_at = 0.0
 
     @property
     def waiting(self) -> int:
@@ -181,8 +181,8 @@ class Committer:
         self.healthy = False
         self._failed_in_a_row += 1
         now = time.monotonic()
-        if self._failed_in_a_row == 1 or now - self._told_at >= TELL_SECONDS:
-            self._told_at = now
+        if self._failed_in_a_row == 1 or now - self._logged_at >= LOG_SECONDS:
+            self._logged_at = now
             _log.error(
                 "store_write_failed", reason=str(error), commands=len(answers), failures=self._failed_in_a_row,
                 remedy="free space on data_dir's disk, or make it writable; the service goes on by itself",
@@ -190,7 +190,7 @@ class Committer:
         self._fail_all(answers, error)
 
     def _fail_all(self, answers: list[tuple[asyncio.Future[Any], Any]], error: Exception) -> None:
-        """Nothing of this batch is known to be stored: forget what was assumed and tell every caller."""
+        """Nothing of this batch is known to be stored: forget what was assumed, and answer so to every caller."""
         self.failures += 1
         self._service.forget()
         for future, _ in answers:

@@ -23,5 +23,5 @@ def of(topic: Topic, record: Subscription) -> DeliveryPolicy:
 
 
 def digest(policy: DeliveryPolicy) -> str:
-    """Tells policies apart: attempts counted under one say nothing under another."""
+    """Differs for different policies: attempts counted under one say nothing under another."""
     return hashlib.blake2b(msgspec.json.encode(policy), digest_size=DIGEST_BYTES).hexdigest()

@@ -5,7 +5,7 @@
        └─other answers, retries used up→ dead letter  into its topic when it has one; counted either way
 
 The record is durable: position, attempts and the time of the next one survive a restart, so a message may
-come twice but is never passed over.  The endpoint tells repeats apart by the message id.
+come twice but is never passed over.  The endpoint recognises repeats by the message id.
 
 Law: every committed message of the topic's generation after the subscription began is counted once, as delivered,
 dead-lettered, dropped (given up without a dead letter topic) or expired; the position and its count are one write.

@@ -40,16 +40,16 @@ async def test_messages_may_wait_before_it_is_entered(topics: Topics) -> None:
 
 
 async def test_what_never_gets_through_is_given_up_in_the_end() -> None:
-    """Counted and told, and nothing is raised; flush says that it did not happen."""
-    told: list[tuple[int, FairleadError]] = []
+    """Counted and reported, and nothing is raised; flush says that it did not happen."""
+    reported: list[tuple[int, FairleadError]] = []
     async with (
         AsyncClient("http://127.0.0.1:1") as client,
-        publisher(client, close_seconds=0.01, on_drop=lambda *drop: told.append(drop)) as buffered,
+        publisher(client, close_seconds=0.01, on_drop=lambda *drop: reported.append(drop)) as buffered,
     ):
         buffered.publish(b"a")
         assert not await buffered.flush(0.01)
     assert buffered.dropped == 1
-    assert [count for count, _ in told] == [1]
+    assert [count for count, _ in reported] == [1]
 
 
 async def test_a_cancelled_owner_still_counts_what_is_lost() -> None:

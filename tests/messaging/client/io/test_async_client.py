@@ -59,18 +59,18 @@ async def test_overload_is_temporary_with_the_services_own_pause() -> None:
 async def test_replaced_certificates_are_used_for_new_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bad replacement is told and the old ones stay."""
+    """A bad replacement is reported, and the old ones stay."""
     monkeypatch.setattr(client_module, "RELOAD_SECONDS", 0.0)
     authority = Authority(tmp_path / "pki")
     names: list[str | None] = []
 
-    async def tell(request: web.Request) -> web.Response:
+    async def answer(request: web.Request) -> web.Response:
         assert request.transport is not None
         names.append(tls.peer_name(request.transport.get_extra_info("peercert")))
         return web.json_response([], headers={"Connection": "close"})
 
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", tell)
+    app.router.add_route("*", "/{path:.*}", answer)
     server_files = authority.issue("messaging", hosts=("127.0.0.1",))
     context = tls.server_context(
         tls.Files(ca=authority.certificate, cert=server_files.certificate, key=server_files.key)
@@ -88,7 +88,7 @@ async def test_replaced_certificates_are_used_for_new_connections(
         await client.topics("n")
         cert.write_bytes(second.certificate.read_bytes())
         key.write_bytes(second.key.read_bytes())
-        os.utime(cert, ns=(1, 1))  # also when the clock is too coarse to tell two writes apart
+        os.utime(cert, ns=(1, 1))  # also when the clock is too coarse to distinguish two writes
         await client.topics("n")
     await server.close()
     assert names == ["first", "first", "second"]

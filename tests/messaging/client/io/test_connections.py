@@ -133,7 +133,7 @@ def test_only_so_many_are_kept_idle(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not asking._idle
 
 
-def test_nobody_there_is_unreachable() -> None:
+def test_no_service_is_unreachable() -> None:
     """Refused, and a name that leads nowhere."""
     for url in ("http://127.0.0.1:1", "http://nowhere.invalid:1"):
         with pytest.raises(errors.Unreachable):
@@ -154,7 +154,7 @@ def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 
 def test_replaced_certificates_are_used_for_new_connections(tmp_path: Path) -> None:
-    """A bad replacement is told and the old ones stay; so does a connection that is kept."""
+    """A bad replacement is reported, and the old ones stay; so does a connection that is kept."""
     authority = Authority(tmp_path / "pki")
     listening = authority.issue("messaging", hosts=("127.0.0.1",))
     first, second = authority.issue("first"), authority.issue("second")
@@ -169,7 +169,7 @@ def test_replaced_certificates_are_used_for_new_connections(tmp_path: Path) -> N
         get(asking)
         cert.write_bytes(second.certificate.read_bytes())
         key.write_bytes(second.key.read_bytes())
-        os.utime(cert, ns=(1, 1))  # also when the clock is too coarse to tell two writes apart
+        os.utime(cert, ns=(1, 1))  # also when the clock is too coarse to distinguish two writes
         get(asking, "/close")
         get(asking)
         asking.close()

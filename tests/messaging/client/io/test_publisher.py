@@ -20,15 +20,15 @@ def test_every_run_has_a_name_of_its_own() -> None:
     assert names(Publisher("n", "t", producer_id="p", epoch=0)) == ("p", 0)
 
 
-def test_whoever_hears_of_drops_cannot_end_the_sending() -> None:
-    """What it raises is logged; with nothing dropped nobody is told."""
-    told: list[int] = []
+def test_what_is_called_for_drops_cannot_end_the_sending() -> None:
+    """What it raises is logged; with nothing dropped it is not called."""
+    reported: list[int] = []
 
     def broken(count: int, error: FairleadError) -> None:
-        told.append(count)
+        reported.append(count)
         raise ValueError
 
     publisher = Publisher("n", "t", on_drop=broken)
     publisher._report(0, Permanent("x"))
     publisher._report(2, Permanent("x"))
-    assert told == [2]
+    assert reported == [2]

@@ -58,7 +58,7 @@ def test_what_never_gets_through_is_given_up_in_the_end() -> None:
 
 
 @pytest.mark.process
-def test_after_a_fork_the_child_is_told_to_make_its_own(service: MessagingService) -> None:
+def test_after_a_fork_the_child_must_make_its_own(service: MessagingService) -> None:
     """Two processes numbering as one producer would hide each other's messages; the parent's go on."""
     service.create("default/fork")
     with Client(service.url) as client, BufferedPublisher(client, "default", "fork") as publisher:
@@ -78,7 +78,7 @@ def test_after_a_fork_the_child_is_told_to_make_its_own(service: MessagingServic
 
 @pytest.mark.process
 def test_a_program_that_just_ends_sends_what_waits(service: MessagingService, tmp_path: Path) -> None:
-    """Nobody closed it; its thread must not be cut off with messages in hand."""
+    """It was not closed; its thread must not be cut off with messages in hand."""
     service.create("default/exit")
     program = tmp_path / "program.py"
     program.write_text(

@@ -60,7 +60,7 @@ async def test_a_cancelled_task_rolls_back(topics: Topics) -> None:
 
 
 async def test_messages_are_not_published_before_participants_have_persisted(topics: Topics) -> None:
-    """So none is visible, to anybody, before what it tells of."""
+    """So none is visible, to any reader, before what it is about."""
     await topics.create("t")
     slow = Slow()
     async with AsyncClient(topics.url) as client:
@@ -78,7 +78,7 @@ async def test_messages_are_not_published_before_participants_have_persisted(top
 
 
 async def test_outside_of_its_block_it_refuses(topics: Topics) -> None:
-    """A mistake of the program's is told as one."""
+    """A mistake of the program's is reported as one."""
     async with AsyncClient(topics.url) as client:
         with pytest.raises(LocalError):
             await AsyncTransactionContext(client).publish("default", "t", [b"a"])
@@ -115,7 +115,7 @@ async def test_work_that_was_lost_is_not_persisted(topics: Topics, kind: str) ->
 
 
 class Orders:
-    """A table whose rows are told of in a topic."""
+    """A table whose rows are announced in a topic."""
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(path)

@@ -15,7 +15,7 @@ from fairlead_messaging.server.transactions.commands import Start
 
 
 async def test_a_data_directory_keeps_its_id() -> None:
-    """Minted once; a reader can tell one service's positions from another's."""
+    """Minted once; a reader can distinguish one service's positions from another's."""
     kv = MemoryKV()
     broker = Broker(kv, MessagingSettings(security="insecure"), Clock(), "first")
     assert broker.service_id == "first"
@@ -27,7 +27,7 @@ async def test_a_data_directory_keeps_its_id() -> None:
 
 
 async def test_stopping_wakes_long_polls_and_refuses_changes() -> None:
-    """Nobody waits for a service that is going away."""
+    """No poll waits for a service that is going away."""
     async with serving() as topics:
         await topics.create("t")
         waiting = asyncio.create_task(topics.poll("t", wait_ms=60_000))

@@ -22,7 +22,7 @@ from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
 class Gate(MemoryKV):
-    """A store whose writes wait until they are let through, and fail when told to."""
+    """A store whose writes wait until they are let through, and fail when the test says so."""
 
     def __init__(self) -> None:
         super().__init__()

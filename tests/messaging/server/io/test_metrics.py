@@ -20,7 +20,7 @@ def test_publish_counts_messages_and_bytes() -> None:
 
 
 def test_topic_stats_replace_each_other() -> None:
-    """A topic that is gone is no longer told of."""
+    """A topic that is gone is no longer shown."""
     metrics = Metrics()
     reader = Reader(name="r", position="", updated_ms=0, lag_messages=3, lag_seconds=1.5)
     metrics.show_topic_stats([TopicStats(topic="n/t", messages=5, size=9, blocked_seconds=2.0, readers=[reader])])

@@ -8,7 +8,7 @@ from fairlead_messaging.server.io.notifier import Notifier
 
 
 async def test_only_the_topics_own_listeners_are_woken() -> None:
-    """Others go on waiting; nobody is left behind."""
+    """Others go on waiting; none is left behind."""
     notifier = Notifier()
     one, other = notifier.subscribe(("n", "t")), notifier.subscribe(("n", "u"))
     notifier.notify({("n", "t"), ("n", "unheard")})

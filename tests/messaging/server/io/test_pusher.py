@@ -92,7 +92,7 @@ async def test_without_a_dead_letter_topic_it_is_counted(topics: Topics) -> None
         assert (state["dropped"], state["delivered"], state["last_error"]) == (1, 1, "status 404")
 
 
-async def test_an_absurd_pause_stops_nobody(topics: Topics) -> None:
+async def test_an_absurd_pause_stops_nothing(topics: Topics) -> None:
     """400 digits are no number of seconds; the policy decides then."""
     async with listening() as endpoint:
         await topics.create("t")
@@ -154,7 +154,7 @@ async def counted(topics: Topics, number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("missing", [True, False])
-async def test_a_dead_letter_topic_that_takes_nothing_stops_nobody(
+async def test_a_dead_letter_topic_that_takes_nothing_stops_no_delivery(
     topics: Topics, missing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not there, or for transactions alone: the page goes on, the state says why, and the letter is written later."""
@@ -340,7 +340,7 @@ async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.Monkey
         await until(lambda: endpoint.bodies == ["a"])
 
 
-async def test_endpoints_that_never_answer_keep_nobody_out(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endpoints_that_never_answer_keep_no_other_out(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than any pool of connections has by default."""
     monkeypatch.setattr(push_performer, "REQUEST_TIMEOUT_SECONDS", 3600.0)
     async with silent() as url, listening() as endpoint:
@@ -367,7 +367,7 @@ async def silent() -> AsyncIterator[str]:
             writer.transport.abort()
 
 
-async def test_name_servers_that_do_not_answer_hold_up_nobody_else(
+async def test_name_servers_that_do_not_answer_hold_up_nothing_else(
     topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither other subscriptions nor what needs a thread for something else."""

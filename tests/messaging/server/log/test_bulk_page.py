@@ -46,9 +46,9 @@ def acted(steps: list[tuple[int, list[bytes]]]) -> Core:
         if kind in (STORED, STORED_AND_ABORTED):
             core.do(Store(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
             messages = []
-        told = core.do(Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
+        answered = core.do(Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
         if kind == ROLLED_BACK:
-            core.do(Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=told.first, last=told.last))
+            core.do(Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=answered.first, last=answered.last))
         if kind in (COMMITTED, STORED):
             core.do(Commit(pointer=pointer, changes=[]))
         elif kind in (ABORTED, STORED_AND_ABORTED):
@@ -104,7 +104,7 @@ def test_a_bulk_page_is_what_judging_each_row_gives(
 def test_every_stored_message_is_read_hidden_or_expired(steps: list[tuple[int, list[bytes]]], limit: int) -> None:
     """Page after page, the three add up to what the topic's ttl left; so what a reader misses is known exactly."""
     core = acted([step for step in steps if step[0] not in (OPEN, LATER)])
-    told = core.page("t", limit=10**6)
+    answered = core.page("t", limit=10**6)
     counted, position = 0, FIRST
     while True:
         page = bulk(core, after=position, upto=LAST, limit=limit, bytes_max=10**6, committed=True)
@@ -112,7 +112,7 @@ def test_every_stored_message_is_read_hidden_or_expired(steps: list[tuple[int, l
         if page.complete:
             break
         position = page.next_position
-    assert counted == len(told.ids) + told.expired
+    assert counted == len(answered.ids) + answered.expired
 
 
 def test_an_empty_topic_is_a_valid_stream() -> None:

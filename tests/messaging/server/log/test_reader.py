@@ -45,7 +45,7 @@ def test_pages_of_any_size_make_the_whole(limit: int, bytes_max: int) -> None:
 
 
 def test_work_is_bounded_even_when_nothing_is_shown() -> None:
-    """A page over many rows that nobody may see ends early, empty, with a next position further on."""
+    """A page over many rows that no reader may see ends early, empty, with a next position further on."""
     core = Core()
     core.create("t")
     messages = [Message(b"x", 1)] * (reader.JUDGED_ROWS_MAX + 10)

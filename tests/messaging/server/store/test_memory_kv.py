@@ -7,7 +7,7 @@ from fairlead_messaging.server.store.memory_kv import DEAD_KEYS_MAX, MemoryKV
 
 
 def test_deleted_keys_do_not_pile_up() -> None:
-    """They are forgotten once nobody can see them."""
+    """They are forgotten once no snapshot can see them."""
     store = MemoryKV()
     for number in range(DEAD_KEYS_MAX + 10):
         batch = Batch()

@@ -48,7 +48,7 @@ def test_a_change_keeps_the_place_and_the_counts() -> None:
     assert (found.position, found.delivered, found.expired, found.dead_letter_topic) == ("02", 1, 2, "n/d")
 
 
-def test_a_note_tells_of_the_subscription_it_was_made_for() -> None:
+def test_a_delivery_is_recorded_for_the_subscription_it_was_made_for() -> None:
     """Not of one put anew meanwhile, and not of one of the topic's next generation."""
     core = Core()
     core.create("t")
@@ -66,14 +66,14 @@ def test_a_note_tells_of_the_subscription_it_was_made_for() -> None:
 
 
 def test_a_topic_is_not_its_own_dead_letter_topic() -> None:
-    """A message nobody takes would come back for ever."""
+    """A message that no endpoint takes would come back for ever."""
     core = Core()
     core.create("t")
     with pytest.raises(Refused, match="another topic"):
         put(core, "s", dead_letter_topic=f"{NAMESPACE}/t")
 
 
-def test_a_note_in_the_batch_of_the_deletion_does_not_revive() -> None:
+def test_a_delivery_in_the_batch_of_the_deletion_does_not_revive() -> None:
     """What a batch deleted is gone for the rest of it."""
     core = Core()
     core.create("t")
@@ -85,7 +85,7 @@ def test_a_note_in_the_batch_of_the_deletion_does_not_revive() -> None:
     assert held(core) == {}
 
 
-def test_what_is_not_there_cannot_be_noted_or_deleted() -> None:
+def test_what_is_not_there_cannot_be_recorded_or_deleted() -> None:
     """A delivery that ends after its subscription leaves nothing behind."""
     core = Core()
     core.create("t")

@@ -36,7 +36,7 @@ def test_whole_policies_count(
     assert effective_policy.of(topic, record) == DeliveryPolicy(**counts)
 
 
-def test_a_digest_tells_policies_apart() -> None:
+def test_a_digest_differs_where_policies_do() -> None:
     """What is given and what is the default alike are one policy."""
     assert effective_policy.digest(DeliveryPolicy()) == effective_policy.digest(DeliveryPolicy(minimum_delay=5))
     assert effective_policy.digest(DeliveryPolicy()) != effective_policy.digest(DeliveryPolicy(minimum_delay=6))

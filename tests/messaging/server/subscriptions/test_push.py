@@ -45,7 +45,7 @@ def loaded(record: Subscription, generation: int = 1) -> Loaded:
 
 
 class Played:
-    """A script that is told what each step came to; its steps in order."""
+    """A script that gets the result of each step; its steps in order."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self.now_ms = now_ms
@@ -93,7 +93,7 @@ def test_after_a_failed_write_it_begins_with_the_durable_record(played: Played) 
     assert isinstance(played.got(None), Load)
 
 
-def test_a_dead_letter_nobody_takes_waits_and_what_is_behind_goes_on(played: Played) -> None:
+def test_a_dead_letter_that_is_not_taken_waits_and_what_is_behind_goes_on(played: Played) -> None:
     """It stops itself alone: noted with the reason, tried again when it is due."""
     played.up_to_the_page(item(1), item(2))
     assert isinstance(played.got(Sent("status 400", final=True)), StoreDeadLetter)

@@ -74,7 +74,7 @@ def test_cleaning_leaves_what_a_subscription_has_to_count() -> None:
 
 
 def test_undecided_holds_until_its_time_is_over() -> None:
-    """Expired is decided; an aborted one is nobody's."""
+    """Expired is decided; an aborted one is for no subscription."""
     core = Core()
     core.create("t")
     held = core.do(Start(timeout_seconds=30)).transaction.pointer

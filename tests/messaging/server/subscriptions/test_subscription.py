@@ -18,8 +18,8 @@ def test_a_record_comes_back() -> None:
 @pytest.mark.parametrize(
     "host", ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "0.0.0.0", "224.0.0.1", "[fe80::1%25eth0]"]
 )
-def test_nobody_is_pushed_to_at_a_link_local_address(host: str) -> None:
-    """The cloud's metadata service gives credentials away to whoever asks from inside."""
+def test_nothing_is_pushed_to_a_link_local_address(host: str) -> None:
+    """The cloud's metadata service gives credentials to every program that asks from inside."""
     with pytest.raises(Refused, match="link-local"):
         subscription.parse({"url": f"http://{host}/"})
 

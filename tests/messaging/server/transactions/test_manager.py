@@ -110,7 +110,7 @@ def test_timeouts() -> None:
 
 
 def test_settling_is_bounded_and_resumes_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some rows a batch, until nobody needs to remember the pointer."""
+    """Some rows a batch, until no reader needs to remember the pointer."""
     monkeypatch.setattr(manager, "SETTLE_ROWS_MAX", 10)
     core = Core()
     core.create("t")

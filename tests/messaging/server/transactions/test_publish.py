@@ -63,15 +63,15 @@ def test_what_is_refused_leaves_nothing() -> None:
 def test_readers_wait_for_what_is_not_in_the_store_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """A publish in the batch of the rollback, or one beyond where it looks, stays undecided for all."""
     core, pointer = begun()
-    told = core.do(publish("t", "a", pointer=pointer))
+    answered = core.do(publish("t", "a", pointer=pointer))
     core.do(publish("t", "b"))
-    undo = Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=told.first, last=told.last)
+    undo = Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=answered.first, last=answered.last)
     core.batch(publish("t", "c", pointer=pointer), undo, publish("t", "d"))
     assert core.read("t", committed=True) == ["b"]
     assert waited_for(core) == core.page("t").ids[2]
     monkeypatch.setattr(rollback, "LOOK_AHEAD_ROWS_MAX", 1)
     core, pointer = begun()
-    told = core.do(publish("t", "a", pointer=pointer))
+    answered = core.do(publish("t", "a", pointer=pointer))
     core.batch(publish("t", "b", "b"), publish("t", "c", pointer=pointer))
-    core.do(Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=told.first, last=told.last))
+    core.do(Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=answered.first, last=answered.last))
     assert waited_for(core) == core.page("t").ids[3]

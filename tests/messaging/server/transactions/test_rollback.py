@@ -113,7 +113,7 @@ def test_rows_of_others_between_are_not_touched(core: Core) -> None:
 
 
 def test_what_expired_while_the_topics_ttl_was_shorter(core: Core) -> None:
-    """The ttl of today does not tell: the detail was given out, whatever became of its rows."""
+    """The ttl of today does not matter: the detail was given out, whatever became of its rows."""
     writing = Writing(core)
     gone, second = writing.publish("a", "b"), writing.publish("c")
     set_ttl(core, 1)

@@ -153,7 +153,7 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         )
     except (ConnectionError, TimeoutError):
         raise
-    except Exception:  # noqa: BLE001 - the last line of defence: logged with its traceback, told without it
+    except Exception:  # noqa: BLE001 - the last line of defence: logged with its traceback, answered without it
         _log.exception("request_failed", path=request.path, method=request.method)
         return json_response({"error": {"code": "internal", "message": "internal error"}}, status=500)
     finally:

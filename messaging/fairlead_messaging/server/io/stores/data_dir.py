@@ -1,6 +1,6 @@
 """The folder with the store: one process has it at a time, whatever the kind of store.
 
-data_dir/lock   held by the running service; tells who that is and since when
+data_dir/lock   held by the running service; names its process and since when
 
 The kernel drops the lock with its process, however that ends, so nothing stale is left behind.  It is also how the
 service notices that the folder was taken from under it: what is written to a file without a name is on no disk.
@@ -22,7 +22,7 @@ HOLDER_BYTES_MAX = 200
 class DataDir:
     """Holds the folder until ``close``.  Raises ``StorageError`` when it cannot be had; it names who has it.
 
-    ``now`` is what others are told about the beginning (RFC 3339).
+    ``now`` is shown to others as the beginning (RFC 3339).
     """
 
     def __init__(self, path: Path, now: str) -> None:

@@ -37,7 +37,7 @@ Identity = tuple[int, int]
 
 
 class Engine(OrderedKV, Protocol):
-    """A store that can be told to keep still."""
+    """A store that can be halted."""
 
     def halt(self) -> None:
         """Touch no file from now on, as far as that can be had."""

@@ -80,7 +80,7 @@ async def test_a_start_behind_the_undecided_reads_on(topics: Topics) -> None:
 
 
 @pytest.mark.parametrize("how", ["of its own", "of the topic"])
-async def test_what_expired_undecided_holds_nobody(topics: Topics, how: str) -> None:
+async def test_what_expired_undecided_holds_up_no_reader(topics: Topics, how: str) -> None:
     """Bulk readers and pollers go on although the transaction is open; new ones are seen at once."""
     await topics.create("t", ttl=5)
     pointer, _ = await topics.start(60)

@@ -23,7 +23,7 @@ def test_errors_as_responses() -> None:
 
 
 async def test_a_defect_is_500_without_its_traceback(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logged for us, told without detail."""
+    """Logged in full, answered without detail."""
 
     def broken(*_: object) -> None:
         raise RuntimeError("the inner workings")
@@ -79,7 +79,7 @@ async def test_a_body_that_does_not_arrive_is_ended() -> None:
         writer.close()
 
 
-async def test_pages_nobody_takes_are_bounded_and_ended() -> None:
+async def test_pages_that_no_client_takes_are_bounded_and_ended() -> None:
     """Readers that do not read keep others waiting for a moment, not for ever, and cost no more than the limit."""
     megabyte = b64("x" * 1_000_000)
     async with serving(body_bytes_max=2_000_000, pages_bytes_max=2_000_000, request_seconds_max=0.5) as topics:
@@ -100,7 +100,7 @@ async def test_pages_nobody_takes_are_bounded_and_ended() -> None:
 
 
 async def test_waiting_readers_are_bounded() -> None:
-    """One too many is told so, unless there is something to read."""
+    """One too many is refused, unless there is something to read."""
     async with serving(long_polls_max=2) as topics:
         await topics.create("t")
         waiting = [asyncio.create_task(topics.payloads("t", wait_ms=20_000)) for _ in range(2)]

@@ -100,7 +100,7 @@ async def test_half_heads_make_room_for_others() -> None:
 
 
 async def test_with_every_connection_busy_probes_are_answered() -> None:
-    """Others are told so, with what to do."""
+    """Others are refused, with what to do."""
     async with serving(Limits(total=20, peer=4, peer_waiting=4)) as (port, _):
         busy = [await Client.connect(port, b"GET /later HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") for _ in range(4)]
         await asyncio.sleep(0)
@@ -163,7 +163,7 @@ def _connect(port: int, send: bytes) -> socket.socket:
 @pytest.mark.process
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["half heads", "slow bodies", "idle", "never reading"])
-def test_hundreds_of_bad_clients_lock_nobody_out(program: MessagingProgram, kind: str) -> None:
+def test_hundreds_of_bad_clients_lock_no_other_out(program: MessagingProgram, kind: str) -> None:
     """A real process with few descriptors: publishing works, and probes are answered, while they are there."""
     with sync_client.Client(program.url, timeout_seconds=60) as client:
         client.create_topic("default", "t")

@@ -286,7 +286,7 @@ async def test_many_writers_share_their_writes() -> None:
 
 
 class FailingOnce(MemoryKV):
-    """A store whose next write fails when told so."""
+    """A store whose next write fails when the test says so."""
 
     failing = False
 
@@ -311,7 +311,7 @@ async def test_a_storage_failure_reaches_every_request_of_the_batch() -> None:
             return answer.status
 
         kv.failing = True
-        # The first write is on its way when the others arrive: whoever shares it fails with it.
+        # The first write is on its way when the others arrive: each that shares it fails with it.
         statuses = await asyncio.gather(*(publish(name) for name in ("a", "b", "c")))
         assert 503 in statuses
         stored = [name for name, status in zip("abc", statuses, strict=True) if status == 200]
@@ -348,7 +348,7 @@ async def test_a_long_poll_gives_up_in_time(topics: Topics) -> None:
 
 
 async def test_abandoned_long_polls_are_let_go(topics: Topics) -> None:
-    """Clients that hang up leave nobody waiting."""
+    """Clients that hang up leave no poll waiting."""
     await topics.create("t")
     polls = [asyncio.create_task(topics.poll("t", wait_ms=30_000)) for _ in range(20)]
     await until(lambda: topics.broker.long_polls == 20)

@@ -21,7 +21,7 @@ async def test_create_get_list_delete(topics: Topics) -> None:
 
 
 async def test_a_body_is_optional_and_ttl_has_a_default(topics: Topics) -> None:
-    """Seven days unless told otherwise."""
+    """Seven days unless the settings say otherwise."""
     await topics.create("t")
     assert (await topics.properties("t"))["ttl"] == "604800"
 

@@ -59,7 +59,7 @@ async def test_ending_without_commit_hides_everything(topics: Topics, how: str) 
 
 
 async def test_a_transaction_times_out() -> None:
-    """It becomes invalid by itself, its messages never appear, and whoever waited for it is woken."""
+    """It becomes invalid by itself, its messages never appear, and readers that waited for it go on."""
     async with serving() as topics:
         await topics.create("t")
         pointer, _ = await topics.start(timeout=1)
@@ -127,7 +127,7 @@ async def test_a_rolled_back_row_never_blocks(topics: Topics) -> None:
     assert await topics.committed("t") == ["b", "c", "d"]
 
 
-async def test_what_was_rolled_back_holds_nobody(topics: Topics) -> None:
+async def test_what_was_rolled_back_holds_up_no_reader(topics: Topics) -> None:
     """Bulk readers, and who looks for what blocks a topic, go on to the next undecided row, in whatever order."""
     await topics.create("t")
     pointer, _ = await topics.start()

@@ -14,7 +14,7 @@ from fairlead_messaging.server.io.stores.data_dir import DataDir
 SINCE = "2026-11-22T10:00:00+00:00"
 
 
-def test_the_second_is_told_who_is_the_first(tmp_path: Path) -> None:
+def test_the_second_names_the_first(tmp_path: Path) -> None:
     """Its process, since when, and what to do."""
     first = DataDir(tmp_path, SINCE)
     with pytest.raises(StorageError, match=re.escape(f"process {os.getpid()} since {SINCE}; stop that, or")):

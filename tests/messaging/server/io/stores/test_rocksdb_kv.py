@@ -12,7 +12,7 @@ from fairlead_messaging.server.store.batch import Batch
 
 
 def test_a_directory_is_open_once(tmp_path: Path) -> None:
-    """A second process is told, instead of both writing."""
+    """A second process is refused, instead of both writing."""
     store = RocksKV(tmp_path)
     with pytest.raises(StorageError):
         RocksKV(tmp_path)
