@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from fairlead_cli.positions import Document, KeyPath, read_documents
+from fairlead_cli.source_locations import Document, KeyPath, read_documents
 from fairlead_edge.outbox.manifest import ManifestError, RouteError, parse, unwrap
 from fairlead_edge.routes.errors import CompileError
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from fairlead_cli import moments
+from fairlead_cli import durations
 
 LINE_SECONDS = 10.0
 RENEW_SECONDS = 0.2
@@ -34,7 +34,7 @@ class Progress:
 
     def __exit__(self, *ended: object) -> None:
         seconds = self._clock() - self._started
-        self._say(f"{self._label}: {self._done:,} in {moments.span(seconds)}" if ended[0] is None else self._text())
+        self._say(f"{self._label}: {self._done:,} in {durations.span(seconds)}" if ended[0] is None else self._text())
         if self._renews:
             self._stream.write("\n")
 
@@ -60,7 +60,7 @@ class Progress:
             parts = [f"{self._done:,} of {self._total:,} ({min(100, 100 * self._done // self._total)} %)"]
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:,.1f}/s")
         if self._total > self._done and rate > 0:
-            parts.append(f"about {moments.span((self._total - self._done) / rate)} left")
+            parts.append(f"about {durations.span((self._total - self._done) / rate)} left")
         return f"{self._label}: {', '.join(parts)}"
 
     def _say(self, text: str) -> None:

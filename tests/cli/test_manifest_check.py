@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_cli import manifest_check
 from fairlead_cli.manifest_check import Finding
-from fairlead_cli.positions import NotReadable
+from fairlead_cli.source_locations import NotReadable
 
 BAD = "FROM /messages/* WHERE temp > 5 INTO $upstream"
 

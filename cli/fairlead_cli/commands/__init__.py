@@ -1,12 +1,12 @@
 """The commands: a module for each noun, with ``register(root)``, and one for each long command of ``topics``.
 
     routes, backoff, status, explain, bench, ingest
-    deadletters, edge_status (of ``edge``)
+    deadletters, edge_status (of ``edge``), dump (of ``messaging``)
     topics ─┬─ tail          the newest messages, and those that come
             ├─ replay        one topic into another, once
             ├─ subscriptions
             └─ transactions
 
 What they share is in the folder above: who is asked (``hub_account``, ``messaging_account``) and how people write and
-read things (``batch``, ``moments``, ``positions``, ``progress``).
+read things (``batch``, ``place_parameter``, ``durations``, ``source_locations``, ``progress``).
 """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from fairlead_cli import messaging_account, moments
+from fairlead_cli import messaging_account, place_parameter
 
 if TYPE_CHECKING:
     from fairlead_messaging.server.io.stores.offline_store import Kind
@@ -42,8 +42,10 @@ def register(root: click.Group) -> None:
 @click.option("--table", "tables", type=click.Choice(TABLES), multiple=True, help="May be repeated; default: all.")
 @click.option("--topic", type=messaging_account.TopicName(), help="NAMESPACE/NAME, or NAME in `default`.")
 @click.option("--generation", type=click.IntRange(1, 2**31 - 1), help="Only this generation of topics.")
-@click.option("--from", "since", type=moments.Moment(), help=f"Published, written or begun since. {moments.HELP}")
-@click.option("--until", type=moments.Moment(), help="… and before.")
+@click.option(
+    "--from", "since", type=place_parameter.Place(), help=f"Published, written or begun since. {place_parameter.HELP}"
+)
+@click.option("--until", type=place_parameter.Place(), help="… and before.")
 @click.option("--transaction", type=click.IntRange(1, 2**63 - 1), metavar="POINTER", help="What belongs to it.")
 @click.option("--count", is_flag=True, help="Rows and bytes of each table, topic and generation instead of rows.")
 @click.option(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead_cli import moments
+from fairlead_cli import durations
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _status_text(facts: dict[str, Any]) -> str:
     lines = [f"{facts['name']}: {facts['rows']} rows in {facts['table']} ({facts['state']})"]
     if "last_batch" in facts:
         lines.append(
-            f"  batch {facts['last_batch']} {moments.span(facts['last_commit_seconds'])} ago,"
+            f"  batch {facts['last_batch']} {durations.span(facts['last_commit_seconds'])} ago,"
             f" with {facts['last_rows']} rows;"
             f" {_known(facts['rows_per_second'], '{} rows/s')};"
             f" fresh within {_span(facts['freshness_p50_seconds'])} (half),"
@@ -294,7 +294,7 @@ def _status_text(facts: dict[str, Any]) -> str:
     )
     for topic in facts["topics"]:
         if topic.get("state") == "ok":
-            behind = moments.span(topic["lag_seconds"])
+            behind = durations.span(topic["lag_seconds"])
             lines.append(f"  {topic['topic']}: {topic['lag_messages']} messages, {behind} behind")
         else:
             lines.append(f"  {topic['topic']}: {topic.get('state')} {topic.get('reason', '')}".rstrip())
@@ -302,7 +302,7 @@ def _status_text(facts: dict[str, Any]) -> str:
 
 
 def _span(seconds: float | None) -> str:
-    return "unknown" if seconds is None else moments.span(seconds)
+    return "unknown" if seconds is None else durations.span(seconds)
 
 
 def _known(value: float | None, text: str) -> str:

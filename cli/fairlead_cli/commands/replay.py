@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import messaging_account, moments
+from fairlead_cli import messaging_account, place_parameter
 from fairlead_cli.messaging_account import TopicName
 from fairlead_cli.progress import Progress
 
@@ -24,9 +24,12 @@ WINDOW_BITS = 14
 @messaging_account.topic
 @click.argument("target", type=TopicName())
 @click.option(
-    "--from", "start", type=moments.Moment(), help=f"Begin here; the oldest message otherwise. {moments.HELP}"
+    "--from",
+    "start",
+    type=place_parameter.Place(),
+    help=f"Begin here; the oldest message otherwise. {place_parameter.HELP}",
 )
-@click.option("--until", "end", type=moments.Moment(), help="End with this message, or before this time.")
+@click.option("--until", "end", type=place_parameter.Place(), help="End with this message, or before this time.")
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @messaging_account.output
 @click.pass_context
@@ -62,7 +65,7 @@ def replay(
         ended = False
         while cursor.more and not ended:
             found = cursor.take(client.do(cursor.ask()))
-            wanted = [message for message in found if not moments.is_beyond(message.id, end)]
+            wanted = [message for message in found if not place_parameter.is_beyond(message.id, end)]
             ended = len(wanted) < len(found)
             for name, group in groupby(wanted, key=_window):
                 messages = list(group)

@@ -310,7 +310,7 @@ def _text(path: str) -> str:
 def _placed(path: str, text: str) -> list[Placed]:
     """The manifests in a file, at least one."""
     from fairlead_cli import manifest_check
-    from fairlead_cli.positions import NotReadable
+    from fairlead_cli.source_locations import NotReadable
 
     try:
         found = manifest_check.read(text)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fairlead_cli import hub_account, moments
+from fairlead_cli import durations, hub_account
 
 HEAD = ("NODE", "CONNECTED", "OBJECTS WANTED", "OBJECTS HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT")
 
@@ -101,7 +101,7 @@ def _line(row: dict[str, Any]) -> tuple[Any, ...]:
         row["wanted"],
         row["held"],
         row["pending"],
-        moments.span(lag) if lag else "-",
+        durations.span(lag) if lag else "-",
         row["parked"],
         row["lastContact"] or "never",
     )

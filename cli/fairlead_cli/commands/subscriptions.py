@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import messaging_account, moments, policy_option
+from fairlead_cli import durations, messaging_account, policy_option
 
 if TYPE_CHECKING:
     from fairlead_wire.delivery import DeliveryPolicy
@@ -48,7 +48,7 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
         if each.state not in ("delivering", "retrying"):
             click.echo(f"  {each.state}: {each.reason}")
         if each.attempts:
-            wait = moments.span(each.next_attempt_ms / 1000 - time.time())
+            wait = durations.span(each.next_attempt_ms / 1000 - time.time())
             click.echo(f"  attempt {each.attempts + 1} in {wait}: {each.last_error}")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import messaging_account, moments
+from fairlead_cli import messaging_account, place_parameter
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
@@ -41,7 +41,7 @@ Place = str | int | None
     type=click.IntRange(0, LIMIT_MAX),
     help=f"How many of the newest to begin with ({NEWEST}); with --from how many to show from there (all).",
 )
-@click.option("--from", "start", type=moments.Moment(), help=f"Begin here instead. {moments.HELP}")
+@click.option("--from", "start", type=place_parameter.Place(), help=f"Begin here instead. {place_parameter.HELP}")
 @click.option("--committed", is_flag=True, help="Only what is committed; stops at the first undecided message.")
 @messaging_account.output
 @click.pass_context

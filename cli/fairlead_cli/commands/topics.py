@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import messaging_account, moments, policy_option
+from fairlead_cli import durations, messaging_account, place_parameter, policy_option
 from fairlead_cli.commands.replay import replay
 from fairlead_cli.commands.subscriptions import subscriptions
 from fairlead_cli.commands.tail import tail
@@ -213,7 +213,10 @@ def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str,
 @topics.command(short_help="Read one page of messages.")
 @topic
 @click.option(
-    "--from", "start", type=moments.Moment(), help=f"Begin here; the oldest message otherwise. {moments.HELP}"
+    "--from",
+    "start",
+    type=place_parameter.Place(),
+    help=f"Begin here; the oldest message otherwise. {place_parameter.HELP}",
 )
 @click.option("--limit", type=click.IntRange(1), help="At most this many messages.")
 @click.option("--committed", is_flag=True, help="Only what is committed; stop at the first undecided message.")
@@ -290,15 +293,16 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
         messaging_account.say_none(f"no reader has reported its position in {'/'.join(topic)}")
     for reader in readers:
         click.echo(
-            f"{reader.name}: {reader.lag_messages} messages, {moments.span(reader.lag_seconds)} behind; "
+            f"{reader.name}: {reader.lag_messages} messages, {durations.span(reader.lag_seconds)} behind; "
             f"last heard of {messaging_account.moment(reader.updated_ms)}"
         )
     if held_by is not None:
         now_ms, name = time.time() * 1000, "/".join(topic)
         spans = [
-            f" for {moments.span((now_ms - held.since) / 1000)}; "
-            f"it ends by itself in {moments.span((min(held.until, each.expires) - now_ms) / 1000)} unless it is renewed"
-            f" (in {moments.span((held.until - now_ms) / 1000)} at the latest)"
+            f" for {durations.span((now_ms - held.since) / 1000)}; "
+            f"it ends by itself in {durations.span((min(held.until, each.expires) - now_ms) / 1000)}"
+            " unless it is renewed"
+            f" (in {durations.span((held.until - now_ms) / 1000)} at the latest)"
             for each in holding
             for held in each.topics
             if held.topic == name

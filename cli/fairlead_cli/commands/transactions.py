@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import messaging_account, moments
+from fairlead_cli import durations, messaging_account
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.requests import TransactionState
@@ -69,7 +69,7 @@ def list_(
 
 def _open(each: OpenTransaction, now_ms: float) -> str:
     def span(milliseconds: float) -> str:
-        return moments.span(milliseconds / 1000)
+        return durations.span(milliseconds / 1000)
 
     holds = ", ".join(
         f"{held.topic} for {span(now_ms - held.since)}" + (f", {span(held.until - now_ms)} more" if held.until else "")
@@ -86,7 +86,7 @@ def _open(each: OpenTransaction, now_ms: float) -> str:
 
 def _ended(each: OpenTransaction) -> str:
     why = f" ({each.ended_by})" if each.ended_by else ""
-    lasted = moments.span(((each.ended or each.started) - each.started) / 1000)
+    lasted = durations.span(((each.ended or each.started) - each.started) / 1000)
     marks = "" if each.marked or each.state == "committed" else "  its messages are being marked"
     ended = messaging_account.moment(each.ended or 0)
     return f"{each.transactionWritePointer}  {each.state}{why} {ended} after {lasted}{marks}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.positions import NotReadable, read_documents
+from fairlead_cli.source_locations import NotReadable, read_documents
 
 
 def test_json_places() -> None:

@@ -7,7 +7,7 @@ import time
 import click
 import pytest
 
-from fairlead_cli.moments import Moment, is_beyond, span
+from fairlead_cli.place_parameter import Place, is_beyond
 
 ID = "0000018bcfe56800" + "0" * 24
 
@@ -25,26 +25,26 @@ ID = "0000018bcfe56800" + "0" * 24
 )
 def test_ids_and_times(text: str, place: str | int) -> None:
     """A time without a zone is UTC, as everything shown is."""
-    assert Moment().convert(text, None, None) == place
+    assert Place().convert(text, None, None) == place
 
 
 def test_how_long_ago() -> None:
     """In seconds, minutes, hours, days."""
     for text, seconds in (("30s", 30), ("15m", 900), ("2h", 7200), ("1d", 86_400)):
         before = time.time() * 1000
-        place = Moment().convert(text, None, None)
+        place = Place().convert(text, None, None)
         assert isinstance(place, int)
         assert before - 1 <= place + seconds * 1000 <= time.time() * 1000 + 1
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "15", "-15m", "15 m", "zz", "9" * 39])
-def test_what_is_none_of_these_is_said(text: str) -> None:
+def test_other_texts_are_refused_with_the_forms_that_are_known(text: str) -> None:
     """Plain digits are milliseconds; only what cannot be is refused."""
     if text == "15":
-        assert Moment().convert(text, None, None) == 15
+        assert Place().convert(text, None, None) == 15
         return
     with pytest.raises(click.BadParameter, match="none of these"):
-        Moment().convert(text, None, None)
+        Place().convert(text, None, None)
 
 
 def test_an_end_is_a_message_or_a_time() -> None:
@@ -55,23 +55,3 @@ def test_an_end_is_a_message_or_a_time() -> None:
     assert is_beyond(ID[:-1] + "1", ID)
     assert is_beyond(ID, at)
     assert not is_beyond(ID, at + 1)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-3, "0.0 s"),
-        (0.04, "0.0 s"),
-        (9.94, "9.9 s"),
-        (9.96, "10 s"),
-        (59.6, "1 min"),
-        (200, "3 min 20 s"),
-        (3599, "59 min 59 s"),
-        (18_130, "5 h 2 min"),
-        (86_400, "1 d"),
-        (965_000, "11 d 4 h"),
-    ],
-)
-def test_spans_in_the_units_people_say(seconds: float, words: str) -> None:
-    """Two units at most, instead of 965000 s."""
-    assert span(seconds) == words

@@ -12,11 +12,10 @@ import click
 HELP = "A message id (40 hex digits), milliseconds since 1970, a time as 2026-11-20T12:00Z, or how long ago as 15m."
 ID_CHARS = 40
 _AGO = re.compile(r"(\d{1,9})([smhd])")
-_SPANS = {"s": 1, "min": 60, "h": 3600}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-class Moment(click.ParamType[str | int]):
+class Place(click.ParamType[str | int]):
     """An id as it is, or milliseconds since 1970."""
 
     name = "place"
@@ -38,22 +37,6 @@ class Moment(click.ParamType[str | int]):
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=datetime.UTC)
         return max(0, int(moment.timestamp() * 1000))
-
-
-def span(seconds: float) -> str:
-    """A stretch of time in the units people say it in: "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "11 d 4 h".
-
-    Below 0 it is none: clocks of two machines differ.
-    """
-    seconds = max(0.0, seconds)
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    for unit, below, size in (("d", "h", 86_400), ("h", "min", 3600), ("min", "s", 60)):
-        if whole >= size:
-            rest = whole % size // _SPANS[below]
-            return f"{whole // size} {unit} {rest} {below}" if rest else f"{whole // size} {unit}"
-    return f"{whole} s"
 
 
 def is_beyond(message_id: str, end: str | int | None) -> bool:
