@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fairlead_cli import hub_account, moments
+from fairlead_cli import durations, hub_account
 from fairlead_cli.commands.deadletters import DEFAULT_URL
 
 HEAD = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
@@ -64,7 +64,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     state = link["state"] + (f" to {link['hub']}" if link["hub"] else "")
     why = f": {link['reason']}" if link["reason"] else ""
     contact = link["lastContactSeconds"]
-    heard = "never" if contact is None else f"{moments.span(contact)} ago"
+    heard = "never" if contact is None else f"{durations.span(contact)} ago"
     lines = [
         f"node      {found['node']}, agent {found['agent']}",
         f"link      {state}{why}; hub last heard {heard}",
@@ -87,7 +87,7 @@ def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
         DEFAULT_PRIORITY_SHOWN if queue["priority"] == DEFAULT_PRIORITY else queue["priority"],
         queue["length"],
         queue["bytes"],
-        moments.span(queue["oldestAgeSeconds"]) if queue["length"] else "-",
+        durations.span(queue["oldestAgeSeconds"]) if queue["length"] else "-",
         queue["sent"],
         queue["expired"],
         queue["deadLettered"],
