@@ -192,7 +192,7 @@ async def reached(what: str, condition: Any, seconds: float = 120.0, every: floa
 async def all_recorded(plant: Plant) -> None:
     """Nothing waits to be written: every status is in the API."""
     ends = time.monotonic() + 300
-    while await plant.metric("records_dirty") > 0:
+    while await plant.metric("status_dirty") > 0:
         assert time.monotonic() < ends, "records are not written within 300 s"
         await asyncio.sleep(0.2)
 

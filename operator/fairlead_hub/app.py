@@ -217,7 +217,7 @@ class _App:
                 async with asyncio.timeout(FLUSH_AT_END_SECONDS):
                     await writer.write(hub.take_ready(loop.time()).documents)
             except TimeoutError:
-                _log.warning("records_unwritten", count=len(hub.status_cache))
+                _log.warning("status_unwritten", count=len(hub.status_cache))
         if messaging is not None:
             await messaging.close()
         _log.info("stopped", exit=self._exit)

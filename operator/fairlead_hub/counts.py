@@ -23,8 +23,8 @@ class Counts:
         self.same_content = 0
         self.handshakes = 0
         self.divergent_buckets = 0
-        self.records_collected = 0
-        self.record_writes: dict[str, int] = defaultdict(int)
+        self.objectsyncs_collected = 0
+        self.status_writes: dict[str, int] = defaultdict(int)
         self.absurd_fences = 0
         self.retries: dict[str, int] = defaultdict(int)
         self.parkings: dict[str, int] = defaultdict(int)
@@ -46,11 +46,11 @@ class Counts:
 
     def collected(self, documents: int) -> None:
         """ObjectSyncs of Nodes that are gone."""
-        self.records_collected += documents
+        self.objectsyncs_collected += documents
 
     def wrote(self, outcome: str) -> None:
         """A document, or tried to."""
-        self.record_writes[outcome] += 1
+        self.status_writes[outcome] += 1
 
     def wrote_over_absurd(self, documents: int) -> None:
         """They named a hub that cannot be."""

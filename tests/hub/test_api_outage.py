@@ -50,7 +50,7 @@ async def test_a_long_retry_after_blinds_nobody_for_long(tmp_path: Path) -> None
                 # Five seconds at most until it is asked again; the rest is for a busy machine.
                 await until("the change", lambda: b'"v":"2"' in node.contents["configmaps/shop/a"], seconds=120)
                 await until("it sees everything", lambda: readiness(hub) == (200, "ok\n"), seconds=120)
-                await until("records, too", lambda: hub.metric("fairlead_hub_records_dirty") == 0, seconds=120)
+                await until("status, too", lambda: hub.metric("fairlead_hub_status_dirty") == 0, seconds=120)
                 assert node.figures.connections == 1
                 assert all(times == 1 for times in proxy.lists.values()), proxy.lists
             assert hub.stop() == 0

@@ -101,9 +101,9 @@ class HubMetrics(Collector):
                 "Objects not deleted because a cache is not certain.",
                 sum(each.kept_count for each in unsynced),
             ),
-            ("record_lag_seconds", "How long the oldest record has been behind the truth.", self._record_lag(now)),
-            ("records_dirty", "Records that wait to be written.", len(hub.status_cache)),
-            ("records_refused", "Records the API server refuses; tried again.", len(hub.status_cache.refusals)),
+            ("status_lag_seconds", "How long the oldest ObjectSync has been behind the truth.", self._status_lag(now)),
+            ("status_dirty", "Documents whose status waits to be written.", len(hub.status_cache)),
+            ("status_refused", "Documents whose status the API server refuses; tried again.", len(hub.status_cache.refusals)),
             ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.listed.frozen)),
             ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
             ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
@@ -139,7 +139,7 @@ class HubMetrics(Collector):
             unreadable.add_metric([collection], len(hub.placement.rules.broken_names(collection)))
         yield unreadable
 
-    def _record_lag(self, now: float) -> float:
+    def _status_lag(self, now: float) -> float:
         return max(0.0, now - min(self._hub.status_cache.behind_since.values(), default=now))
 
     def _counters(self) -> Iterator[Metric]:
@@ -156,8 +156,8 @@ class HubMetrics(Collector):
             ("same_content", "Changes that left the delivered content the same.", counts.same_content),
             ("handshakes", "Sessions opened.", counts.handshakes),
             ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),
-            ("records_collected", "Records of vanished nodes removed.", counts.records_collected),
-            ("absurd_fences", "Records written over whose fence cannot be.", counts.absurd_fences),
+            ("objectsyncs_collected", "ObjectSyncs of vanished nodes removed.", counts.objectsyncs_collected),
+            ("absurd_fences", "Documents written over whose fence cannot be.", counts.absurd_fences),
             ("frames_sent", "Frames to nodes.", rim.frames_sent),
             ("sent_bytes", "Bytes to nodes.", rim.bytes_sent),
             ("frames_received", "Frames from nodes.", rim.frames_received),
@@ -174,7 +174,7 @@ class HubMetrics(Collector):
             ("parkings", "Objects given up for now.", "reason", counts.parkings),
             ("refused_sessions", "Sessions refused or ended.", "code", counts.refused),
             ("openings_failed", "Connections that never became a session.", "reason", rim.openings_failed),
-            ("record_writes", "Writes of records.", "outcome", counts.record_writes),
+            ("status_writes", "Writes of status documents.", "outcome", counts.status_writes),
             ("api_requests", "Requests to the API server.", "method", self._kube.requests),
             ("upstream_refused", "Messages never to be stored.", "code", rim.upstream_refused),
             ("upstream_deferred", "Batches to be sent again.", "code", rim.upstream_deferred),

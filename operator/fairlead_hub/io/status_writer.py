@@ -53,7 +53,7 @@ class KubeStatusClient:
             self._refusals[document.name] = str(error)
             return Answer.FORBIDDEN, None
         except Unavailable as error:
-            _log.warning("record_delayed", name="/".join(document.name), reason=str(error))
+            _log.warning("status_delayed", name="/".join(document.name), reason=str(error))
             return Answer.RETRY, None
 
     async def _conflict(self, document: Document, fence: int) -> tuple[Answer, Observed | None]:
@@ -72,7 +72,7 @@ class KubeStatusClient:
             return Answer.RETRY, None
         if there.outranks(fence):
             return Answer.FENCED, there
-        told = document.is_told_by(there) and not there.is_absurd(fence)
+        told = document.is_written_in(there) and not there.is_absurd(fence)
         return (Answer.WRITTEN if told else Answer.CONFLICT), there
 
     def refusal(self, name: Name) -> str:
@@ -159,14 +159,14 @@ class StatusWriter:
         wanted, observed, fence = write.wanted, write.observed, self._fence()
         there: Observed | None = None
         if observed is not None and write.is_over_absurd(fence):
-            _log.warning("record_fence_absurd", name="/".join(wanted.name), seen=observed.fence, fence=fence)
+            _log.warning("status_fence_absurd", name="/".join(wanted.name), seen=observed.fence, fence=fence)
         if isinstance(wanted, Removal):
             answer = await self._target.remove(wanted, observed, fence)
         else:
             answer, there = await self._target.put(wanted, observed, fence)
         reason = self._target.refusal(wanted.name) if answer is Answer.FORBIDDEN else ""
         if self._answers.document_answered(wanted, answer, there, self._clock(), reason=reason):
-            _log.warning("record_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
+            _log.warning("status_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
         self._away = self._away or answer in (Answer.RETRY, Answer.FENCED)
         if answer is Answer.FENCED:
             known = there or observed

@@ -74,7 +74,7 @@ class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
         generation = observed.generation if observed is not None else 1
         return status(self.facts, before, generation, self.at, self.fence)
 
-    def is_told_by(self, observed: status_cache.Observed) -> bool:
+    def is_written_in(self, observed: status_cache.Observed) -> bool:
         return decides_the_same(self.status(observed), observed.status)
 
 

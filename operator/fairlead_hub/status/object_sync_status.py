@@ -42,7 +42,7 @@ class RecordDocument(status_cache.Document, frozen=True, kw_only=True):
         generation = observed.generation if observed is not None else 1
         return object_sync.status(self.record, before, generation, self.at, self.fence)
 
-    def is_told_by(self, observed: status_cache.Observed) -> bool:
+    def is_written_in(self, observed: status_cache.Observed) -> bool:
         there = _parse(self.name, observed, observed.status)
         return there is not None and there.says_the_same(self.record)
 

@@ -107,7 +107,7 @@ class RuleStatus(status_cache.Document, frozen=True, kw_only=True):
         outcomes = self.statuses.routes.of(name)
         return edge_routes_status.of_routes(placement, outcomes, name, before, generation, now, check) or {}
 
-    def is_told_by(self, observed: status_cache.Observed) -> bool:
+    def is_written_in(self, observed: status_cache.Observed) -> bool:
         return _same(self.status(observed), observed.status)
 
 

@@ -85,7 +85,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         """The status to write, given what is there (transition times depend on it)."""
         raise AssertionError("a document without a status")
 
-    def is_told_by(self, observed: Observed) -> bool:
+    def is_written_in(self, observed: Observed) -> bool:
         """Does what is there say it already?  Then it was written, and only the answer was lost."""
         return False
 
@@ -296,7 +296,7 @@ class StatusCache:
             if not self._is_news(name, version):
                 return
             self._observe(name, wanted.node, there)
-            done = isinstance(wanted, Document) and wanted.is_told_by(there)
+            done = isinstance(wanted, Document) and wanted.is_written_in(there)
         if done and self._dirty[name] is wanted:
             self.cancel(name)
 

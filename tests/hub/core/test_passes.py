@@ -56,7 +56,7 @@ async def test_records_of_a_node_that_vanished_while_the_hub_was_down_are_collec
     core.hub.reconcile(1.0)
     await core.flush()
     assert core.status(one) is None
-    assert core.hub.counts.records_collected == 1
+    assert core.hub.counts.objectsyncs_collected == 1
 
 
 async def test_the_slow_pass_sends_what_an_event_should_have(core):

@@ -54,7 +54,7 @@ async def test_where_everything_stands(core: Core, kube: Kube) -> None:
     assert found["fairlead_hub_pending_oldest_seconds"] == 3.0
     assert found["fairlead_hub_parked_objects"] == 1
     assert found["fairlead_hub_parkings_total{too_large}"] == 1
-    assert found["fairlead_hub_records_dirty"] == 1
+    assert found["fairlead_hub_status_dirty"] == 1
 
 
 async def test_what_happened_is_counted(core: Core, kube: Kube) -> None:

@@ -54,7 +54,7 @@ class Note(Document, frozen=True, kw_only=True):
     def status(self, observed: Observed | None) -> dict[str, Any]:
         return object_sync.status(self.record(), [], 1, "2026-11-20T00:00:00Z", self.fence)
 
-    def is_told_by(self, observed: Observed) -> bool:
+    def is_written_in(self, observed: Observed) -> bool:
         return bool(observed.status.get("objectResourceVersion") == self.version)
 
 
@@ -276,7 +276,7 @@ async def test_everything_dirty_is_written_some_at_a_time(real: KubeStatusClient
     await line.flush()
     assert len(line.cache) == 0
     assert {version_of(each) for each in line.cache.observed.values()} == {"2"}
-    assert line.counts.record_writes == {"written": 12}
+    assert line.counts.status_writes == {"written": 12}
     assert client.requests == {"POST": 12, "PATCH": 12}
 
 
@@ -289,7 +289,7 @@ async def test_a_conflict_is_decided_anew(namespace: str) -> None:
     await line.flush()
     await line.flush()
     assert version_of(twin.documents[note(namespace).name]) == "7"
-    assert line.counts.record_writes == {"conflict": 1, "written": 1}
+    assert line.counts.status_writes == {"conflict": 1, "written": 1}
 
 
 async def test_deleted_by_hand_between_watch_and_write_is_written_anew(
@@ -331,15 +331,15 @@ async def test_what_is_refused_is_written_when_it_may_be(
         line.cache.want(note(namespace, f"u{n}"))
     await line.flush()
     assert len(line.cache) == len(line.cache.refusals) == 20
-    assert line.counts.record_writes == {"forbidden": 20}
+    assert line.counts.status_writes == {"forbidden": 20}
     await line.flush()
-    assert line.counts.record_writes == {"forbidden": 20}, "not before its time"
+    assert line.counts.status_writes == {"forbidden": 20}, "not before its time"
     line.now += 1.0
     await line.flush()
-    assert line.counts.record_writes == {"forbidden": 28}, "a few at a time"
+    assert line.counts.status_writes == {"forbidden": 28}, "a few at a time"
     oldest = line.cache.refusals.oldest()
     assert oldest is not None and "no such right" in oldest.reason
-    assert [record.getMessage() for record in caplog.records].count("record_refused") == 1
+    assert [record.getMessage() for record in caplog.records].count("status_refused") == 1
     front.pass_everything()
     line.now += 2.0
     await line.flush()
@@ -399,7 +399,7 @@ async def test_a_write_whose_answer_is_lost_is_not_written_twice(
     assert arrived == [200]
     assert len(line.cache) == 0 and version_of(line.cache.observed[note(namespace).name]) == "2"
     assert front.seen(WRITE, "/status") == 3, "the first, the lost one, and its repetition"
-    assert line.counts.record_writes == {"written": 2}
+    assert line.counts.status_writes == {"written": 2}
 
 
 async def test_an_api_server_that_is_away_is_asked_once_not_a_thousand_times(
@@ -412,7 +412,7 @@ async def test_an_api_server_that_is_away_is_asked_once_not_a_thousand_times(
     for n in range(50):
         line.cache.want(note(namespace, f"u{n}"))
     await line.flush()
-    assert line.counts.record_writes == {"retry": 1}
+    assert line.counts.status_writes == {"retry": 1}
     assert len(line.cache) == 50
     front.pass_everything()
     await line.flush()

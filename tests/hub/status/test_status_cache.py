@@ -219,7 +219,7 @@ def test_our_own_echo_before_the_answer_is_no_reason_to_write():
 
 
 class Told(Note, frozen=True, kw_only=True):
-    def is_told_by(self, there):
+    def is_written_in(self, there):
         return there.status == {"state": self.state}
 
 
